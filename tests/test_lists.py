@@ -20,8 +20,7 @@ from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
 from goodgain.measures.names import HOST_NAMES, HOSTLESS_MEASURES, RANKED_MEASURES, parse_measures
 from goodgain.schema import DEDUPLICATED, RESULTS
 from tests.analysis.comparing.test_bounds import BOUNDED
-from tests.logs.dedup import pairs_web, pairs_work
-from tests.logs.dedup.writing import Pair
+from tests.logs.dedup.writing import PAIRS, Pair
 from tests.logs.traces.expected import EXPECTED, NOT_RECORDED, ODD_ITEMS
 from tests.logs.traces.logs import WITHOUT_STORY, WRITERS
 from tests.logs.traces.test_cases import SUBJECTS
@@ -217,12 +216,11 @@ def test_every_trace_format_has_its_table_in_the_reference() -> None:
 @pytest.mark.parametrize("same", [True, False], ids=["the same document", "different documents"])
 def test_every_document_type_has_a_hand_written_pair_of(same: bool) -> None:
     """A type can be wrong in both ways: take two documents for one, or one for two."""
-    pairs = [*pairs_web.PAIRS, *pairs_work.PAIRS]
     same_names(
         TYPES.keys() - {PARENT.name},  # no result has this type: it is what a passage is at level="document"
-        (name for pair in pairs if pair.same is same and (name := type_of(pair)) is not None),
-        f"tests/logs/dedup/pairs_work.py has no pair of two results of type {{0}} that are {'the same' if same else 'different'}:"
-        f' add Pair({same}, "<why>", result(type="{{0}}", ...), result(type="{{0}}", ...)) to PAIRS',
+        (name for pair in PAIRS if pair.same is same and (name := type_of(pair)) is not None),
+        f"tests/logs/dedup/pairs.jsonl has no pair of two results of type {{0}} that are {'the same' if same else 'different'}:"
+        " add a line with same, reason, first and second",
         "tests/logs/dedup has pairs of type {0}, which is not in TYPES of src/goodgain/logs/dedup/document_types.py: remove them",
     )
 

@@ -9,9 +9,8 @@ from functools import partial
 
 import polars as pl
 
-from tests.logs.dedup.texts import SCRIPTS
 from tests.logs.dedup.variants import another_snippet, another_spelling, another_time, another_url
-from tests.logs.dedup.writing import CONSENT, Result, frame, result
+from tests.logs.dedup.writing import TEXTS, Result, frame, result
 
 __all__ = ["MAKERS", "make"]
 
@@ -19,6 +18,9 @@ _NAMES = "Ann Bob Eve Mia Tom Lea Max Ida Ben Zoe Kai Uma".split()  # noqa: SIM9
 _FAMILIES = "Lee Ray Fox Moss Kent Wood Hall Dunn Pike Lang Stone Marsh".split()  # noqa: SIM905 - words read better as text
 _DEPARTMENTS = "Rivers Bridges Maps Finance Archive Press".split()  # noqa: SIM905 - words read better as text
 _START = datetime(2024, 5, 6, 9, tzinfo=UTC)
+
+#: What stands between the words of each script, and the words.
+_SCRIPTS = [(one["blank"], one["words"].split()) for one in TEXTS["scripts"]]
 
 #: A document: the results in which it appears.
 Document = list[Result]
@@ -51,7 +53,7 @@ def _web_pages(rng: random.Random, count: int) -> Iterator[Document]:
         elif shape == 1:
             title = "Home of the archive"
         elif shape == 2:
-            text = CONSENT
+            text = TEXTS["CONSENT"]
         page = partial(result, type="web_page", title=title)
         document = [page(url=another_url(rng, url), snippet=another_snippet(rng, text)) for _ in range(_times(rng))]
         if shape > 2 and rng.random() < 0.3:  # met without its address
@@ -154,7 +156,7 @@ def _messages(rng: random.Random, count: int) -> Iterator[Document]:
 def _passages(rng: random.Random, count: int) -> Iterator[Document]:
     for number in range(count):
         parent, chunk = divmod(number, 6)
-        text = CONSENT if chunk == 0 else _text(rng)
+        text = TEXTS["CONSENT"] if chunk == 0 else _text(rng)
         url, title = f"https://example.org/book/{parent}", f"Book number {parent}"
         by_url = rng.random() < 0.5
         document = []
@@ -166,13 +168,13 @@ def _passages(rng: random.Random, count: int) -> Iterator[Document]:
 
 
 def _text(rng: random.Random) -> str:
-    words = rng.choice(SCRIPTS)
-    return words.blank.join(rng.choices(words.words, k=45))
+    blank, words = rng.choice(_SCRIPTS)
+    return blank.join(rng.choices(words, k=45))
 
 
 def _title(rng: random.Random) -> str:
-    words = rng.choice(SCRIPTS)
-    return words.blank.join(rng.sample(words.words, k=7))
+    blank, words = rng.choice(_SCRIPTS)
+    return blank.join(rng.sample(words, k=7))
 
 
 def _person(rng: random.Random) -> str:

@@ -8,16 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodgain.logs.dedup import deduplicate
-from tests.logs.dedup import pairs_web, pairs_work
 from tests.logs.dedup.maker import MAKERS, make
-from tests.logs.dedup.writing import frame, result
+from tests.logs.dedup.writing import PAIRS, frame, result
 from tests.support.counts import how_many
 
 
 def _mixed() -> pl.DataFrame:
     """All kinds in one query, and every hand-written pair: groups that pull at each other, twins, bare titles."""
     made = pl.concat([make(kind, 15, 7).drop("gold") for kind in MAKERS], how="diagonal")
-    written = [side for pair in [*pairs_web.PAIRS, *pairs_work.PAIRS] for side in (pair.first, pair.second)]
+    written = [side for pair in PAIRS for side in (pair.first, pair.second)]
     mixed = pl.concat([made, frame(written)], how="diagonal")
     return mixed.with_columns(rank=pl.int_range(1, pl.len() + 1), call=pl.int_range(pl.len()))
 

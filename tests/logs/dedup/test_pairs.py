@@ -5,11 +5,8 @@ import itertools
 import pytest
 
 from goodgain.logs.dedup import deduplicate
-from tests.logs.dedup import pairs_web, pairs_work
-from tests.logs.dedup.writing import Pair, frame
+from tests.logs.dedup.writing import PAIRS, Pair, frame
 from tests.support.counts import some_of
-
-PAIRS = [*pairs_web.PAIRS, *pairs_work.PAIRS]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ import pytest
 import goodgain as gg
 from goodgain.logs.dedup import deduplicate
 from tests.cli.test_command_line import goodgain
-from tests.logs.dedup import pairs_web, pairs_work
-from tests.logs.dedup.writing import frame
+from tests.logs.dedup.writing import PAIRS, frame
 
 FLOOD = "The river rose by two metres in the night and the old bridge near the mill had to be closed to all traffic."
 HARVEST = "A committee of nine members will report on the state of the harvest before the end of the coming winter."
@@ -74,7 +73,7 @@ def test_what_differs_rejects_under_strict(case: str) -> None:
 @pytest.mark.slow
 def test_strict_joins_no_hand_written_pair_that_standard_keeps_apart_or_of_which_a_text_differs() -> None:
     joined = 0
-    for pair in [*pairs_web.PAIRS, *pairs_work.PAIRS]:
+    for pair in PAIRS:
         found = deduplicate(frame([pair.first, pair.second]), policy="strict")
         one, two = found.frame["document"]
         if one != two:

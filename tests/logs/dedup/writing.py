@@ -1,39 +1,21 @@
-"""What the tests of deduplication are written in: results, pairs of them, and texts of many scripts."""
+"""What the tests of deduplication are written in: results, pairs of results, and texts of many scripts."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.schema import RESULTS
 
-EN = "The river rose by two metres in the night and the old bridge near the mill had to be closed to all traffic."
-OTHER = (
-    "A committee of nine members will report on the state of the harvest before the end of the coming winter season."
-)
-LONG = (
-    "In the quiet years after the flood the villages along the upper river built walls of stone and earth, kept a "
-    "watch at every bend, and wrote the height of the water into a book that was carried from house to house until "
-    "nobody alive remembered who had begun it or why the first pages were missing."
-)
-CONSENT = (
-    "We and our partners store and access information on a device, such as cookies, and process personal data, such as "
-    "unique identifiers and standard information sent by a device for personalised advertising and content, and for "
-    "measuring both. Click to consent to this or to refuse."
-)
-DE = (
-    "Der Fluss stieg in der Nacht um zwei Meter, und die alte Brücke bei der Mühle musste für Autos geschlossen werden."
-)
-FR = "La rivière est montée de deux mètres dans la nuit et le vieux pont près du moulin a été fermé à la circulation."
-RU = "Ночью река поднялась на два метра, и старый мост у мельницы пришлось закрыть для всякого движения."
-AR = "ارتفع منسوب النهر مترين خلال الليل واضطرت السلطات إلى إغلاق الجسر القديم قرب الطاحونة أمام حركة المرور"
-ZH = "昨夜河水上涨了两米，磨坊附近的旧桥不得不对所有车辆关闭，沿岸居民已经转移到学校和体育馆等待进一步的通知。"
-JA = "昨夜川の水位が二メートル上がり、水車小屋の近くの古い橋はすべての交通に対して閉鎖され、住民は学校に避難した。"
-KO = "밤사이 강 수위가 이 미터 올라 방앗간 근처의 오래된 다리가 모든 차량에 통제되었고 주민들은 학교로 대피하였다."
-TH = "เมื่อคืนนี้ระดับน้ำในแม่น้ำสูงขึ้นสองเมตรและสะพานเก่าใกล้โรงสีต้องปิดการจราจรทั้งหมดจนกว่าจะมีประกาศ"
+_FOLDER = Path(__file__).parent
+#: Texts by the language or the purpose, and the words of six scripts (`scripts`) to make texts of.
+TEXTS: dict[str, Any] = json.loads((_FOLDER / "texts.json").read_text())
+EN, OTHER, LONG = (str(TEXTS[name]) for name in ("EN", "OTHER", "LONG"))
 
 Result = dict[str, object]
 
@@ -76,3 +58,18 @@ def schema() -> dict[str, pl.DataType]:
     """The types of the results table in Polars."""
     empty = nw.DataFrame.from_dict({}, schema=nw.Schema(RESULTS.columns), backend="polars")
     return dict(empty.to_polars().schema)
+
+
+def _read_pair(line: str) -> Pair:
+    pair = json.loads(line)
+    sides = ({name: _fill(value) for name, value in pair[side].items()} for side in ("first", "second"))
+    return Pair(pair["same"], pair["reason"], *(result(**side) for side in sides))
+
+
+def _fill(value: Any) -> Any:
+    """Return the text that a value such as `@EN` names; any other value is unchanged."""
+    return TEXTS[value[1:]] if isinstance(value, str) and value.startswith("@") else value
+
+
+#: The pairs that people wrote: web pages, files and untyped results, then results of a workplace.
+PAIRS = list(map(_read_pair, (_FOLDER / "pairs.jsonl").read_text().splitlines()))

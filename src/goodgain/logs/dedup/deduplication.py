@@ -145,9 +145,12 @@ def deduplicate(
     if said[0].pairs or said[1].pairs:
         records = replace(records, said=find_said(*said, records))
     groups, refused, mixed, bridges = group_records(records, pairs, policy, pairs_a_key, known)
-    pairs = _add_said(records, pairs)
-    documents = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER).with_columns(record=records.of_row)
-    documents = documents.filter(pl.col("record").is_not_null())
+    if records.said is not None:  # what a person says adds pairs, and replaces the verdicts of the rules
+        stated = records.said.pairs.join(pairs, on=["left", "right"], how="anti")
+        stated = stated.with_columns(rule=pl.lit(UNDECIDED, pl.UInt8), same=pl.lit(False), confidence=pl.lit(0.0))
+        pairs = records.said.state(pl.concat([pairs, stated.select(pairs.columns)]), SAID)
+    rows = rows.with_columns(record=records.of_row)
+    documents = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER, "record").drop_nulls("record")
     documents = documents.sort(*OF_RUNS[1:], *RUN_ORDER, "row", nulls_last=True)
     documents = documents.with_columns(document=name_documents(records, groups, documents))
     if earlier is not None:
@@ -155,8 +158,7 @@ def deduplicate(
         bridges += more
         documents = documents.with_columns(pl.col("row") - len(known))
     documents = _add_rules(documents, records, pairs, policy)
-    rows = rows.select("row", "scope", *OF_RUNS).with_columns(record=records.of_row)
-    rows = rows.slice(len(known)).with_columns(pl.col("row") - len(known))
+    rows = rows.slice(len(known)).select(pl.col("row") - len(known), "scope", *OF_RUNS, "record")
     rows = rows.join(documents.select("row", *DEDUPLICATED.columns), on="row", how="left", maintain_order="left")
     further = {"refused": refused, "skipped": [*skipped, *mixed], "earlier": len(known), "bridges": bridges}
     summary = summarise(documents, records, pairs, **further)
@@ -200,15 +202,6 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
     if isinstance(across, str) or not set(across) <= set(SCOPES):
         raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: name one, both or none.")
     check_whole_number("pairs_a_key", pairs_a_key, 1)
-
-
-def _add_said(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add the pairs that a person says are the same. What the person says replaces the verdicts of the rules."""
-    if records.said is None:
-        return pairs
-    more = records.said.pairs.join(pairs, on=["left", "right"], how="anti")
-    new = more.with_columns(rule=pl.lit(UNDECIDED, pl.UInt8), same=pl.lit(False), confidence=pl.lit(0.0))
-    return records.said.state(pl.concat([pairs, new.select(pairs.columns)]), SAID)
 
 
 def _mark_apart(records: Records, policy: Policy) -> Records:

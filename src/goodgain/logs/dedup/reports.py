@@ -61,7 +61,7 @@ class Summary:
         return "\n".join(lines)
 
 
-#: How the name of a rule begins that is a person's word; its file follows.
+#: The name of a rule for what a person says begins so; the file follows.
 _SAID_BY = "said by "
 
 
@@ -70,7 +70,7 @@ def _give_rule(name: str) -> str:
 
 
 def name_rules(records: Records) -> pl.Expr:
-    """Return the name of the rule of each pair; what a person says has the name of its file."""
+    """Return the name of the rule of each pair. For what a person says, the file names the rule."""
     names = pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String)
     if records.said is None:
         return names
@@ -119,12 +119,16 @@ class Agreement:
 
 
 def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
-    """Compare the `document` of each row with its group in `gold`, within its scope."""
+    """Compare the documents of rows with their groups in `gold`, scope by scope."""
     groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
     if len(groups) != rows.height:
         raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
     counted = rows.select("scope", "document", gold=groups).drop_nulls()
-    joined, related, right = (_count_pairs(counted, names) for names in (["document"], ["gold"], ["document", "gold"]))
+    size = pl.col("len").cast(pl.Float64)
+    joined, related, right = (
+        float(counted.group_by("scope", *names).len().select((size * (size - 1) / 2).sum()).item())
+        for names in (["document"], ["gold"], ["document", "gold"])
+    )
     pairwise = _add_f1(right / joined if joined else 1.0, right / related if related else 1.0)
     results = counted.height
     # Exact sums over results, in their order.
@@ -132,11 +136,6 @@ def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> A
     shares = counted.select(precision=both / found, recall=both / given)
     bcubed = _add_f1(*(math.fsum(share) / results if results else 1.0 for share in shares))
     return Agreement(*pairwise, *bcubed, results)
-
-
-def _count_pairs(rows: pl.DataFrame, names: list[str]) -> float:
-    size = pl.col("len").cast(pl.Float64)
-    return float(rows.group_by("scope", *names).len().select((size * (size - 1) / 2).sum()).item())
 
 
 def _add_f1(precision: float, recall: float) -> tuple[float, float, float]:
@@ -186,8 +185,13 @@ def explain(
 ) -> Explanation:
     if query_id is not None:
         rows = rows.filter(pl.col("query_id") == query_id)
-    first = _select_results(rows, document, query_id)
-    second = _select_results(rows, other, query_id) if other is not None else first
+    chosen = []
+    for name in (document, document if other is None else other):
+        chosen.append(rows.filter(pl.col("document") == name))
+        if chosen[-1].is_empty():
+            where = f" in query {query_id}" if query_id is not None else ""
+            raise InputError(f"the results{where} have no document {name!r}; choose one of the column document")
+    first, second = chosen
     pairs = first.join(second, on="scope", suffix="_b")
     if other is None:
         pairs = pairs.filter(pl.col("row") < pl.col("row_b"))
@@ -195,14 +199,6 @@ def explain(
     shown = pairs.head(_MAX_PAIRS)
     results = (first if other is None else pl.concat([first, second])).select("row", "query_id", "system", "document")
     return Explanation(document, other, results, _explain_pairs(shown, records, policy), pairs.height - shown.height)
-
-
-def _select_results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.DataFrame:
-    found = rows.filter(pl.col("document") == document)
-    if found.is_empty():
-        where = f" in query {query_id}" if query_id is not None else ""
-        raise InputError(f"the results{where} have no document {document!r}; choose one of the column document")
-    return found
 
 
 def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:

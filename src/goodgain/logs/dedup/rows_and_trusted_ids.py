@@ -122,7 +122,7 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
 
 
 def order_records(frame: pl.DataFrame) -> pl.Series:
-    """Return keys that sort records by their content and URL; the doc_id decides only if these are equal."""
+    """Return keys that sort records by content and URL, and records that are equal in these by doc_id."""
     content = ("url", *(name for name in _ALL_COLUMNS if name != "doc_id"))
     return hash_columns(frame, content) + hash_columns(frame)
 
@@ -137,9 +137,9 @@ def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
 
 
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read two frames: row, scope, query_id, system, replicate, place in the run, texts; and row, name, value of ids and fields.
+    """Read two frames: the rows with their scope, place in the run and texts; and row, name, value of ids and fields.
 
-    `scope` numbers the sets of rows that are deduplicated together; it is null if the row has no result.
+    `scope` numbers the sets of rows that are deduplicated together. A row without a result has no scope (null).
     """
     found = set(frame.columns)
     if "query_id" not in found:
@@ -194,7 +194,7 @@ def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
 
 
 def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return texts as strings (blank is null) and numbers as floats; columns that the frame lacks are null."""
+    """Return texts as strings (blank is null), numbers as floats, and columns that the frame lacks as nulls."""
     lacking = {*PLAIN_COLUMNS} - {*rows.columns}
     rows = rows.with_columns(pl.lit(None).alias(name) for name in lacking)
     texts = pl.col("type", "url", "title", "snippet").cast(pl.String)
@@ -232,7 +232,7 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
 
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames: the ids and fields that some type uses, one column each; and all others in a column `rest`."""
+    """Return two frames: a column for each id and field that some type uses; and a column `rest` with all others."""
     names = {raw: canonical_name(raw) for raw in pairs["name"].unique().to_list()}
     pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
     # A parent given by its URL is compared as a URL.
@@ -247,7 +247,7 @@ def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
-    """Give passages the URL of their parent; at level "document", turn them into their parent."""
+    """Give passages the URL of their parent. At level "document", turn passages into their parents."""
     passage = pl.col("type") == "passage"
     for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
         if name not in rows.columns:
@@ -287,7 +287,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
-    """Return whether a record has an item id of one of the types that `list_types` gives for its own."""
+    """Return whether a record has an item id of a type in `list_types` of the record's type."""
     found = pl.lit(False)
     for kind in TYPES:
         names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
@@ -297,9 +297,9 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return whether different documents share a doc_id, as when each search numbers its results 1, 2, 3.
+    """Return whether different documents share a doc_id, as when each search numbers the results 1, 2, 3.
 
-    They differ in item ids, pages or distinguishing fields. Such a doc_id is not evidence.
+    The documents differ in item ids, pages or distinguishing fields. Such a doc_id is not evidence.
     """
     one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
     named = pl.col("type").is_in(NAMED_BY_URL)

@@ -1,6 +1,6 @@
-"""What a person says of two documents, same or different: reads it, finds the records it means, and states it of pairs.
+"""Pairs of documents that a person says are the same or different: reads them, and finds the records that they mean.
 
-It holds in every query in which both names occur, and before all rules.
+A pair holds in every query in which both names occur, and comes before all rules.
 """
 
 import os
@@ -150,7 +150,7 @@ class Said:
     named: npt.NDArray[np.bool_]
 
     def state(self, pairs: pl.DataFrame, rule: int) -> pl.DataFrame:
-        """Replace the verdicts on the pairs that the person means; `rule` is the number of this rule."""
+        """Replace the verdicts on the pairs that the person means by `rule`."""
         left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
         rules, same, confidence = (pairs[name].to_numpy().copy() for name in ("rule", "same", "confidence"))
         for place in np.flatnonzero(self.named[left] & self.named[right] & (left != right)).tolist():
@@ -163,7 +163,7 @@ class Said:
 
 
 def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
-    """Find the records that the pairs mean, in each query; raise if two pairs contradict each other."""
+    """Find the records that the pairs mean in each query. Raise if two pairs contradict each other."""
     name_of, heads = _identify_names(same, different)
     names = _join_names(name_of, same, different)
     lines = {names.find(name_of[one]): place for place, one, _ in same.pairs}
@@ -203,7 +203,7 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
 
 
 def get_pair(different: SaidPairs, bars: Set[tuple[int, int]]) -> tuple[str, str, str]:
-    """Return the place and the names of a pair that these marks stand for."""
+    """Return the place and the names of the first pair in `different` that these marks stand for."""
     return different.pairs[min(number for number, _side in bars)]
 
 
@@ -215,7 +215,7 @@ def _contradict(line: str, pair: tuple[str, str, str]) -> InputError:
 
 
 def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, Any], dict[Any, Any]]:
-    """Return for each name its key, and for each key of a name that key; two spellings of a URL have one key in common."""
+    """Return the main key of each name, and the main key of each key. Two spellings of a URL share their main key."""
     names = list(dict.fromkeys(name for said in (same, different) for _, *pair in said.pairs for name in pair))
     clusters = Clusters({}, {})
     keys: dict[str, list[tuple[str, str]]] = {}
@@ -231,7 +231,7 @@ def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, An
 
 
 def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) -> Clusters:
-    """Return the names that are the same, with marks that bar those that are different."""
+    """Return sets of names that are the same. Marks bar names that are different from one set."""
     marks: dict[Any, Set[Any]] = defaultdict(frozenset)
     barred: dict[Any, Set[Any]] = defaultdict(frozenset)
     for number, (place, one, two) in enumerate(different.pairs):
@@ -251,7 +251,7 @@ def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) 
 def _find_records(records: Records, wanted: dict[Any, Any]) -> Iterator[tuple[Any, int, int]]:
     """Yield key, scope and record for each record that has one of the wanted names.
 
-    A doc_id that several documents of a query share names none of them; neither does the URL of a page with many items.
+    A doc_id that several documents of a query share names no document. Nor does the URL of a page with many items.
     """
     frame = records.frame
     own_doc_id = pl.lit(records.trusted) | ~(

@@ -66,15 +66,19 @@ class Evidence:
             match name:
                 case "snippet":
                     found = self._compare_snippets()
-                case "choice":
-                    found = self._compare_choices()
+                case "choice":  # the parameters that select the content of one page
+                    agree, differ = self.compare_values(name)
+                    differ = differ & self.compare("page")[0]
+                    places = np.flatnonzero(differ)
+                    differ[places] = [has_other_choice(one, two) for one, two in self._get_texts(name, places)]
+                    found = agree, differ
                 case "edition":
                     found = self._compare_editions()
                 case "url":  # equal items agree; another page, selection of content or edition differs
-                    differ = [self.compare(one)[1] for one in ("page", "choice", "edition")]
-                    found = self.compare("item")[0], differ[0] | differ[1] | differ[2]
-                case "parent" if "parent" in self.kind.required:
-                    found = self._compare_parents()
+                    found = self.compare("item")[0], self.differ_in_any(("page", "choice", "edition"))
+                case "parent" if "parent" in self.kind.required:  # neither the doc_ids nor the URLs may differ
+                    (agree, differ), (same_url, other_url) = self.compare_values(name), self.compare("url")
+                    found = (agree | same_url) & ~(differ | other_url), differ | other_url
                 case _:
                     found = self.compare_values(name)
             self._seen[name] = found
@@ -101,19 +105,6 @@ class Evidence:
                 not set(one.split(SEVERAL)).isdisjoint(two.split(SEVERAL)) for one, two in self._get_texts(name, places)
             ]
             differ = differ & ~agree
-        return agree, differ
-
-    def _compare_parents(self) -> tuple[Mask, Mask]:
-        """Compare the doc_ids and the URLs of both parents: neither may differ."""
-        (agree, differ), (same_url, other_url) = self.compare_values("parent"), self.compare("url")
-        return (agree | same_url) & ~(differ | other_url), differ | other_url
-
-    def _compare_choices(self) -> tuple[Mask, Mask]:
-        """Compare the parameters that select the content of one page."""
-        agree, differ = self.compare_values("choice")
-        differ = differ & self.compare("page")[0]
-        places = np.flatnonzero(differ)
-        differ[places] = [has_other_choice(one, two) for one, two in self._get_texts("choice", places)]
         return agree, differ
 
     def _compare_editions(self) -> tuple[Mask, Mask]:

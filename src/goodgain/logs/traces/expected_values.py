@@ -34,7 +34,7 @@ _ENDS = (("status", "incomplete"), ("status", "failed"), ("termination_reason", 
 
 
 def format_place(at: str) -> str:
-    """Return a place for errors, without the `, at ` that remains if no JSON pointer follows."""
+    """Return a place for errors, without a final `, at ` that no JSON pointer follows."""
     return at.removesuffix(", at ")
 
 
@@ -105,7 +105,7 @@ def expect_id(value: Any, at: str) -> str | None:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a finite number, also from text; None for anything else: only scores are read, which a run may lack."""
+    """Return a finite number, also from text; None for anything else, because a run may lack scores."""
     if isinstance(value, (float, int, str)) and type(value) is not bool:
         try:
             found = float(value)
@@ -116,7 +116,7 @@ def as_number(value: Any) -> float | None:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Parse a time in ISO 8601, without a zone as UTC; return None if it is not one."""
+    """Parse a time in ISO 8601; None for other text. The default zone is UTC."""
     try:
         time = datetime.fromisoformat(text or "")
     except ValueError:
@@ -130,19 +130,19 @@ def id_or_none(value: Any) -> str | None:
 
 
 def find_id(record: Any, names: Iterable[str] = QUERY_IDS) -> str | None:
-    """Return the id in a record from the best of some fields that has one; None if there is none."""
+    """Return the id of a record, from the first of the fields `names` with an id; None if no field has an id."""
     ids = (id_or_none(record.get(name)) for name in names) if isinstance(record, dict) else ()
     return next(filter(None, ids), None)
 
 
 def find_record_id(record: Any) -> str | None:
-    """Return the id of a record with a conversation, as in data sets; None for ids of a model's answers."""
+    """Return the field `id` of a record, as data sets have it; None for the id of a model's answer."""
     found = id_or_none(record.get("id")) if isinstance(record, dict) else None
     return None if found is None or found.startswith(_ANSWER_IDS) else found
 
 
 def find_outcomes(record: Any) -> dict[str, float]:
-    """Return the outcomes in the object of a trace, by name; what is not a number or a grader's word is left out.
+    """Return the outcomes in the object of a trace, by name. Only numbers and words of graders are outcomes.
 
     >>> find_outcomes({"scores": {"match": {"value": "C"}, "judge": {"value": {"style": 0.5}}}})
     {'match': 1.0, 'style': 0.5}

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.tools import ChosenTools, extract_queries
 
 #: The outcome of a search. `unparsed`: no reader could read its output; `unrecorded`: the log lacks its output.
@@ -26,6 +27,10 @@ class UnknownItem(msgspec.Struct, frozen=True, gc=False):
     what: str  # its kind, in the same words for all items of this kind, which are counted by it
     at: str  # its place
     expected: str = ""  # what the format has in its place
+
+    def __str__(self) -> str:
+        expected = f" (expected: {self.expected})" if self.expected else ""
+        return f"{format_place(self.at)}: {self.what} is not understood{expected}"
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
@@ -65,7 +70,7 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries, found on demand: most runs do not need them."""
+        """The queries of the call, found on demand: most runs do not need them."""
         return extract_queries(self.asked)
 
 
@@ -93,7 +98,7 @@ class ToolCall(msgspec.Struct, gc=False):
         return self.output is not UNANSWERED or self.failed
 
     def name_called_tool(self, tools: ChosenTools) -> None:
-        """Make the call of a proxy a call of the tool named in its arguments; answers must be paired before."""
+        """Make the call of a proxy a call of the tool that the arguments name. Pair the answers with their calls before."""
         if self.is_search is None and (called := tools.find_inner_tool(self.tool, self.arguments)) is not None:
             self.tool, self.arguments = called
 

@@ -19,7 +19,7 @@ _MAX_KINDS = 10_000
 
 
 class RunName(NamedTuple):
-    """The run that a query belongs to: its system, and its name among the runs of the system."""
+    """The run of a query: the system, and the name of the run if the system has several."""
 
     system: str | None = None
     replicate: str | None = None
@@ -118,20 +118,20 @@ class Summary(msgspec.Struct):
         return taken
 
     def count_error(self, error: Exception, query_id: str | None = None) -> None:
-        """Count a trace or file that was left out because of an error, with its query id if that is known."""
+        """Count a trace or file that an error left out, with the query id if the log shows it."""
         self.errors += 1
         self.lost_ids += [query_id] if query_id else []
         if len(self.first_errors) < _MAX_ERRORS_SHOWN:
             self.first_errors.append(str(error))
 
     def count_unknown(self, what: str, at: str) -> None:
-        """Count an item of an unknown kind, or a field that is not read; `at` is its place."""
+        """Count an item of an unknown kind, or a field that is not read. `at` is the place of the item."""
         self.firsts.setdefault("unknown", at)
         if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
             self.unknown[what[:200]] += 1
 
     def count(self, name: str, at: str, number: int = 1) -> None:
-        """Add to one of the counters; `at` is the place of what is counted, or its name."""
+        """Add to one of the counters. `at` names what is counted, or the place of it, for the notice."""
         setattr(self, name, getattr(self, name) + number)
         self.firsts.setdefault(name, at)
 
@@ -141,11 +141,9 @@ class Summary(msgspec.Struct):
             self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id if self.unnamed <= _MAX_IDS_SHOWN else '...'}"
 
     def __str__(self) -> str:
-        return "\n".join(
-            [*self._describe_counts(), *self._describe_exceptions(), *(f"option: {one}" for one in self.choices)]
-        )
+        return "\n".join(self._describe())
 
-    def _describe_counts(self) -> Iterator[str]:
+    def _describe(self) -> Iterator[str]:
         yield (
             f"{count_of(self.traces, 'trace')} in {count_of(self.files, 'file')}, "
             f"{count_of(self.turns_read, 'turn')} read, {self.turns_used:,} used"
@@ -167,7 +165,7 @@ class Summary(msgspec.Struct):
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}"
         )
 
-    def _describe_exceptions(self) -> Iterator[str]:
+        # What most logs lack.
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             yield f"queries by system: {_format_counts(by_label)}"
@@ -199,9 +197,10 @@ class Summary(msgspec.Struct):
             yield f"not understood: {_format_counts(self.unknown)}"
         if self.errors:
             yield f"{count_of(self.errors, 'trace or file', 'traces or files')} left out because of errors"
+        yield from (f"option: {choice}" for choice in self.choices)
 
     def _describe_elsewhere(self) -> str:
-        """Return how many searches are before the turns that become queries."""
+        """Return how many searches come before the turns that become queries."""
         used, earlier = sum(self.searches.values()), self.queries_searched_earlier
         which = "the last turn that searched" if spell("turns", "searching") in self.choices else "the last turn"
         in_earlier = f"; queries that searched in earlier turns only: {earlier}" if earlier else ""
@@ -214,9 +213,8 @@ class Summary(msgspec.Struct):
         spelled["unrecorded"] = spell("unrecorded", "empty")
         for name, text in _NOTICES.items():
             if count := getattr(self, name):
-                shown, number = (
-                    (_format_counts(count), sum(count.values())) if isinstance(count, Counter) else ("", count)
-                )
+                shown = _format_counts(count) if isinstance(count, Counter) else ""
+                number = count.total() if isinstance(count, Counter) else count
                 notice(text.format(count=number, first=self.firsts.get(name, ""), shown=shown, of=self, **spelled))
         for text in self._describe_particulars():
             notice(text)

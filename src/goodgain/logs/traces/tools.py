@@ -1,4 +1,4 @@
-"""Decides whether a tool searches or opens documents, by the table of known names, else by words; finds queries."""
+"""Decides by name whether a tool searches or opens documents, and finds the queries in the arguments of a call."""
 
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -112,7 +112,7 @@ _TABLE: dict[str, Decision] = {
 
 @lru_cache(maxsize=4096)
 def decide_tool(name: str) -> Decision:
-    """Return the kind of a tool, by the table or else by the words of its name.
+    """Return the kind of a tool, by the table, else by the words of the tool's name.
 
     >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "fetch_my_page")]
     ['search', 'search of code', 'not a search', 'search', 'open']
@@ -128,7 +128,7 @@ def decide_tool(name: str) -> Decision:
 
 
 def hands_over(name: str) -> bool:
-    """Return whether a tool hands work to another agent, whose calls a log may lack, by its name.
+    """Return whether a tool of this name hands work to another agent. The log may lack the calls of that agent.
 
     >>> hands_over("transfer_to_researcher"), hands_over("task"), hands_over("create_task")
     (True, True, False)
@@ -147,7 +147,7 @@ def _split_name(name: str) -> list[str]:
 
 
 def is_known_tool(name: str) -> bool:
-    """Return whether the table has a tool of this name, and the name is not ambiguous."""
+    """Return whether the table has a tool of this name and the name is unambiguous."""
     key = _normalise_name(name)
     return key in _TABLE and key not in _DOUBTFUL
 
@@ -168,7 +168,7 @@ def has_answer(name: str) -> bool:
 
 
 def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
-    """Return the decision on a tool in words, for the summary of a reading: whether it was counted, or opened documents."""
+    """Return the decision on a tool in words, for the summary of a reading."""
     if _normalise_name(name) in _DOUBTFUL:
         return f"{SEARCH if counted else NOT_SEARCH} (some tools of this name search, others do not; {spell('tools')} decides)"
     if counted or opens:
@@ -187,11 +187,11 @@ class ChosenTools:
 
     @property
     def is_default(self) -> bool:
-        """Whether the caller left all decisions to the names of tools."""
+        """Whether the names of tools make all decisions."""
         return not self.decisions and self.rule is is_search_tool
 
     def find(self, name: str) -> Decision | None:
-        """Return the decision on a tool by its name, with or without its MCP server; None if it was not named."""
+        """Return the caller's decision on a tool; None if the caller did not name it. The MCP server is optional."""
         if not self.decisions:
             return None
         return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))
@@ -223,7 +223,7 @@ class ChosenTools:
         return None if called is None or passed_on is None else (called, passed_on)
 
     def searches_with(self, name: str, arguments: Any) -> bool:
-        """Return whether a call searches: some tools do so only with one of their arguments, if the caller did not decide."""
+        """Return whether a call searches. By default, some tools search only with a certain argument."""
         if not self(name):
             return False
         needed = _SEARCHES_WITH.get(_normalise_name(name))
@@ -238,7 +238,7 @@ BY_NAME = ChosenTools({}, is_search_tool)
 
 
 def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ChosenTools:
-    """Return the predicate for the option `tools=`: the function given, the names given, or the default."""
+    """Return the predicate for the option `tools=`: a function, names, or None for the default."""
     if tools is None:
         return BY_NAME
     if callable(tools):
@@ -264,7 +264,7 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
-    """Raise if only tools that the user named search, and a log calls none of these; an agent may never call some."""
+    """Raise if the user named all search tools and the logs call none of them. An agent may never call some."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(
@@ -273,7 +273,7 @@ def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
 
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:
-    """Return the queries in a call's arguments; they are only displayed, so nothing is an error."""
+    """Return the queries in a call's arguments. Queries are only displayed, so nothing is an error."""
     if isinstance(arguments, str):
         if not arguments.lstrip().startswith(("{", "[", '"')):
             return (arguments,) if arguments.strip() else ()

@@ -36,14 +36,14 @@ _CALL_FIELDS = ("input", "output", "errorText", "preliminary", "providerExecuted
 
 
 class Assembled(NamedTuple):
-    """The assembled value, and whether the stream is complete: if not, calls may be missing."""
+    """The assembled answer, and whether the stream is complete. An incomplete stream may lack calls."""
 
     value: Any
     is_whole: bool
 
 
 def assemble_stream(text: str) -> Assembled | None:
-    """Return the answer in the text of a stream; None if the text is not one, damaged, or of an unknown vendor."""
+    """Return the answer in the text of a stream; None if the text is not a stream of a known vendor, or is damaged."""
     events = _parse_events(text)
     assembled = assemble_events(events) if events is not None else None
     has_end = text.rstrip()[-20:].replace(" ", "").endswith("data:[DONE]")
@@ -51,7 +51,7 @@ def assemble_stream(text: str) -> Assembled | None:
 
 
 def assemble_events(events: list[Event]) -> Assembled | None:
-    """Return the answer in events; None if they are not of a known vendor, or nest too deep."""
+    """Return the answer in events; None if the vendor is unknown or the events nest too deep."""
     try:
         orjson.dumps(events)
     except TypeError:  # over 254 deep: what joins their parts calls itself
@@ -73,7 +73,7 @@ def assemble_events(events: list[Event]) -> Assembled | None:
 
 
 def _parse_events(text: str) -> list[Event] | None:
-    """Return the object in each event's data; None if some data is neither an object nor the mark of the end."""
+    """Return the object in the data of each event; None if some data is neither an object nor the end mark."""
     events: list[Event] = []
     waiting: list[str] = []  # data on several lines, up to a blank line
     for line in [*text.splitlines(), ""]:
@@ -102,7 +102,7 @@ def _join_pieces(pieces: list[Event]) -> Event:
 
 
 def _join_values(key: str, values: list[Any]) -> Any:
-    """Join the values of one key: texts and lists are concatenated, members of `tool_calls` are matched by index."""
+    """Join the values of one key: concatenate texts and lists, and match members of `tool_calls` by index."""
     values = [value for value in values if value is not None]
     kinds = set(map(type, values))
     if key == "tool_calls" and kinds == {list}:
@@ -122,7 +122,7 @@ def _join_values(key: str, values: list[Any]) -> Any:
 
 
 def _name_answers(events: list[Event]) -> list[str]:
-    """Return for each chunk the key of its answer: its id, or how many answers ended before."""
+    """Return the key of the answer that each chunk belongs to: the chunk's id, or how many answers ended before."""
     # Groq's agents give each chunk its own id, and the last chunks of all answers the same id.
     ids = [str(event.get("id")) for event in events]
     ends = [any(choice.get("finish_reason") for choice in _list_objects(event, "choices")) for event in events]
@@ -233,7 +233,7 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_gemini(events: list[Event]) -> Assembled | None:
-    """Join the parts of the first candidate, and the chunks and queries of its grounding, each once."""
+    """Join the parts of the first candidate. Chunks and queries of the grounding count once."""
     parts: list[Any] = []
     whole: Event = {"candidates": []}
     candidate: Event = {}
@@ -285,7 +285,7 @@ def _assemble_ui_message(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_deer_flow(events: list[Event]) -> Assembled:
-    """Make messages of a chat: an agent's pieces with one id are one message, its results answer its own calls."""
+    """Make messages of a chat. Pieces of an agent with one id are one message. Results answer calls of the same agent."""
     messages: list[Event] = []
     by_id: dict[str, Event] = {}
     waiting: dict[str, list[str]] = {}

@@ -10,7 +10,6 @@ from goodgain.files.opening import BOM, JSON_LINES
 #: Bytes read to recognise a format: enough for a system prompt and the first messages. Of a longer text (a pasted
 #: document, a screenshot) only the second number counts. The third is the limit.
 HEAD_SIZE, _COUNTED_OF_TEXT, MAX_HEAD = 256 << 10, 64 << 10, 16 << 20
-#: JSON nested deeper cannot be parsed.
 _MAX_DEPTH = 1000
 #: Strings (even one cut off by the end of the head), brackets and commas: enough to close JSON that was cut off. The
 #: possessive `++` and `*+` keep the search linear on malicious text.
@@ -67,19 +66,15 @@ class FileHead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the head has a whole record or message, and 256 KiB if only the beginnings of long texts count."""
+        """Whether the head has a whole record or message, and 256 KiB without the rest of long texts."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
-        is_whole, counted = self._extent
+        is_whole, counted = self.extent
         return is_whole and counted >= HEAD_SIZE
 
-    @property
-    def has_record(self) -> bool:
-        """Whether the head has a whole JSON value, or a whole object of a list (or one nested too deep to be read)."""
-        return self._extent[0]
-
     @cached_property
-    def _extent(self) -> tuple[bool, int]:
+    def extent(self) -> tuple[bool, int]:
+        """Whether the head has a whole JSON value or object of a list (or one nested too deep), and how many bytes count."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
@@ -96,7 +91,7 @@ class FileHead:
 
     @cached_property
     def value(self) -> Any:
-        """The value of a `json` file, or as much of it as the head holds; None if the file is not JSON."""
+        """The value of a `json` file, or the part in the head; None if the file is not JSON."""
         # Of a list that was cut off, the whole members may be read.
         is_list = self.raw.lstrip().startswith(b"[")
         return parse_prefix(self.raw, whole=self.whole and not is_list) if self.kind == "json" else None
@@ -118,7 +113,7 @@ class FileHead:
 
     @property
     def conversations(self) -> list[Any]:
-        """The possible conversations: each record and, if they form a list or are one message per line, all of them."""
+        """The possible conversations: each record, and the list of all records if these may be messages."""
         is_list = (self.kind == "json" and isinstance(self.value, list)) or self.lines_are_messages
         return [*([self.records] if is_list else []), *self.records]
 
@@ -151,7 +146,7 @@ class FileHead:
 
     @property
     def description(self) -> str:
-        """The content in words, for an error: `JSON Lines of objects with the keys type, message, sessionId`."""
+        """The content in words for an error, such as `JSON Lines of objects with the keys type, message`."""
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
@@ -184,7 +179,7 @@ class FileHead:
 
 
 def parse_prefix(raw: bytes, *, whole: bool) -> Any:
-    """Parse JSON that may be cut off at its end: up to the last whole member, with the open brackets closed."""
+    """Parse JSON that may be cut off: read up to the last whole member, and close the open brackets."""
     try:
         return loads(raw)
     except NotJSONError:
@@ -212,7 +207,7 @@ def parse_prefix(raw: bytes, *, whole: bool) -> Any:
 
 
 def parse_members(raw: bytes) -> list[Any]:
-    """Return the members of a list that was cut off: all whole ones, then what is left of the last, or None."""
+    """Return the members of a list that was cut off: all whole members, then the rest of the last member, or None."""
     depth = end = 0
     for mark in _JSON_TOKENS.finditer(raw):
         depth += (mark[0] in b"{[") - (mark[0] in b"}]")

@@ -36,7 +36,6 @@ from goodgain.logs.traces.input.event_streams import assemble_stream
 from goodgain.logs.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
 from goodgain.logs.traces.tool_outputs.values_in_text import read_python
 
-#: Opens the bytes of a log, which may be in an archive.
 Opener = Callable[[], AbstractContextManager[IO[bytes]]]
 
 #: Endings of files of traces, before `.gz` and `.zst`.
@@ -85,7 +84,7 @@ def base_name(path: Path) -> str:
 
 
 def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
-    """Yield a function for each log in a file, which opens it. An archive that a format claims as a whole is one log."""
+    """Yield for each log in a file a function that opens it. An archive that a format claims as a whole is one log."""
     head = read_head(path)
     if head.kind != "zip" or is_claimed(head):
         yield lambda: _assemble(Log(path, head, partial(open_stream, path)))
@@ -175,7 +174,7 @@ def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path
 
 @contextmanager
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Iterator[IO[bytes]]:
-    """Open a file in an archive, decompressed: by the archive's own method, then from `.gz` or `.zst`."""
+    """Open a file in an archive, and decompress it: by the method of the archive, then from `.gz` or `.zst`."""
     with _explain_errors(path):
         member: IO[bytes] = (
             BytesIO(_read_member(archive, info)) if info.compress_type == _ZIP_ZSTD else archive.open(info)
@@ -203,7 +202,7 @@ def _explain_errors(path: Path) -> Iterator[None]:
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Read a file in an archive, even from Zstandard, which zipfile supports only from Python 3.14 on."""
+    """Read a file in an archive. Before Python 3.14, zipfile cannot read Zstandard."""
     if info.file_size > _MAX_STREAM:
         raise InputError(f"{archive.filename}: {info.filename} in it is larger than 256 MiB; split the log")
     if info.compress_type != _ZIP_ZSTD or archive.fp is None:
@@ -224,7 +223,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 
 def _assemble(log: Log) -> Log:
-    """Return a log; for a stream of events, the answer in it; for a log in a wrapping, what is in it."""
+    """Return the log itself, or the answer in a stream of events, or the content of a wrapped log."""
     # Each line of JSON Lines may be an event of one answer, without `data:`.
     first = next(iter(log.head.records), None) if log.head.kind == "jsonl" else None
     is_event = isinstance(first, dict) and any(first.get(key) == value for key, value in _FIRST_EVENTS)
@@ -250,7 +249,7 @@ def _assemble(log: Log) -> Log:
 
 
 def _rewrite(part: bytes) -> bytes:
-    """Return a wrapped log, or a line of one, as JSON; what cannot be read stays, and its reader says where it is."""
+    """Return a wrapped log, or one line of it, as JSON. What cannot be read stays: the format's reader reports it."""
     with suppress(NotJSONError, TypeError):  # TypeError: nested too deep to be written
         value = loads(part)
         return orjson.dumps(list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value))
@@ -259,7 +258,7 @@ def _rewrite(part: bytes) -> bytes:
 
 
 def _unwrap(record: Any) -> Any:
-    """Return a recording's exchanges, or an exchange whose request and response are their bodies; else the same value."""
+    """Return the exchanges of a recording, or an exchange of bodies without HTTP; any other value is unchanged."""
     log = record.get("log") if isinstance(record, dict) else None
     held = log.get("entries") if isinstance(log, dict) else None
     entries = [entry for entry in held if isinstance(entry, dict)] if isinstance(held, list) else []
@@ -267,14 +266,13 @@ def _unwrap(record: Any) -> Any:
         return list(map(_read_entry, entries))
     if not isinstance(record, dict) or not {"request", "response"} <= record.keys():
         return record
-    bodies = {key: _find_body(record[key]) for key in ("request", "response")}
+    bodies = {}
+    for key in ("request", "response"):
+        message = record[key]
+        is_http = isinstance(message, dict) and "body" in message and not _OF_HTTP.isdisjoint(message)
+        bodies[key] = parse_if_json(message["body"] if is_http else message)
     is_changed = isinstance(bodies["request"], dict) and any(bodies[key] is not record[key] for key in bodies)
     return {**record, **bodies} if is_changed else record
-
-
-def _find_body(message: Any) -> Any:
-    is_http = isinstance(message, dict) and "body" in message and not _OF_HTTP.isdisjoint(message)
-    return parse_if_json(message["body"] if is_http else message)
 
 
 def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:

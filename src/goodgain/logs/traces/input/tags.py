@@ -28,7 +28,7 @@ class TaggedText:
         self._found: dict[str, tuple[int, int]] = {}
 
     def find(self, words: str, start: int) -> int:
-        """Return the next position of words from `start` on, or -1. Call it from front to back."""
+        """Return the next position of some words from `start` on, or -1. Call this from front to back."""
         asked, found = self._found.get(words, (len(self.text) + 1, -1))
         if asked <= start and (found < 0 or start <= found):
             return found
@@ -37,7 +37,7 @@ class TaggedText:
         return found
 
     def find_span(self, kinds: Iterable[Tags], start: int) -> Tagged | None:
-        """Return the first of some tags that is closed, up to its first closing tag; None if none is."""
+        """Return the first of some tags that is closed, up to the first closing tag; None if no tag is closed."""
         best: Tagged | None = None
         for opening, closing in kinds:
             begin = self.find(opening, start)

@@ -41,8 +41,8 @@ class Conversion(NamedTuple):
         runs: the run of each system, by the system's name.
         results: the file of the results, if one was asked for.
         rows: rows written to runs.
-        deduplicated: queries whose documents were found by deduplication: their results lack ids, an id stands for several
-            documents, or all were deduplicated.
+        deduplicated: the number of queries whose documents deduplication found: results lack ids, an id stands for several
+            documents, or all queries were deduplicated.
         summary: what was read.
     """
 
@@ -87,13 +87,13 @@ def convert_traces(
             feedback: `compare(..., outcomes=)` takes it. Its systems have the names of the runs.
         uses: a .jsonl or .parquet file for the documents that were returned, opened and cited: `funnel` takes it.
         system: the one system to convert, if the traces hold several; `agent-2` is the second run of `agent`.
-        deduplicate: finds the documents of queries whose results lack ids, or in which an id stands for different documents;
-            None: by id, else by normalised URL, else by text.
+        deduplicate: finds the documents of queries whose results lack ids, or in which an id stands for different documents.
+            None: documents are known by id, else by normalised URL, else by text.
         deduplicate_all: deduplicate the other queries too, although their results have ids.
-        earlier: files of results that earlier conversions wrote. Results that match one of theirs get its document;
-            `deduplicate` is called with their rows as `earlier=`.
-        earlier_queries: the file that `queries` of an earlier conversion wrote, or a frame: a query with one of its
-            questions gets its id. Without it, queries are joined to those of `earlier` by id only.
+        earlier: files of results that earlier conversions wrote. A result that matches an earlier result gets the document
+            of that result. `deduplicate` is called with the earlier rows as `earlier=`.
+        earlier_queries: the file that `queries` of an earlier conversion wrote, or a frame. A query with an earlier
+            question gets the earlier id. Without this table, queries are joined to those of `earlier` by id only.
         same, different: as for `goodgain.deduplicate`. Where all results have ids, only these pairs change the documents.
         query_ids: as for `read_traces`.
         normalise_url: how URLs become ids without deduplication; None: as in deduplication.
@@ -169,7 +169,7 @@ def convert_traces(
 
 
 def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stack: ExitStack) -> None:
-    """Write the ids of queries that could not be read, one a line; without any, only replace an earlier file."""
+    """Write the ids of queries that could not be read, one a line. Without such ids, only replace an earlier file."""
     path = files.run.with_name(f"{files.run.name.replace(PLACEHOLDER, 'all')}.unread")
     if summary.lost_ids or path.is_file():
         outputs.add(path)
@@ -190,7 +190,7 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
 
 
 def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
-    """Check the outputs whose names are known now; with `{system}`, a run is checked when its system appears."""
+    """Check the outputs whose names are known now. With `{system}`, a run is checked when its system appears."""
     outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
     for path in (files.run, *files.known):
         if path is not files.run:

@@ -139,36 +139,29 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
 def read_frames(
     paths: Paths, options: ReadOptions, tables: Sequence[str], *, jobs: int = 1
 ) -> tuple[list[pl.DataFrame], Summary]:
-    """Read the results in traces and other tables of `ResultRows`, with the counts of the reading."""
+    """Read the results in traces and other tables of `ResultRows`. Return these and the counts of the reading."""
 
     def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
         summary, names = Summary(), QueryNames()
-        frames = list(read_batches(paths, options, partial(_to_frames, tables), summary, names, jobs=jobs))
+        frames = list(
+            read_batches(paths, options, partial(ResultRows.to_frames, tables=tables), summary, names, jobs=jobs)
+        )
         summary.give_notices()
         return [rename_queries(pl.concat(of), names.new_ids) for of in zip(*frames, strict=True)], summary
 
     return read_repeats(read, options)
 
 
-def _to_frames(tables: Sequence[str], rows: ResultRows) -> list[pl.DataFrame]:
-    return [rows.to_frame(), *map(rows.to_table, tables)]
-
-
 def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return the uses of whole queries, by the table `uses` of `ResultRows` and results with the column `document`.
+    """Return the uses of whole queries. `mentions` is the table `uses` of `ResultRows`; `results` have a column `document`.
 
-    `can_open`: whether the query's log has a call that opens a document; null if the log hides which ones the query opened.
+    `can_open`: whether the log has a call that opens a document; null if the log hides which documents were opened.
     """
     found = results.filter(pl.col("rank") > 0)
     known = [found] if earlier is None else [found, earlier]
-    named = mentions.filter(pl.col("kind") != "query")
-    named = named.join(
-        found.select(*_RUN, *_PLACE, "document"),
-        on=[*_RUN, *_PLACE],
-        how="left",
-        nulls_equal=True,
-        maintain_order="left",
-    )
+    named, place = mentions.filter(pl.col("kind") != "query"), [*_RUN, *_PLACE]
+    of_place = found.select(*place, "document")
+    named = named.join(of_place, on=place, how="left", nulls_equal=True, maintain_order="left")
     named = named.with_columns(doc_id=pl.coalesce("document", _name_others(named, known)))
     opened, failed = pl.col("kind") == "open", pl.col("failed")
     used = named.group_by(_DOCUMENT, maintain_order=True).agg(
@@ -201,17 +194,15 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
 def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
     """Return a document for each mention that is not a result of its run.
 
-    It is the document of another run of the query that has its id, or is the same page by the rules of deduplication. Else
-    the mention is a document of its own, and all URLs of its page have one name.
+    Another run of the query may have a document with this id, or one that is this page by the rules of deduplication. Else
+    the mention is a document of its own. All URLs of a page have one name.
     """
     names: dict[tuple[str, str], str] = {}
     others = named.filter(pl.col("document").is_null()).select("query_id", "name").unique()
     asked = dict.fromkeys(others["query_id"])
     for frame in known if asked else ():
-        columns = [name for name in ("document", "doc_id", "url") if name in frame.columns]
-        of_queries = (
-            frame.filter(pl.col("query_id").is_in([*asked])).select("query_id", *columns).unique(maintain_order=True)
-        )
+        columns = [name for name in ("query_id", "document", "doc_id", "url") if name in frame.columns]
+        of_queries = frame.filter(pl.col("query_id").is_in([*asked])).select(columns).unique(maintain_order=True)
         for query_id, document, *more in of_queries.iter_rows():
             for name in filter(None, (document, *more)):
                 names.setdefault((query_id, name), document)
@@ -228,7 +219,7 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
 
 
 def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
-    """Return the uses of whole systems, with null opens for a system whose logs have no call that opens a document."""
+    """Return the uses of whole systems. If the logs of a system have no call that opens a document, the opens are null."""
     # If the caller named a tool that opens documents, no call of the tool means zero opens.
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
     uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())

@@ -15,7 +15,6 @@ from goodgain.logs.traces.reading_summary import RunName
 from goodgain.options import spell
 from goodgain.schema import EMPTY_DOC
 
-#: The tag of a system without a name.
 DEFAULT_TAG = "goodgain"
 
 #: A function of a URL that drops the parts that do not distinguish pages; None for text that is not an address.
@@ -83,20 +82,20 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return the results in a frame with `name`, the doc_id that `to_run` gives to each; a text that the frame lacks is null."""
+    """Return results with `name`, the doc_id that `to_run` gives to each. A text that the frame lacks is null."""
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
 def list_searches(results: Any) -> pl.DataFrame:
-    """Return the searches of one system, with the number of their `results`; a text that the frame lacks is null."""
+    """Return the searches of one system, with the number of their `results`. A text that the frame lacks is null."""
     rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
 
 
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
-    """Return a results frame with the column `document`: the doc_id of each result in a run, null without a result."""
+    """Return a results frame with `document`, the doc_id that `to_run` gives to each result; null without a result."""
     named = _name_documents(_select_columns(frame), normalise_url)
     document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
     return frame.with_columns(document=document)
@@ -164,7 +163,7 @@ def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> 
 
 
 def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
-    """Return the name of a result without an id: its address, else `text:` and a hash of its content."""
+    """Return the name of a result without an id: the address, else `text:` and a hash of the content."""
     if row["url"] and (url := normalise_url(row["url"])):
         return url
     texts = [text for text in (row["url"], row["title"], row["snippet"]) if text]

@@ -1,6 +1,6 @@
 """Makes runs of batches of results, and writes them: one run per system and replicate.
 
-If results of a query lack ids, or one of its ids stands for several documents, deduplication finds its documents first.
+If results of a query lack ids, or an id stands for several documents, deduplication finds the documents first.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -40,9 +40,9 @@ from goodgain.logs.traces.reading_summary import RunName, Summary
 from goodgain.options import spell
 from goodgain.schema import COMPLETED, EMPTY_DOC
 
-#: A function of a results frame that returns its rows with a column `document`, or an object with these as `.frame`.
-#: If there are earlier results, it gets those of the same queries as `earlier=`; it gets `same=` and `different=` if given,
-#: and `trust_doc_id=True` with these where all results have ids.
+#: Takes a results frame, and returns the rows with a column `document`, or an object with these rows as `.frame`.
+#: It gets `earlier=` (earlier results of the same queries), `same=` and `different=` if given. With these pairs it gets
+#: `trust_doc_id=True` where all results have ids.
 Deduplicate = Callable[..., Any]
 
 #: Stands for the name of a system in the name of an output.
@@ -56,7 +56,7 @@ _MAX_NAME = 150
 
 
 class OutputFiles(NamedTuple):
-    """The files that a conversion writes: the run (with PLACEHOLDER: runs), the results, and other tables by name."""
+    """The files that a conversion writes: the run (or runs, by PLACEHOLDER), the results, and other tables by name."""
 
     run: Path
     results: Path | None
@@ -105,14 +105,14 @@ class BatchConverter:
         return batch._replace(tables={**batch.tables, **tables})
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of the one system to convert, or of one of its runs, by the name `RunName.label` gives it."""
+        """Return the rows of the system to convert. A name as in `RunName.label` chooses one run of a system."""
         if self.system is None:
             return frame
         names = [name for name in list_runs(frame) if self.system in (name.system, name.label)]
         return frame.filter(pl.any_horizontal(pl.lit(False), *map(is_of_run, names)))
 
     def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
-        """Convert whole queries; those in which a result lacks an id, or an id is not a document's, are deduplicated first."""
+        """Convert whole queries. Deduplicate those with a result without an id, or with an id of several documents."""
         if frame.is_empty():
             return self._encode_rows(frame, mentions)
         options, trusted, earlier = dict(self.said), bool(self.said), None
@@ -137,27 +137,23 @@ class BatchConverter:
         in_need = frame["query_id"].is_in([*lack, *(one.query_id for one in reissued)])
         if not (in_need.any() or trusted):
             return self._encode_rows(frame, mentions, earlier)
-        frame = frame.with_columns(place=pl.int_range(pl.len()))
-        whole, rest = frame.filter(in_need), frame.filter(~in_need)
         # In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
-        by_id = {**options, "trust_doc_id": True}
-        parts = [
-            self._add_documents(whole, options),
-            self._add_documents(rest, by_id) if trusted else rest.with_columns(document="doc_id"),
-        ]
+        by_id = {**options, "trust_doc_id": True} if trusted else None
+        parts = []
+        for is_chosen, given in ((in_need, options), (~in_need, by_id)):
+            part = frame.with_columns(place=pl.int_range(pl.len())).filter(is_chosen)
+            if given is None or part.is_empty():
+                parts.append(part.with_columns(document="doc_id"))
+            else:
+                found = self.deduplicate(part, **given)
+                parts.append(pl.DataFrame(getattr(found, "frame", found)).select(*part.columns, "document"))
         batch = self._encode_rows(pl.concat(parts).sort("place").drop("place"), mentions, earlier)
-        return batch._replace(deduplicated=whole["query_id"].n_unique(), reissued=reissued)
-
-    def _add_documents(self, frame: pl.DataFrame, options: Mapping[str, Any]) -> pl.DataFrame:
-        if self.deduplicate is None or frame.is_empty():
-            return frame.with_columns(document=pl.lit(None, pl.String))
-        found = self.deduplicate(frame, **options)
-        return pl.DataFrame(getattr(found, "frame", found)).select(*frame.columns, "document")
+        return batch._replace(deduplicated=parts[0]["query_id"].n_unique(), reissued=reissued)
 
     def _encode_rows(
         self, frame: pl.DataFrame, mentions: pl.DataFrame | None, earlier: pl.DataFrame | None = None
     ) -> ConvertedBatch:
-        """Encode the run of each system and replicate, and the results with their documents; add the uses."""
+        """Encode the run of each system and replicate, and the results with their documents. Add the uses."""
         results, tables = None, {}
         if self.files.results is not None or mentions is not None:
             frame = add_documents(frame, self.normalise_url)
@@ -212,7 +208,7 @@ class OutputWriter:
         self._batches.append(batch._replace(runs=[], results=None, postponed=None))
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
-        """Write the other tables, with the ids of joined queries; `opens_named` as for `finish_uses`."""
+        """Write the other tables, with the ids of joined queries. `finish_uses` takes `opens_named`."""
         if self._system is not None and not self._list_chosen_runs(summary):
             labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
             known = ", ".join(labels) or "one without a name"
@@ -240,7 +236,7 @@ class OutputWriter:
             self._appends[path](encode_rows(rows, path))
 
     def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return rows whose systems have the names of the files of their runs, as curve and compare call them."""
+        """Name the systems in rows by the files of their runs, as curve and compare do."""
         system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)
         if self._files.is_one_run:
             system = pl.lit(stem(self._files.run))
@@ -269,7 +265,7 @@ class OutputWriter:
         return self._appends[self.runs[label]]
 
     def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame | None]]:
-        """Yield the postponed rows from disk and their mentions, with the ids of joined queries, whole queries at a time."""
+        """Yield the postponed rows and mentions, whole queries at a time, with the ids of joined queries."""
         if not self._postponed:
             return
         found = [batch.mentions for batch in self._batches if batch.mentions is not None]
@@ -283,7 +279,7 @@ class OutputWriter:
             yield rows.filter(is_chosen).collect(), None if mentions is None else mentions.filter(is_chosen)
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
-        """Give the notices about the outputs; a requested deduplication needs none."""
+        """Give the notices about the outputs. A requested deduplication needs no notice."""
         found = [one for batch in self._batches for one in batch.reissued]
         reissued = len(found) if self.deduplicated else 0
         if self.deduplicated > reissued and not deduplication_asked:
@@ -315,6 +311,6 @@ class OutputWriter:
 
 
 def _make_file_name(name: str) -> str:
-    """Return a system's name, which may hold anything, as a part of a file's name."""
+    """Return the name of a system as a part of a file's name. A system may have any name."""
     safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:_MAX_NAME]
     return safe if safe.strip(".") else "_" * len(safe)  # . and .. are folders

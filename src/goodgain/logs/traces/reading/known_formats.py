@@ -82,7 +82,7 @@ def get_format(name: str) -> Format:
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
-    """Return the one format that claims a file; None if no format does. A wrong format would give wrong numbers."""
+    """Return the only format that claims a file; None if no format does. A wrong format would give wrong numbers."""
     claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]
@@ -91,7 +91,7 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
         raise InputError(f"{path}: could be {names}; say which with {spell('format')}")
     if not head.raw.strip():
         raise InputError(f"{path}: is empty; give its format with {spell('format')} ({', '.join(formats())})")
-    if head.kind in ("json", "jsonl") and not (head.whole or head.has_record):
+    if head.kind in ("json", "jsonl") and not (head.whole or head.extent[0]):
         raise InputError(
             f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name it with "
             f"{spell('format')}: {', '.join(formats())}"
@@ -110,7 +110,7 @@ def is_claimed(name: str, head: FileHead) -> bool:
 
 
 def _find_claims(path: Path, head: FileHead, name: str = "auto") -> list[Format]:
-    """Return which formats claim a file: all that do, or only the named one; an error of a plugin names the plugin."""
+    """Return the formats that claim a file, of all formats or of the named one. An error of a plugin names the plugin."""
     claims = []
     for known in formats().values() if name == "auto" else [get_format(name)]:
         try:

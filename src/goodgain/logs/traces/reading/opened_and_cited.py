@@ -50,10 +50,10 @@ class Uses(NamedTuple):
 
 
 class _Documents:
-    """The documents that a turn has met, by their names: ids, and pages of URLs."""
+    """The documents that a turn has met, by name. A name is an id, or the page of a URL."""
 
     def __init__(self, iterations: Sequence[Sequence[SearchCall]]) -> None:
-        self._iterations = iterations
+        self.iterations = iterations
         self._places: dict[str, list[Place]] = {}
         self.opened: set[str] = set()
         for iteration, searches in enumerate(iterations, start=1):
@@ -65,20 +65,16 @@ class _Documents:
                         self._places.setdefault(name, []).append((iteration, number, result.rank))
 
     def find(self, name: str, iteration: int) -> Place | None:
-        """Return the result that has an id or URL: the last one up to an iteration, else the first one after it."""
+        """Return the place of the result with an id or URL: the last up to an iteration, else the first after it."""
         places = self._places.get(name) or self._places.get(make_page_key(name) or "", [])
         return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
-
-    def find_nth(self, number: int, iteration: int) -> Place | None:
-        searches = self._iterations[iteration - 1] if iteration else ()
-        return (iteration, len(searches), number) if searches and 0 < number <= len(searches[-1].results) else None
 
     def is_met(self, name: str) -> bool:
         return self.find(name, 0) is not None or not self.opened.isdisjoint((name, make_page_key(name)))
 
 
 def make_page_key(name: str) -> str | None:
-    """Return a key that is equal for the URLs that deduplication takes for one page; None for an id."""
+    """Return the key of a URL's page, by the rules of deduplication; None for an id."""
     parsed = parse_url(name) if "/" in name or name.startswith("www.") else None  # most names are ids
     return f"page {parsed.item}" if parsed is not None and "://" in parsed.normalised else None
 
@@ -86,7 +82,7 @@ def make_page_key(name: str) -> str | None:
 def read_uses(
     turn: Turn, iterations: Sequence[Sequence[SearchCall]], opens: Iterable[tuple[int, ToolCall]], *, can_open: bool
 ) -> Uses:
-    """Read what a turn opened and cited; `opens` are its calls that open, each with the last iteration before it."""
+    """Read what a turn opened and cited. `opens` has each call that opens, with the number of the last iteration before."""
     documents = _Documents(iterations)
     mentions: list[Mention] = []
     unnamed, is_hidden = 0, False
@@ -111,7 +107,7 @@ def read_uses(
 
 
 def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterator[Mention]:
-    """Yield a mention for each document that a call asked for, once."""
+    """Yield one mention for each document that a call asked for."""
     asked = parse_if_json(call.arguments) if call.opened is None else [*call.opened]
     if isinstance(asked, str) and any(map(str.isspace, asked.strip())):  # a text: the value in it, else its URLs
         value = next(filter(None, (find(asked) for find in NOTATIONS.values())), None)
@@ -120,7 +116,10 @@ def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterato
     for key, name in _list_names(asked, _NAMES + _POSITIONS):
         place = documents.find(str(name), iteration)
         if place is None and isinstance(name, int) and key in _POSITIONS:
-            place = documents.find_nth(name, iteration)
+            # The n-th result, from 1, of the last search before.
+            searches = documents.iterations[iteration - 1] if iteration else ()
+            is_rank = searches and 0 < name <= len(searches[-1].results)
+            place = (iteration, len(searches), name) if is_rank else None
         is_name = not (isinstance(name, int) and key in (*_DOUBTFUL, *_POSITIONS))
         if place is not None or (is_name and not _REFERENCE.fullmatch(str(name))):
             found[None if place else str(name), place] = None
@@ -134,7 +133,7 @@ def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterato
 def _list_names(
     value: Any, keys: Sequence[str], key: str = "", depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[str, str | int]]:
-    """Yield the names of documents in a value, each with the key that holds it: under the best key, else any URL."""
+    """Yield the names of documents in a value, with their keys. Without a known key, yield any URL."""
     if isinstance(value, str) and (name := value.strip()):
         is_number = key in ("page", *_POSITIONS) and _NUMBER.fullmatch(name) is not None and len(name) < 10
         yield (key, int(name)) if is_number else (key, name)

@@ -81,7 +81,7 @@ def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
 
 
 def _join_turns(turns: list[Turn]) -> Turn:
-    """Return the turns of a conversation as one, which the first names. No step has calls of two turns."""
+    """Return the turns of a conversation as one turn, named by the first. No step has calls of two turns."""
     for turn in turns[1:]:
         first = turn.steps[0] if turn.steps else None
         begun, ended = parse_time(turn.time), parse_time(first.time) if first else None
@@ -102,7 +102,7 @@ def _join_turns(turns: list[Turn]) -> Turn:
 
 
 def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
-    """Return the traces of several logs, which are one query, as one trace: their steps by time, or log by log."""
+    """Join the traces of several logs of one query to one trace. Their steps follow by time, or log by log."""
     for call in (call for trace in traces for turn in trace.turns for call in turn.calls):
         call.name_called_tool(options.tool_rule)
     used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
@@ -123,7 +123,7 @@ def read_outcomes(trace: Trace) -> dict[str, float]:
 
 
 def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
-    """Yield each step with its time; a step without one has that of the step before."""
+    """Yield each step with its time. A step without a time has the time of the step before."""
     clock = parse_time(turn.time)
     for step in turn.steps:
         clock = parse_time(step.time) or clock
@@ -144,18 +144,13 @@ def _is_open(call: ToolCall, options: ReadOptions) -> bool:
 
 
 def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: Summary) -> None:
-    """Count items that are not understood; with `strict`, the first one raises."""
+    """Count items that are not understood. With `strict`, the first such item raises."""
     for unknown in items:
         if options.strict:
             raise InputError(
-                f"{_describe(unknown)}, and {spell('strict', True)} allows no such item; without it, a notice replaces the error"
+                f"{unknown}, and {spell('strict', True)} allows no such item; without it, a notice replaces the error"
             )
         summary.count_unknown(unknown.what, format_place(unknown.at))
-
-
-def _describe(unknown: UnknownItem) -> str:
-    expected = f" (expected: {unknown.expected})" if unknown.expected else ""
-    return f"{format_place(unknown.at)}: {unknown.what} is not understood{expected}"
 
 
 def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
@@ -194,7 +189,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.iterations += len(iterations)
     if not iterations and not skipped and trace.unknown:  # it may have been a search
         raise InputError(
-            f"{_describe(trace.unknown[0])}, and no search was found in turn {turn.index} of the trace: it may have been one; "
+            f"{trace.unknown[0]}, and no search was found in turn {turn.index} of the trace: it may have been one; "
             f"name the format with {spell('format')}, write the log in a known format, or leave out such traces with "
             f"{spell('errors', 'skip')}"
         )
@@ -214,7 +209,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
 
 
 def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
-    """Return a search with its results, and count it; raise if the results are missing, unless the options allow it."""
+    """Return a search with its results, and count it. Raise if the results are missing, unless the options allow this."""
     outcome = _read_outcome(call, options)
     place = format_place(call.at)
     if outcome.status == "unrecorded" and options.unrecorded == "raise":
@@ -252,7 +247,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
 
 
 class UnrecordedError(InputError):
-    """Raised for a search whose results the log lacks. Skipping all such traces would change every measure silently."""
+    """Raised for a search whose results the log lacks. Skipping such traces would silently change every measure."""
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
@@ -269,7 +264,7 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
 
 
 def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
-    """Return the costs of each iteration of a turn, then of its answer; `ended` is how many iterations each step ended."""
+    """Return the costs of each iteration of a turn, then of the answer. `ended` has the number of iterations of each step."""
     spent: list[Usage] = []
     rest, clock = Usage(), parse_time(turn.time)
     for step, count in zip(turn.steps, ended, strict=True):

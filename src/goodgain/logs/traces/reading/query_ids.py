@@ -51,7 +51,7 @@ class Question(NamedTuple):
 
     @classmethod
     def of_turns(cls, texts: Iterable[str]) -> list[Question]:
-        """Return the question of each turn of a conversation, from the user's texts."""
+        """Return the question of each turn of a conversation; `texts` are what the user says in each."""
         questions = []
         said = hashlib.blake2b(digest_size=_KEY_SIZE)
         separator = b""
@@ -129,7 +129,7 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
 
 
 def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
-    """Return a table as a frame of texts, and how errors name its rows."""
+    """Return a table as a frame of texts, and the source that names its rows in errors."""
     rows: RowSource = FrameRows(argument)
     if isinstance(source, (str, os.PathLike)):
         frame, rows, _ = read_table(make_path(source, argument), _TYPES)
@@ -140,7 +140,7 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
 
 
 class RepeatedQueryError(InputError):
-    """Raised for two records with one query id that name two runs: they must be read as runs of the system."""
+    """Raised if two records with one query id name two runs. They must be read as runs of the system."""
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
@@ -152,7 +152,7 @@ def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> 
 
 
 class QueryNames:
-    """The queries read so far, by run and id; the ids of an `earlier` conversion, at `earlier_at`, take precedence."""
+    """The queries read so far, by run and id. The ids of an `earlier` conversion, from `earlier_at`, take precedence."""
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: dict[RunName, dict[str, NamedQuery]] = {}
@@ -182,10 +182,10 @@ class QueryNames:
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> None:
-        """Find the new ids, after all queries are read, and count these queries.
+        """Find the new ids after all queries are read, and count the queries.
 
-        Queries with one id are one query. So are queries of different runs with one question, unless a run has the
-        question twice. The first run keeps its ids.
+        Queries of different runs are one query if they have one id, or one question that no run has twice. The ids of the
+        first run stay.
         """
         queries = [query for of_run in self._runs.values() for query in of_run.values()]
         for query in queries:
@@ -197,7 +197,7 @@ class QueryNames:
 
 
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
-    """Return the system of a trace (given with its file, for all files, or by the log), and its replicate."""
+    """Return the system and the replicate of a trace. The file, the option `tag` or the log names the system."""
     system = system or (options.tag if options.tag is not None else trace.tag)
     return RunName(system, trace.run or find_id(trace.record, REPEATS if options.repeats else REPEATS[:1]))
 
@@ -207,9 +207,9 @@ def name_queries(
 ) -> list[NamedQuery]:
     """Return the queries of a trace with their ids.
 
-    The table `query_ids=` comes first, then a field that `query_id=` names, then the trace's own id, then another
-    `query_id=`, then the file's name, with a number if the file has several traces. With turns='all' the turn's number
-    follows, unless the turn names its own id.
+    The first of these gives the id: the table `query_ids=`, a field that `query_id=` names, the trace's own id, another
+    `query_id=`, the file's name (with a number if the file has several traces). With turns='all' the turn's number
+    follows, unless the turn has its own id.
     """
     of_turns = Question.of_turns(turn.user_text if turn.asked is None else turn.asked for turn in trace.turns)
     questions = {turn.index: question for turn, question in zip(trace.turns, of_turns, strict=True)}
@@ -222,12 +222,12 @@ def name_queries(
 
 
 def name_log(trace: Trace, name: str) -> str:
-    """Return the name of a trace without an id: its file's, with a number if the file has several."""
+    """Return a name for a trace without an id: the file's name, with a number if the file has several traces."""
     return name if trace.number is None else f"{name}-{trace.number}"
 
 
 def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
-    """Return the id that a table gives a trace by its own id, its name, its file's name or its session."""
+    """Return the id in a table for a trace. The table names the trace by id, log name, file name or session."""
     names = (trace.query_id, name_log(trace, name), name, trace.session_id)
     return next((table[known] for known in names if known is not None and known in table), None)
 
@@ -314,23 +314,19 @@ def _check_equal_ids(queries: list[NamedQuery]) -> None:
 
 
 def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
-    """Return own id -> the id of the first query with the same question, if it is different."""
+    """Return a query's own id -> the id of the first query with this question, if the ids differ."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
-    asked: set[tuple[RunName, bytes]] = set()
-    twice: set[bytes] = set()
     for query in queries:
         if key := query.question.conversation:
             by_question.setdefault(key, []).append(query)
             questions.setdefault(query.query_id, set()).add(key)
-            if (query.run, key) in asked:
-                twice.add(key)
-            asked.add((query.run, key))
     ids: dict[str, str] = {}
-    for key, same in by_question.items():
+    for asked in by_question.values():
         # An id with several questions (simulated users ask them in replicates) joins queries only by id.
-        same = [query for query in same if len(questions[query.query_id]) == 1]
-        if key in twice or len(same) < 2:
+        same = [query for query in asked if len(questions[query.query_id]) == 1]
+        is_asked_twice = len({query.run for query in asked}) < len(asked)
+        if is_asked_twice or len(same) < 2:
             continue
         kept = next((query for query in same if query.has_given_id), same[0]).query_id
         ids |= {query.query_id: kept for query in same if query.query_id != kept and not query.has_given_id}

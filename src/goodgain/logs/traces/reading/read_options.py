@@ -84,7 +84,7 @@ class ReadOptions:
 
     @cached_property
     def ids_of_several_logs(self) -> frozenset[str]:
-        """The ids that `query_ids` gives more than one log; if each turn is a query, none."""
+        """The ids that `query_ids` gives to several logs; empty if each turn is a query."""
         ids = self.query_ids or {}
         logs = {(base_name(Path(key)), query_id) for key, query_id in ids.items() if isinstance(key, str)}
         counts = Counter(query_id for _, query_id in logs if self.turns != "all")
@@ -92,12 +92,12 @@ class ReadOptions:
 
     @property
     def opens_named(self) -> bool:
-        """Whether `tools` names a tool that opens documents: then a log without a call of it has no opens."""
+        """Whether `tools` names a tool that opens documents. Then a log without such a call has no opens."""
         return OPEN in self.tool_rule.decisions.values()
 
     @property
     def choices(self) -> list[str]:
-        """The options set by the caller that change numbers, for the summary and the signature of results."""
+        """The caller's options that change numbers, for the summary and the signature of results."""
         return [
             spell(field.name, getattr(self, field.name))
             for field in fields(self)

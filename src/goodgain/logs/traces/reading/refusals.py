@@ -1,4 +1,4 @@
-"""Says why no format claims a file: what it looks like, the format that finds most calls in it, and what shape would count."""
+"""Says why no format claims a file: what the file looks like, the nearest format, and what the format shape would count."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -65,7 +65,7 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
 
 
 def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
-    """Yield a line for each log in a file and each format: whether the format claims the log, or why not."""
+    """Yield a line for each log in a file and each format, which says whether the format claims the log, or why not."""
     for open_log in find_logs(path, partial(is_claimed, options.format)):
         log = open_log()
         yield f"{log.path}: {log.head.description}"
@@ -77,7 +77,7 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
 
 
 def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
-    """Return what reading by shape would count, and the first search as a line of the format jsonl; else empty texts."""
+    """Return what reading by shape would count, and the first search as a line of jsonl. Without a search, both are empty."""
     asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
     shape, summary, ids = get_format("shape"), Summary(), 0
     first: tuple[str, SearchCall] | None = None
@@ -120,7 +120,7 @@ def _write_example(query_id: str, search: SearchCall) -> str:
 
 
 def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str]]:
-    """Yield the lists and objects in an object with their places, but none of a list: a member would be a part of a log."""
+    """Yield the lists and objects in an object with their places. The members of a list are only parts of a log."""
     for key, value in holder.items() if isinstance(holder, dict) and depth else ():
         if isinstance(value, (dict, list)) and value:
             yield value, f"{place}/{key}"

@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 
 class TraceFile(NamedTuple):
-    """A file of traces: its size in bytes, and the name of its system, if the caller gave one."""
+    """A file of traces, with the size in bytes, and the name of the system if the caller gave a name."""
 
     path: Path
     system: str | None
@@ -43,7 +43,7 @@ class TraceFile(NamedTuple):
 
 
 def find_trace_files(paths: Paths) -> list[TraceFile]:
-    """Return the files that paths name; a directory stands for the files in it with an ending of traces."""
+    """Return the files that paths name. A directory stands for the logs in it, by their endings."""
     if isinstance(paths, Mapping):
         for name in paths:
             if not isinstance(name, str) or not name:
@@ -94,7 +94,7 @@ def _list_files_at(path: Path) -> list[Path]:
 
 
 def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
-    """Yield the files of each task, which one process reads: small files together, large ones alone."""
+    """Yield the files that one process reads: small files together, a large file alone."""
     task: list[TraceFile] = []
     for file in files:
         task.append(file)
@@ -108,7 +108,7 @@ def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
 def map_in_processes(
     function: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int
 ) -> Iterator[list[Value]]:
-    """Yield the values of each task in order, computed by several processes; give the notices of all."""
+    """Yield the values of each task in order. Several processes compute them; this process gives the notices."""
     try:
         pickle.dumps(function)
     except Exception as error:
@@ -128,7 +128,7 @@ def map_in_processes(
 
 
 def _record_notices(function: Callable[[Task], Iterable[Value]], task: Task) -> tuple[list[Value], list[str]]:
-    """Return the values and the notices given meanwhile; the user's process gives them."""
+    """Return the values of a task, and its notices for the user's process to give."""
     given: list[GoodgainNotice] = []
     with collect_notices(given.append):
         values = list(function(task))
@@ -150,7 +150,7 @@ def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
 
 @contextmanager
 def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Open a pool of processes, and wait for them at the end; after an error, a signal or Ctrl-C kill them."""
+    """Open a pool of processes, and wait for them at the end. After an error, a signal or Ctrl-C, kill them."""
     # Polars does not survive a fork.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(FOR_COMMANDS.get(),))
     try:
@@ -168,7 +168,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block SIGINT, also for processes started meanwhile, which inherit this: their parent kills them."""
+    """Block SIGINT. Processes that start meanwhile inherit this: their parent kills them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -180,7 +180,7 @@ def _block_interrupts() -> Iterator[None]:
 
 
 def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
-    """Write messages as the parent does, and end with the parent, even if it is killed: else its pipes stay open."""
+    """Write messages as the parent does, and end with it. If a killed parent left this process, pipes stayed open."""
     FOR_COMMANDS.set(for_commands)
 
     def wait() -> None:

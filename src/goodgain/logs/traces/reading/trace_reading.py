@@ -1,6 +1,6 @@
 """Reads files of traces batch by batch: opens each log, finds its format, and makes rows of results from its traces."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -82,18 +82,18 @@ class ResultRows:
     def __init__(self) -> None:
         self._results: list[Result] = []
         self._counts: list[int] = []
-        self._tables: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _TABLES}
+        self.tables: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _TABLES}
         self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
 
     def __len__(self) -> int:
         return len(self._results)
 
     def add(self, query: Query, *of: str | None) -> None:
-        """Add the results of the searches of a query: of its id, system and replicate."""
+        """Add the rows of a query; `of` is the query id, the system and the replicate."""
         turn = query.turn.index
-        self._tables["queries"].append((*of, query.turn.user_text))
+        self.tables["queries"].append((*of, query.turn.user_text))
         if query.turn.trace_id is not None:
-            self._tables["traces"].append((*of, query.turn.trace_id))
+            self.tables["traces"].append((*of, query.turn.trace_id))
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
                 found = search.results or _NO_RESULT
@@ -111,19 +111,18 @@ class ResultRows:
             values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
             if iteration or not query.iterations or values.count(None) < len(values):
                 calls = len(query.iterations[iteration - 1]) if iteration else 0
-                self._tables["costs"].append((*of, iteration, calls, *values))
+                self.tables["costs"].append((*of, iteration, calls, *values))
 
         if query.uses is not None:
             answered, can_open, no_place = query.uses.answered, query.uses.can_open, (None, None, None)
-            self._tables["uses"].append((*of, "query", None, None, *no_place, None, answered, can_open))
-            self._tables["uses"] += [
+            self.tables["uses"].append((*of, "query", None, None, *no_place, None, answered, can_open))
+            self.tables["uses"] += [
                 (*of, one.kind, one.iteration, one.name, *(one.place or no_place), one.failed, None, None)
                 for one in query.uses.mentions
             ]
 
-    def add_outcomes(self, outcomes: Mapping[str, float], *of: str | None) -> None:
-        """Add the outcomes that a log records for a query: of its id, system and replicate."""
-        self._tables["outcomes"] += [(*of, name, value) for name, value in outcomes.items()]
+    def to_frames(self, tables: Sequence[str]) -> list[pl.DataFrame]:
+        return [self.to_frame(), *map(self.to_table, tables)]
 
     def to_frame(self) -> pl.DataFrame:
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
@@ -141,11 +140,11 @@ class ResultRows:
 
     def to_table(self, name: str) -> pl.DataFrame:
         """Return one of the other tables; `costs` and `uses` are empty if they were not read."""
-        return pl.DataFrame(self._tables[name], schema=_TABLES[name], orient="row")
+        return pl.DataFrame(self.tables[name], schema=_TABLES[name], orient="row")
 
 
 class TraceBatch(NamedTuple, Generic[Value]):
-    """The value made from some whole traces, with their size in bytes, their queries, and their counts."""
+    """What was read from some whole traces: a value, the bytes, the queries and the counts."""
 
     value: Value
     size: int
@@ -170,9 +169,8 @@ def read_batches(
     done, total = 0, sum(file.size for file in files)
     summary.files = len(files)
     summary.choices = options.choices
-    tasks = (
-        plan_tasks(files) if not options.ids_of_several_logs else iter([files])
-    )  # one process reads all logs of a query
+    # One process reads all logs of a query.
+    tasks = iter([files]) if options.ids_of_several_logs else plan_tasks(files)
     read = partial(_read_task, options=options, finish=finish)  # in the process that calls it
     by_task = map(read, tasks) if jobs == 1 else map_in_processes(read, tasks, jobs)
     for batch in chain.from_iterable(by_task):
@@ -217,10 +215,11 @@ def _read_task(
     for (query_id, _), logs in of_query.items():
         traces, (_, trace_format, system, name) = [trace for trace, *_ in logs], logs[0]
         with _skip_errors(options, summary, query_id):
-            trace = join_logs(traces, options) if len(traces) > 1 else traces[0]
+            is_joined = len(traces) > 1
+            trace = join_logs(traces, options) if is_joined else traces[0]
             names += _add_trace(trace, trace_format, system, name, options, rows, summary)
-            summary.joined_logs += len(traces) * (len(traces) > 1)
-            summary.queries_of_logs += len(traces) > 1
+            summary.joined_logs += len(traces) * is_joined
+            summary.queries_of_logs += is_joined
     yield TraceBatch(finish(rows), size, names, summary.pop_counts())
 
 
@@ -228,7 +227,7 @@ def _add_trace(
     trace: Trace, trace_format: Format, system: str | None, name: str, options: ReadOptions, rows: ResultRows,
     summary: Summary,
 ) -> list[NamedQuery]:  # fmt: skip
-    """Add a trace to the rows and counts, and return its queries; `system` comes before the one that the log names."""
+    """Add a trace to the rows and counts, and return its queries. `system` replaces the system that the log names."""
     # A trace that is left out must not change the counts.
     counted = Summary() if options.errors == "skip" else summary
     before, idle_before = sum(counted.searches.values()), counted.without_search
@@ -249,7 +248,7 @@ def _add_trace(
         rows.add(query, of.query_id, *run)
     if named:  # what a log says of a conversation is about its last turn
         outcomes = read_outcomes(trace)
-        rows.add_outcomes(outcomes, named[-1].query_id, *run)
+        rows.tables["outcomes"] += [(named[-1].query_id, *run, *outcome) for outcome in outcomes.items()]
         if outcomes.get(COMPLETED) == 0:
             summary.count("broken_off", format_place(trace.at))
     return named
@@ -257,7 +256,7 @@ def _add_trace(
 
 @contextmanager
 def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
-    """With errors='skip', count an error raised inside instead of raising it; `query_id` is lost by it."""
+    """With errors='skip', count an error raised inside instead of raising it. The query `query_id` is lost then."""
     try:
         yield
     except InputError as error:
