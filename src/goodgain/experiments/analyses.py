@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.analysis.comparing.statistical_tests import Settings, bootstrap_interval, check_settings
-from goodgain.analysis.reporting.counted_runs import SystemCounts, join_counts
-from goodgain.analysis.reporting.iteration_curves import tabulate_curve
+from goodgain.analysis.reporting.iteration_curves import SystemCounts, join_counts, tabulate_curve
 from goodgain.analysis.reporting.precision_recall import Points, interpolate
 from goodgain.analysis.reporting.spends import OVER
 from goodgain.counting.coverage import measure_coverage

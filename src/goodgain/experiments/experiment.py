@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import polars as pl
 
-from goodgain.analysis.reporting.counted_runs import tabulate_ledger
 from goodgain.analysis.reporting.iteration_curves import check_curve_options, parse_curve_measures
 from goodgain.analysis.reporting.precision_recall import Points, check_points
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
@@ -23,7 +22,7 @@ from goodgain.experiments.shared_arguments import OF_REPORTS, ExperimentOptions,
 from goodgain.experiments.shared_steps import Heard, KeptResults, Opened, find_name, tell_once
 from goodgain.formats.query_tables import read_costs, read_outcomes
 from goodgain.formats.systems import check_systems, stack_systems
-from goodgain.measures.ledger_values import check_along_iterations
+from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
 from goodgain.measures.names import Measures, parse_measure, parse_measures
 from goodgain.measures.parameters import check_rel
 from goodgain.measures.scores import Scores

@@ -7,7 +7,6 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.reporting import report as page
-from goodgain.analysis.reporting.counted_runs import tabulate_ledger
 from goodgain.analysis.reporting.page_data import Evidence, Findings
 from goodgain.analysis.reporting.page_sentences import Opening
 from goodgain.analysis.reporting.spends import average_costs, check_costs_of_runs, tabulate_searches
@@ -19,6 +18,7 @@ from goodgain.experiments.shared_steps import repeat
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
 from goodgain.formats.query_tables import read_costs
+from goodgain.measures.ledger_values import tabulate_ledger
 from goodgain.measures.names import Measures
 
 #: The options that the command of a report can say.

@@ -10,7 +10,6 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.reporting.counted_runs import tabulate_ledger
 from goodgain.counting.joined_addresses import join_addresses
 from goodgain.errors import GoodgainError, InputError, notice
 from goodgain.evaluation import count_run, score_run
@@ -25,6 +24,7 @@ from goodgain.logs.traces.output.run_batches import LACKS_IDS
 from goodgain.logs.traces.reading.query_ids import read_query_ids
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths
+from goodgain.measures.ledger_values import tabulate_ledger
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.replicate_scores import leave_out_empty
 from goodgain.measures.thresholds import find_thresholds

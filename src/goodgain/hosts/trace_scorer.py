@@ -4,7 +4,6 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goodgain.analysis.reporting.counted_runs import tabulate_ledger
 from goodgain.counting.joined_addresses import join_addresses
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_of
 from goodgain.evaluation import count_run, score_run
@@ -13,6 +12,7 @@ from goodgain.formats.run import load_run
 from goodgain.logs.traces import Summary, read_traces, to_run
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.tools import make_tool_predicate
+from goodgain.measures.ledger_values import tabulate_ledger
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 

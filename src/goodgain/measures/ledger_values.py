@@ -54,6 +54,20 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
     return result if result is not None else pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64})
 
 
+def tabulate_ledger(
+    counts: Mapping[float, Counts], rel: float, measures: Sequence[GoodGainMeasure] = ()
+) -> pl.DataFrame:
+    """Return what `ledger` returns, from the counts of a run at the thresholds `rel` and those of the measures."""
+    rows, pools = counts[rel][:2]
+    queries = pools.select("query_id", judged=pl.lit(True))
+    result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
+    if measures:
+        result = result.join(running_values(measures, counts), on=["query_id", "iteration"], how="left")
+    share = 1 - pl.col("Unjudged") / pl.col("UR")
+    result = result.with_columns(coverage=pl.when(pl.col("judged") & (pl.col("UR") > 0)).then(share))
+    return result.sort("query_id", "iteration")
+
+
 def make_finite(values: pl.DataFrame) -> pl.DataFrame:
     """Replace values that are not finite by null."""
     numbers = cs.float()

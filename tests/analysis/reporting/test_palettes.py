@@ -11,8 +11,8 @@ import pytest
 
 from goodgain.analysis.comparing.rendering import VERDICT_COLOURS
 from goodgain.analysis.reporting import report
-from goodgain.analysis.reporting.counted_runs import KINDS
 from goodgain.analysis.reporting.plots.canvas import style_of
+from goodgain.analysis.reporting.plots.plot_data import KINDS
 
 SYSTEMS = [style_of(number) for number in range(4)]
 PALETTES = {

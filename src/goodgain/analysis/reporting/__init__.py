@@ -1,6 +1,6 @@
 """What people look at: curves over iterations, precision over recall, plots, and ledgers and curves in a notebook."""
 
 from goodgain.analysis.reporting import plots
-from goodgain.analysis.reporting.notebook_forms import show_curve, show_ledger
+from goodgain.analysis.reporting.plots.pictures import show_curve, show_ledger
 
 __all__ = ["plots", "show_curve", "show_ledger"]

@@ -3,18 +3,18 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 import polars.selectors as cs
 
+from goodgain.analysis.comparing.comparison_notes import describe_shared_queries
 from goodgain.analysis.comparing.statistical_tests import RESIDUE, Settings, Vector, bootstrap_interval
-from goodgain.analysis.reporting.counted_runs import SystemCounts
 from goodgain.analysis.reporting.spends import OVER, Spends, check_costs_of_runs, choose_spends, find_spends
-from goodgain.counting.coverage import Coverage
+from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
 from goodgain.counting.ledger import Counts
-from goodgain.errors import InputError, MeasureError
+from goodgain.errors import InputError, MeasureError, notice
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import (
     average_queries,
@@ -24,6 +24,7 @@ from goodgain.measures.ledger_values import (
     running_values,
 )
 from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.replicate_scores import join_queries
 from goodgain.options import check_whole_number, spell
 
 #: Limit of `upto=`, which computes every measure once per iteration.
@@ -37,6 +38,28 @@ _SPEND_COLUMNS = _POINT | {"over": pl.String, "spend": pl.Float64} | _MEAN
 _RUN_COLUMNS = {"least": pl.Float64, "most": pl.Float64}
 #: Values resampled together: 80 MB at 8 bytes each. They share their random draws.
 _CELLS = 10_000_000
+
+
+class SystemCounts(NamedTuple):
+    """Ledgers and pools of each run of a system by threshold, and the coverage of all its runs together."""
+
+    runs: Sequence[Mapping[float, Counts]]
+    coverage: Coverage
+
+
+def join_counts(
+    counts: Mapping[str, Mapping[float, Counts]], names: Mapping[str, Sequence[str]]
+) -> dict[str, SystemCounts]:
+    """Put the counted runs of each system together, and give a notice if systems share few queries; `names` as in `name_runs`."""
+    counted = {}
+    for system, of in names.items():
+        runs = [counts[run] for run in of]
+        coverages = [measure_coverage(run) for run in runs]
+        queries = join_queries([coverage.queries for coverage in coverages])
+        counted[system] = SystemCounts(runs, combine_coverages(coverages)._replace(queries=queries))
+    if few_shared := describe_shared_queries({name: of.coverage.queries for name, of in counted.items()}):
+        notice(few_shared)
+    return counted
 
 
 def check_curve_options(

@@ -9,9 +9,8 @@ import polars as pl
 
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.reporting import plots
-from goodgain.analysis.reporting.counted_runs import KINDS
 from goodgain.analysis.reporting.page_data import Evidence
-from goodgain.analysis.reporting.plots.plot_data import prepare_what_came_back
+from goodgain.analysis.reporting.plots.plot_data import KINDS, prepare_what_came_back
 from goodgain.errors import count_of
 from goodgain.files.escaping import escape_html
 from goodgain.measures.declaration import add_arrow

@@ -16,7 +16,6 @@ from matplotlib.ticker import FuncFormatter
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.rendering import VERDICT_COLOURS
 from goodgain.analysis.comparing.use_of_documents import Funnel
-from goodgain.analysis.reporting.counted_runs import KINDS
 from goodgain.analysis.reporting.plots.canvas import (
     GREY,
     GRID,
@@ -34,6 +33,7 @@ from goodgain.analysis.reporting.plots.canvas import (
     take_ink,
 )
 from goodgain.analysis.reporting.plots.plot_data import (
+    KINDS,
     choose_pair,
     prepare_funnel,
     prepare_iterations_used,

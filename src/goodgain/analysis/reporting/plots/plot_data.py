@@ -1,7 +1,7 @@
 """What each plot draws, from the frames that goodgain returns."""
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -12,7 +12,6 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.pairs_table import arrange_values
 from goodgain.analysis.comparing.statistical_tests import RESIDUE, subtract_without_residue
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
-from goodgain.analysis.reporting.counted_runs import KINDS
 from goodgain.analysis.reporting.spends import ENOUGH
 from goodgain.errors import InputError
 from goodgain.formats.qrels import load_qrels
@@ -23,6 +22,24 @@ _SPEND_POINT = ("system", "measure", "over", "spend", "mean", "low", "high", "qu
 #: Columns of a frame in which a system has several runs.
 _LEAST_AND_MOST = cs.by_name("least", "most", require_all=False)
 _COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged")
+
+
+class Kind(NamedTuple):
+    """A kind of results: its number in a row of the ledger, and its look in bars."""
+
+    number: pl.Expr
+    colour: str
+    hatch: str
+    label: str
+
+
+#: The kinds of results, in the order of stacked bars. Their colours are those of no system and no verdict.
+KINDS = {
+    "new_good": Kind(pl.col("GR"), "#E8B004", "", "new, good"),
+    "new_other": Kind(pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#F7E7B4", "--", "new, not good"),
+    "unjudged": Kind(pl.col("Unjudged"), "#BCBCBC", r"\\\\", "new, unjudged"),
+    "repeated": Kind(pl.col("Dup"), "#8A6D3B", "////", "repeated"),
+}
 
 
 def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
