@@ -6,9 +6,12 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.analysis.comparing.explanation import explain_systems
+from goodgain.analysis.comparing.searches import read_results_of, tabulate_iterations
+from goodgain.analysis.comparing.use_of_documents import check_uses, funnel, read_uses_of
 from goodgain.analysis.reporting import report as page
-from goodgain.analysis.reporting.page_data import Evidence, Findings
-from goodgain.analysis.reporting.page_sentences import Opening
+from goodgain.analysis.reporting.page_data import Evidence
+from goodgain.analysis.reporting.page_sentences import Opening, describe_words
 from goodgain.analysis.reporting.spends import average_costs, check_costs_of_runs, tabulate_searches
 from goodgain.errors import GoodgainNotice, collect_notices
 from goodgain.experiments.analyses import OF_OPENED, Analyses
@@ -17,9 +20,11 @@ from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.shared_steps import repeat
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
-from goodgain.formats.query_tables import read_costs
+from goodgain.formats.query_tables import read_costs, read_groups
+from goodgain.formats.texts import read_queries
 from goodgain.measures.ledger_values import tabulate_ledger
-from goodgain.measures.names import Measures
+from goodgain.measures.names import Measures, find_direction, parse_measures
+from goodgain.options import check_whole_number
 
 #: The options that the command of a report can say.
 _WRITTEN = ("rel", "order", "provider")
@@ -52,7 +57,7 @@ def write_report(
 
 
 def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidence:
-    """Return what a report shows; `beside` as in `reporting.report.gather_evidence`, and costs."""
+    """Return what a report shows; tables and details as `gg.report` takes them."""
     tables: Any = {name: beside[name] for name in ("results", "costs") if beside.get(name) is not None}
     of = x.with_(**tables) if tables else x  # a measure may need them
     with x.tell() as heard:
@@ -60,7 +65,18 @@ def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidenc
     return page.add_doubts(made, heard.texts)
 
 
-def _gather(of: Analyses, measures: Measures, *, costs: Any = None, **beside: Any) -> Evidence:
+def _gather(
+    of: Analyses,
+    measures: Measures,
+    *,
+    results: Any = None,
+    queries: Any = None,
+    uses: Any = None,
+    groups: Any = None,
+    costs: Any = None,
+    details: int = 200,
+    command: str | None = None,
+) -> Evidence:
     check_costs_of_runs(costs, of.systems)
     opened, plan = of.opened, page.Plan.of(measures, of.options["rel"])
     base, firsts = next(iter(of.systems)), {name: runs[0] for name, runs in opened.names.items()}
@@ -68,7 +84,7 @@ def _gather(of: Analyses, measures: Measures, *, costs: Any = None, **beside: An
     cutoff, tiles = plan.list_tiles(pl.concat([run[plan.good].pools.get_column("N") for run in ledgers.values()]))
     comparison, pairs = None, None
     if len(of.systems) > 1:
-        comparison = compare(of, plan.measured, {"baseline": base, "groups": beside.get("groups")})
+        comparison = compare(of, plan.measured, {"baseline": base, "groups": groups})
     others = [tile for tile in tiles if tile not in plan.measured]  # apart: the comparison is the one of x.compare
     heard: list[GoodgainNotice] = []
     with collect_notices(heard.append):
@@ -85,14 +101,37 @@ def _gather(of: Analyses, measures: Measures, *, costs: Any = None, **beside: An
     recalls = of.draw_recalls(plan.good).join(
         pl.DataFrame({"system": [*firsts.values()], "name": [*firsts]}), on="system", maintain_order="left"
     )
-    found = Findings(
+    qrels, scores = opened.qrels, of.evaluate(plan.measured) if comparison is None else dict(comparison.scores)
+    check_uses(qrels, uses)
+    check_whole_number("details", details, 0)
+    explained = {str(plan.explained.measure): plan.explained}
+    found = read_results_of([*scores], results).spell_as(searched)
+    pairs_searched = {name: {one: searched[one] for one in (base, name)} for name in [*scores][1:]}
+    uses = None if uses is None else read_uses_of([*scores], uses)
+    texts = None if queries is None else read_queries(queries)
+    return Evidence(
+        qrels=qrels,
         opening=Opening(cutoff, tiles, shown, pairs, spent),
-        scores=of.evaluate(plan.measured) if comparison is None else dict(comparison.scores),
+        scores=scores,
         comparison=comparison,
+        measures={str(measure): find_direction(measure) for measure in plan.measured},
+        explained=plan.explained,
+        explanations={
+            name: explain_systems(qrels, pair, explained, found, uses=uses, top=1)
+            for name, pair in pairs_searched.items()
+        },
         searched=searched,
+        iterations=tabulate_iterations(searched, found),
         curves=of.curve(plan.curves),
         recalls=recalls.select(pl.col("name").alias("system"), "recall", "precision"),
         ledgers={name: tabulate_ledger(ledgers[run], plan.good) for name, run in firsts.items()},
         searches=tabulate_searches(counted, plan.good, paid),
+        results=found,
+        uses=uses,
+        funnel=None if uses is None else funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))),
+        texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
+        groups=None if groups is None else read_groups(groups, qrels.query_ids),
+        details=min(details, len(qrels.query_ids)),
+        words=dict(describe_words(parse_measures([*plan.measured, *tiles]), plan.good)),
+        command=command or "Made in Python from data in memory.",
     )
-    return page.gather_evidence(opened.qrels, plan, found, **beside)

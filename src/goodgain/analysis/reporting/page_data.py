@@ -33,8 +33,11 @@ _LONGEST = 400
 
 
 @dataclass(frozen=True)
-class Findings:
-    """The results of the analyses that a report shows; `searched`, `recalls` and `ledgers` are of the first run of a system."""
+class Evidence:
+    """What a report shows. The keys of mappings are the names of systems; the first one is the base.
+
+    `searched`, `recalls` and `ledgers` are of the first run of a system.
+    """
 
     opening: Opening  # what the page says first
     scores: Mapping[str, Scores]
@@ -44,12 +47,6 @@ class Findings:
     recalls: pl.DataFrame
     ledgers: Mapping[str, pl.DataFrame]
     searches: pl.DataFrame  # what `tabulate_searches` returns
-
-
-@dataclass(frozen=True)
-class Evidence(Findings):
-    """What a report shows. The keys of mappings are the names of systems; the first one is the base."""
-
     qrels: Qrels
     measures: Mapping[str, str | None]  # name -> better direction, of the measures to list
     explained: Parts  # the measure whose differences are explained

@@ -20,12 +20,9 @@ import polars as pl
 
 from goodgain.analysis.comparing.causes import Parts, divide_measure
 from goodgain.analysis.comparing.comparison_tables import Layout, build_brief_tables, build_legend, build_tables
-from goodgain.analysis.comparing.explanation import explain_systems
 from goodgain.analysis.comparing.explanation_screens import build_screen, describe_whole
 from goodgain.analysis.comparing.rendering import count_queries, format_number
-from goodgain.analysis.comparing.searches import read_results_of, tabulate_iterations
-from goodgain.analysis.comparing.use_of_documents import check_uses, funnel, read_uses_of
-from goodgain.analysis.reporting.page_data import Evidence, Findings, build_data
+from goodgain.analysis.reporting.page_data import Evidence, build_data
 from goodgain.analysis.reporting.page_pictures import draw_all
 from goodgain.analysis.reporting.page_sentences import (
     PLACES,
@@ -36,22 +33,18 @@ from goodgain.analysis.reporting.page_sentences import (
     describe_headline,
     describe_method,
     describe_one,
-    describe_words,
     list_doubts,
 )
 from goodgain.analysis.reporting.spends import build_cost_table, build_search_tables
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls, guard_formulas
 from goodgain.files.tables import Line, Table, write_markdown
-from goodgain.formats import Qrels
-from goodgain.formats.query_tables import read_groups
 from goodgain.formats.systems import list_runs
-from goodgain.formats.texts import read_queries
 from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
-from goodgain.measures.names import Measures, find_direction, parse_measure, parse_measures
+from goodgain.measures.names import Measures, parse_measure, parse_measures
 from goodgain.measures.thresholds import NO_LABEL
-from goodgain.options import check_whole_number, spell
+from goodgain.options import spell
 from goodgain.providers.asking import pause_garbage_collection
 
 #: Format -> the endings of its files.
@@ -126,47 +119,6 @@ class Plan(NamedTuple):
         return cutoff, tiles if tiles[0].params.get("rel", self.good) == self.good else parse_measures(
             named, rel=self.good
         )
-
-
-def gather_evidence(
-    qrels: Qrels,
-    plan: Plan,
-    of: Findings,
-    *,
-    results: Any = None,
-    queries: Any = None,
-    uses: Any = None,
-    groups: Any = None,
-    details: int = 200,
-    command: str | None = None,
-) -> Evidence:
-    """Join the results of analyses to what a report shows; tables and details as `report` takes them."""
-    check_uses(qrels, uses)
-    check_whole_number("details", details, 0)
-    base, *others = of.scores
-    explained = {str(plan.explained.measure): plan.explained}
-    found = read_results_of([base, *others], results).spell_as(of.searched)
-    pairs = {name: {one: of.searched[one] for one in (base, name)} for name in others}
-    uses = None if uses is None else read_uses_of([base, *others], uses)
-    texts = None if queries is None else read_queries(queries)
-    return Evidence(
-        **vars(of),
-        qrels=qrels,
-        measures={str(measure): find_direction(measure) for measure in plan.measured},
-        explained=plan.explained,
-        explanations={
-            name: explain_systems(qrels, pair, explained, found, uses=uses, top=1) for name, pair in pairs.items()
-        },
-        iterations=tabulate_iterations(of.searched, found),
-        results=found,
-        uses=uses,
-        funnel=None if uses is None else funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))),
-        texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
-        groups=None if groups is None else read_groups(groups, qrels.query_ids),
-        details=min(details, len(qrels.query_ids)),
-        words=dict(describe_words(parse_measures([*plan.measured, *of.opening.measures]), plan.good)),
-        command=command or "Made in Python from data in memory.",
-    )
 
 
 def add_doubts(evidence: Evidence, notices: Sequence[str]) -> Evidence:
