@@ -9,7 +9,8 @@ import click
 from goodgain.analysis.comparing import use_of_documents
 from goodgain.analysis.comparing.explanation_screens import FORMS, render_on_terminal, take_query
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
-from goodgain.analysis.reporting.plots.pictures import draw_funnel, write_picture
+from goodgain.analysis.reporting import plots
+from goodgain.analysis.reporting.plots.pictures import write_picture
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import Value, open_console, print_frame, print_values, write_output
@@ -124,5 +125,5 @@ def funnel(
                     values.append(Value(None, name, row["system"], row[name], known if is_shown else None))
             print_values(values, output, rows=rows, places=places, by_query=False)
         if plot is not None:
-            write_picture(draw_funnel(found), plot)
+            write_picture(plots.funnel(found).figure, plot)  # type: ignore[arg-type]  # not a subfigure: it is new
             shared.say(f"picture: {plot}")

@@ -1,6 +1,7 @@
 """The report of an experiment."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from goodgain.analysis.comparing.searches import read_results_of, tabulate_itera
 from goodgain.analysis.comparing.use_of_documents import check_uses, funnel, read_uses_of
 from goodgain.analysis.reporting import report as page
 from goodgain.analysis.reporting.page_data import Evidence
-from goodgain.analysis.reporting.page_sentences import Opening, describe_words
+from goodgain.analysis.reporting.page_sentences import Opening, describe_words, list_doubts
 from goodgain.analysis.reporting.spends import average_costs, check_costs_of_runs, tabulate_searches
 from goodgain.errors import GoodgainNotice, collect_notices
 from goodgain.experiments.analyses import OF_OPENED, Analyses
@@ -62,7 +63,8 @@ def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidenc
     of = x.with_(**tables) if tables else x  # a measure may need them
     with x.tell() as heard:
         made = _gather(of.analyses, measures, **beside)
-    return page.add_doubts(made, heard.texts)
+    doubts = list_doubts(made.comparison, heard.texts, has_replicates=made.has_replicates)
+    return replace(made, doubts=tuple(doubts))
 
 
 def _gather(

@@ -16,7 +16,7 @@ from goodgain.analysis.reporting.plots.plot_data import KINDS
 
 SYSTEMS = [style_of(number) for number in range(4)]
 PALETTES = {
-    "systems": [one.color for one in SYSTEMS],
+    "systems": [one["color"] for one in SYSTEMS],
     "verdicts": [*VERDICT_COLOURS.values()],
     "kinds": [kind.colour for kind in KINDS.values()],
 }
@@ -56,7 +56,7 @@ def test_no_colour_means_two_things() -> None:
 
 def test_grey_print_has_patterns_for_kinds_and_lines_for_systems() -> None:
     assert len({kind.hatch for kind in KINDS.values()}) == len(KINDS)
-    assert len({str(one.linestyle) for one in SYSTEMS}) == len({one.marker for one in SYSTEMS}) == 4
+    assert len({str(one["linestyle"]) for one in SYSTEMS}) == len({one["marker"] for one in SYSTEMS}) == 4
 
 
 def test_the_page_has_the_colours_of_its_pictures() -> None:

@@ -287,10 +287,10 @@ def test_precision_recall_draws_queries_and_their_mean_on_the_same_axes() -> Non
 
 def test_each_of_twelve_systems_looks_different_in_grey_too() -> None:
     styles = [style_of(number) for number in range(12)]
-    assert len({style.marker for style in styles}) == 12
-    assert all(one.linestyle != other.linestyle for one, other in pairwise(styles))
+    assert len({style["marker"] for style in styles}) == 12
+    assert all(one["linestyle"] != other["linestyle"] for one, other in pairwise(styles))
     okabe_ito = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
-    assert {style.color for style in styles} <= {*okabe_ito, INK}
+    assert {style["color"] for style in styles} <= {*okabe_ito, INK}
 
 
 def test_names_are_drawn_as_they_are() -> None:

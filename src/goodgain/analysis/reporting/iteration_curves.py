@@ -50,7 +50,7 @@ class SystemCounts(NamedTuple):
 def join_counts(
     counts: Mapping[str, Mapping[float, Counts]], names: Mapping[str, Sequence[str]]
 ) -> dict[str, SystemCounts]:
-    """Put the counted runs of each system together, and give a notice if systems share few queries; `names` as in `name_runs`."""
+    """Put the counted runs of each system together. Give a notice if systems share few queries. `names`: as in `name_runs`."""
     counted = {}
     for system, of in names.items():
         runs = [counts[run] for run in of]
@@ -166,7 +166,7 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield the spends of a run; a query is searching if it spends at least this."""
+    """Yield the places of the curve of a run, one for each spend. A query still searches if it spends at least this much."""
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))

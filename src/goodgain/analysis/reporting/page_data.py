@@ -1,7 +1,4 @@
-"""The data of a report's page: what the browser lists, sorts and opens, in columns and codes that keep it small.
-
-Nothing is computed here: the numbers are those of `compare`, `explain` and the ledger.
-"""
+"""The data of a report's page, in columns and codes that keep it small. `compare`, `explain` and the ledger give the numbers."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,8 +71,8 @@ class Evidence:
     def queries(self) -> pl.DataFrame:
         """A row for each query, measure and system: query_id, query_text, groups, measure, system, value.
 
-        With two systems or more also difference (from the base; null for the base) and, of the explained measure, cause and
-        first_differing_iteration (null where the first runs differ the other way than the means).
+        Two systems or more add difference: the value minus that of the base. The explained measure also has cause and
+        first_differing_iteration, null where the first runs and the means differ in opposite directions.
         """
         ids = self.qrels.query_ids
         frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in self.scores.items())
@@ -110,7 +107,7 @@ class Evidence:
     def changed(self) -> list[str]:
         """The queries by the size of their change in the explained measure, with losses before gains of the same size.
 
-        The first one changed most in the pair of the headline. Of one system the lowest values come first.
+        The query that changed most in the pair of the headline is the first. With one system, the lowest values come first.
         """
         rows = self.queries.filter(measure=str(self.explained.measure))
         if self.comparison is None:
@@ -137,7 +134,7 @@ class Evidence:
         return describe_query(measure, first, self.texts.get(first), shown)
 
     def tell_cause(self, text: str) -> str:
-        """Return a sentence on causes or searches; with several runs of a system it says that it is about the first ones."""
+        """Add to a sentence on causes or searches that it is about the first runs, if a system has several."""
         return f"Of the first runs: {text}" if self.has_replicates else text
 
 
@@ -192,7 +189,7 @@ def _list_groups(of: Evidence) -> list[list[str]]:
 
 
 def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
-    """Return the distinct counts of an iteration, and for each system how many iterations a query has, and their codes."""
+    """Return the distinct counts of an iteration; for each system the iterations of each query, and the code of each iteration."""
     rows = of.iterations.select("system", "query_id", "iteration", pl.col(KINDS).cast(pl.Int64))
     distinct = rows.select(KINDS).unique(maintain_order=True).with_row_index("code")
     coded = rows.join(distinct, on=KINDS, nulls_equal=True, maintain_order="left").sort("query_id", "iteration")
@@ -269,7 +266,7 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
 
 
 def _describe_causes(of: Evidence, name: str, wanted: pl.Expr) -> dict[tuple[str, str], str]:
-    """Return (query_id, doc_id) -> what happened to a good document that one system counts and the base does not."""
+    """Return (query_id, doc_id) -> why only one of system and base counts a good document."""
     explanation, account = of.explanations[name], Account(of.explanations[name])
     rows = explanation.documents.filter(wanted, pl.col("cause").is_not_null(), measure=str(of.explained.numerator))
     return {
@@ -284,7 +281,7 @@ def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any
 
 
 def _describe(doc_id: str, label: float | None, title: str | None, url: str | None) -> list[Any]:
-    """Return id, label, title and link (an address of the web, without hidden signs), without the last ones if they are null."""
+    """Return id, label, title and link of a document, without nulls at the end. A link is a web address without hidden signs."""
     address = url or doc_id
     is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
     number = int(label) if label is not None and float(label).is_integer() else label

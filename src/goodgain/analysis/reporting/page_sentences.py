@@ -72,7 +72,7 @@ class Opening(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The system of the headline: the only one, else the other system that is best, those with the verdict first."""
+        """The system of the headline: the best of the systems that are better beyond chance; if there are none, the best."""
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)
@@ -82,13 +82,13 @@ class Opening(NamedTuple):
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """Measure -> the pair of the headline's system."""
+        """Measure -> the row of `pairs` for the system of the headline."""
         rows = [] if self.pairs is None else self.pairs.filter(system=self.lead).to_dicts()
         return {row["measure"]: row for row in rows}
 
 
 def describe_headline(of: Opening) -> Iterator[str]:
-    """Yield the sentences of the headline: shares of the good material, whether they differ by chance, other differences."""
+    """Yield the headline: the shares of good material found, whether their difference may be chance, and other differences."""
     first = str(of.measures[0])
     if of.pairs is None:
         (name, scores), *_ = of.scores.items()
@@ -135,7 +135,7 @@ def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:
 
 
 def describe_query(measure: str, query_id: str, text: str | None, values: Mapping[str, float]) -> str:
-    """Return which query shows the difference most, with the values of both systems; of one system the lowest value."""
+    """Return which query differs most, with the values of both systems. With one system it is the query with the lowest value."""
     query = shorten_middle(query_id, _ID)
     name = f"“{shorten(text, _QUESTION)}” ({query})" if text else query
     said = [f"{system} {format_number(value, PLACES)}" for system, value in values.items()]
@@ -178,7 +178,7 @@ def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
 
 
 def show_shares(*shares: float) -> list[str]:
-    """Return shares in per cent, with the decimals that tell them apart, and from 0 and 1.
+    """Return shares in per cent, with enough decimals to tell them apart, and from 0 and 1.
 
     >>> show_shares(0.7326, 0.7198), show_shares(0.984, 0.9838), show_shares(0.9999)
     (['73 %', '72 %'], ['98.40 %', '98.38 %'], ['99.99 %'])
@@ -193,7 +193,7 @@ def show_shares(*shares: float) -> list[str]:
 
 
 def shorten_middle(text: str, most: int) -> str:
-    """Return a text with its middle left out where it is long: ids often differ at their ends.
+    """Cut the middle of a long text: ids often differ at their ends.
 
     >>> shorten_middle("browsecomp-plus-2025/topic-0001", 20)
     'browse…25/topic-0001'
@@ -306,15 +306,17 @@ def describe_one(
 
 
 def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
-    """Yield how many good documents a system returned, opened and cited on average; nothing without uses in judged queries."""
+    """Yield how many good documents a system returned, opened and cited in a judged query with uses, on average."""
     for row in found.frame.filter(system=system).iter_rows(named=True):
         means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in STAGES if row[stage] is not None]
         yield f"Good documents, mean over queries: {join_words(means)}."
 
 
-def list_doubts(comparison: Comparison | None, notices: Sequence[str]) -> list[str]:
+def list_doubts(comparison: Comparison | None, notices: Sequence[str], *, has_replicates: bool) -> list[str]:
     """Return what to distrust: the notes of the comparison, the notices of all steps, and whether the queries are few."""
     notes = [*(comparison.notes if comparison else ()), *notices]
+    if has_replicates:
+        notes.append("Causes and searches are those of the first run of each system; other values are means over runs.")
     if comparison is None:
         notes.append("One system: nothing here says whether its values are good. Give a second run to compare.")
     elif (number := comparison.signature["queries"]) < _FEW_QUERIES:

@@ -45,8 +45,8 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
 def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple[pl.DataFrame, Coverage]:
     """Return query_id, R, so_far and precision: a row per relevant document retrieved, sorted by query_id and rank.
 
-    R counts the relevant documents of the query, `so_far` those up to and with this one. Precision is the highest at this
-    rank or any later one. The coverage is beside them; a notice on it is left to the caller.
+    R is the number of relevant documents of the query, `so_far` the number up to this rank. Precision is the highest at this
+    rank or a later rank. The second value is the coverage; the caller gives a notice on it.
     """
     check_iterations(run, needed=False)
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)

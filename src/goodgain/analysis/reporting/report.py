@@ -9,9 +9,8 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,7 +32,6 @@ from goodgain.analysis.reporting.page_sentences import (
     describe_headline,
     describe_method,
     describe_one,
-    list_doubts,
 )
 from goodgain.analysis.reporting.spends import build_cost_table, build_search_tables
 from goodgain.errors import InputError, MeasureError
@@ -119,14 +117,6 @@ class Plan(NamedTuple):
         return cutoff, tiles if tiles[0].params.get("rel", self.good) == self.good else parse_measures(
             named, rel=self.good
         )
-
-
-def add_doubts(evidence: Evidence, notices: Sequence[str]) -> Evidence:
-    """Return what a report shows, with the notices of its analyses among what to distrust."""
-    heard = [*notices]
-    if evidence.has_replicates:
-        heard.append("Causes and searches are those of the first run of each system; other values are means over runs.")
-    return replace(evidence, doubts=tuple(list_doubts(evidence.comparison, heard)))
 
 
 def _choose_explained(measures: list[Any], rel: float | None) -> Parts:

@@ -15,11 +15,10 @@ from goodgain.analysis.comparing.outcomes import stack_outcomes
 from goodgain.analysis.comparing.pairs_table import arrange_values
 from goodgain.analysis.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, draw_queries
 from goodgain.analysis.reporting.iteration_curves import SystemCounts
-from goodgain.analysis.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount
+from goodgain.analysis.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount, sum_costs
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, count_of, notice
-from goodgain.formats.query_tables import select_costs
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.parameters import is_number
 from goodgain.options import spell
@@ -79,7 +78,7 @@ _RATIOS = (("cost", "CostPerGood", "down"), ("calls", "GainPerCall", "up"), ("to
 
 
 class _Found(NamedTuple):
-    """What the judged queries of a system found, in the order of their ids; means over its runs."""
+    """What the judged queries of a system found, in the order of query ids: means over the runs of the system."""
 
     pools: pl.DataFrame  # query_id, N of the first run
     good: Vector  # the number of good documents
@@ -152,19 +151,14 @@ def _list_ratios(
     found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: pl.DataFrame | None
 ) -> Iterator[_Quantity]:
     ids = next(iter(found.values())).pools.get_column("query_id")
-    of_systems = {name: select_costs(costs, name, [*found]) for name in found}
     solved = {} if outcomes is None else _arrange_solved(outcomes, ids, [*found])
     for what, name, better in _RATIOS:
-        totals = {
-            of: rows.drop_nulls(what).group_by("query_id").agg(pl.col(what).sum()) for of, rows in of_systems.items()
-        }
-        having = {system: rows for system, rows in totals.items() if len(rows)}
+        having = sum_costs(costs, what, [*found])
         if not having or (what == "tokens" and not solved):
             continue
         if lacking := ", ".join(system for system in found if system not in having):
             notice(f"{spell('costs')} has no {what} of {lacking}. {name} is for the other systems only.")
-        known = {system: rows.get_column("query_id") for system, rows in having.items()}
-        kept = choose_known(what, {system: found[system].pools for system in having}, known)
+        kept = choose_known(what, {system: found[system].pools for system in having}, having)
         counted = ids.is_in(kept.implode()).to_numpy()
         if what == "tokens":
             counted = _drop_unknown(name, ids, counted, solved)
@@ -189,7 +183,7 @@ def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str])
 def _drop_unknown(
     name: str, ids: pl.Series, counted: NDArray[np.bool_], solved: Mapping[str, Vector]
 ) -> NDArray[np.bool_]:
-    """Return which queries count and have an outcome in all systems; give a notice if some have none."""
+    """Return which queries count and have an outcome in all systems. Give a notice on queries without an outcome."""
     has_outcome = np.isfinite([*solved.values()]).all(axis=0)
     if not (counted & has_outcome).any():
         told = f"{spell('outcomes')} has no query with costs that has an outcome in all systems"
@@ -202,7 +196,7 @@ def _drop_unknown(
 
 
 def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:
-    """Return the bootstrap percentile interval of each quantity, NaN without one; those of the same queries share draws."""
+    """Return the bootstrap percentile interval of each quantity, or NaN. Quantities over the same queries share draws."""
     values = [np.empty(0)] * len(quantities)
     groups: dict[bytes, list[int]] = {}
     for k, one in enumerate(quantities):
@@ -229,7 +223,7 @@ def _drop_infinite(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[str]:
-    """Yield the lines of a person's summary for each system: its ratios, and after how many searches 95 % of its gain is there."""
+    """Yield lines for a reader: the ratios of each system, and after how many searches 95 % of the gain is there."""
     for system, name, value, low, high, _, better in found.iter_rows():
         interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
         if name == "SearchesFor95":

@@ -43,7 +43,7 @@ class Spends(NamedTuple):
 
 
 def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
-    """Raise InputError for costs of a system with several runs: a list of runs does not say which costs are whose."""
+    """Raise InputError for costs of a system with several runs: nothing says which run a cost belongs to."""
     for name, run in check_systems(runs).items() if costs is not None else ():
         if is_replicates(run) and len(run) > 1:
             told = f"{spell('costs')}: {name} has {len(run)} runs"
@@ -53,7 +53,7 @@ def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
 def find_spends(
     over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: pl.DataFrame | None
 ) -> dict[str, list[Spends]]:
-    """Return system -> what the queries of each run have spent, for the judged queries whose costs are known everywhere."""
+    """Return system -> the spends of each run, for the judged queries whose costs are known in all systems."""
     of_runs = {name: [next(iter(of.values())) for of in runs] for name, runs in counts.items()}
     amount = OVER[over]
     if amount is not None or costs is None:
@@ -71,7 +71,7 @@ def find_spends(
         numbered = numbered.with_columns(pl.col("number") + _find_shift(name, numbered, listed))
         here = given[name] = listed.drop_nulls("spend")
         rows[name] = numbered.join(here, on=_NUMBER, how="left", maintain_order="left")
-        known[name] = rows[name].filter(pl.col("spend").is_not_null()).get_column("query_id")
+        known[name] = rows[name].filter(pl.col("spend").is_not_null())
         without = rows[name].filter(pl.col("spend").is_null()).join(here, on="query_id", how="semi")
         if len(without) and not (here.get_column("number") > 0).any():
             raise InputError(
@@ -91,9 +91,9 @@ def find_spends(
 
 
 def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
-    """Return what to add to the numbers of the run: 1 if it begins with 0, and the costs with 1.
+    """Return what to add to the iterations of the run: 1 if the run begins with 0, and the costs with 1.
 
-    Costs from 1 pass the last number of each query. Rows without an amount count: any amount joins in the same way.
+    Costs that begin with 1 go beyond the last iteration of each query in the run. Rows without an amount show this too.
     """
     if run.get_column("number").min() != 0:
         return 0
@@ -107,15 +107,15 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     return int(passes.any())
 
 
-def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.Series]) -> pl.Series:
-    """Return the judged queries whose costs are known in all systems; give a notice if some are left out.
+def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.DataFrame]) -> pl.Series:
+    """Return the judged queries whose costs are known in all systems. Give a notice if some queries are left out.
 
-    A query that the run lacks (N = 0) has cost nothing. `known` has the queries with costs of each system.
+    A query that is not in the run (N = 0) has cost nothing. `known` has rows of the queries with costs of each system.
     """
     kept = next(iter(pools.values())).get_column("query_id")
     lacking: set[str] = set()
     for name, of in pools.items():
-        without = of.filter((pl.col("N") > 0) & ~pl.col("query_id").is_in(known[name].implode()))
+        without = of.filter((pl.col("N") > 0) & ~pl.col("query_id").is_in(known[name]["query_id"].implode()))
         if len(without) and len(without) == (of.get_column("N") > 0).sum():
             raise InputError(
                 f"{spell('costs')} has no {what} for any judged query of {name}. Write query ids and iterations as in the run."
@@ -133,8 +133,14 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
     return kept.filter(~is_lacking)
 
 
+def sum_costs(costs: pl.DataFrame, what: str, systems: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """Return system -> query_id and the sum of an amount, without systems that lack the amount."""
+    listed = {name: select_costs(costs, name, systems).drop_nulls(what) for name in systems}
+    return {name: of.group_by("query_id").agg(pl.col(what).sum()) for name, of in listed.items() if len(of)}
+
+
 def format_amount(value: float) -> str:
-    """Return a spend for a person.
+    """Format a spend for a reader.
 
     >>> format_amount(12_345.6), format_amount(3.0), format_amount(0.01234)
     ('12,346', '3', '0.01234')
@@ -164,19 +170,16 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
 def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each system: searches and amounts of a query, means over the judged queries.
 
-    An amount is left out if a system has none of it. Its mean is over the queries whose costs are known in all systems; a query
-    that never searched costs nothing.
+    An amount that a system lacks is left out. Each mean is over the queries whose costs are known in all systems. A query that
+    never searched costs nothing.
     """
     table = pl.DataFrame({"system": [*counts], "searches": [of.pools.get_column("N").mean() for of in counts.values()]})
-    listed = {name: select_costs(costs, name, [*counts]) for name in counts}
+    pools = {name: of.pools for name, of in counts.items()}
     for what in _AMOUNTS:
-        sums = {
-            name: rows.drop_nulls(what).group_by("query_id").agg(pl.col(what).sum()) for name, rows in listed.items()
-        }
-        if not all(map(len, sums.values())):
+        sums = sum_costs(costs, what, [*counts])
+        if len(sums) < len(counts):
             continue
-        pools = {name: of.pools for name, of in counts.items()}
-        ids = choose_known(what, pools, {name: of.get_column("query_id") for name, of in sums.items()})
+        ids = choose_known(what, pools, sums)
         means = [ids.to_frame().join(of, on="query_id", how="left")[what].fill_null(0).mean() for of in sums.values()]
         table = table.with_columns(pl.Series(what, means, dtype=pl.Float64))
     return table
@@ -185,8 +188,8 @@ def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataF
 def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFrame | None) -> pl.DataFrame:
     """Return a row for each system and search: what it adds on average to a query that makes it.
 
-    The columns are system, search, searching (queries that make it), new_good, gain, repeats. With costs of iterations also
-    tokens, cost and seconds, where all systems have them: means over the queries with known costs.
+    The columns are system, search, searching (queries that make this search), new_good, gain, repeats. Costs of iterations add
+    tokens, cost and seconds if all systems have them: means over the queries with known costs.
     """
     rows = {name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()}
     listed = [] if costs is None else [select_costs(costs, name, [*counts]) for name in counts]
@@ -221,7 +224,7 @@ def build_cost_table(spent: pl.DataFrame, measure: str, means: Mapping[str, floa
 
 
 def build_search_tables(searches: pl.DataFrame, most: int) -> Iterator[Table]:
-    """Yield for each of the first systems what its searches add."""
+    """Yield a table for each of the first `most` systems: what each search adds."""
     amounts = [name for name in _AMOUNTS if name in searches.columns]
     header = ["search", "queries still searching", "new good documents", "gain", "repeats", *amounts]
     for (name,), of in [*searches.group_by("system", maintain_order=True)][:most]:

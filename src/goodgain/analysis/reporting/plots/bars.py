@@ -275,7 +275,7 @@ def per_query(
 ) -> Axes:
     """Draw the difference of two systems in each query, from the largest to the smallest, and their mean with its interval.
 
-    A figure of our own names up to 40 queries, and grows with them.
+    A new figure names up to 40 queries, and grows with the number of queries.
 
     Args:
         comparison: what `gg.compare` returns.
@@ -285,7 +285,7 @@ def per_query(
         ax: the axes to draw on; None makes a figure.
 
     Returns:
-        The axes. Queries are named if there is room for it.
+        The axes. Queries are named if there is room.
 
     Raises:
         InputError: the comparison lacks the measure or the pair, or has several and none is named.

@@ -34,6 +34,7 @@ GRID = "#80808055"
 #: Of systems: four colours; markers and lines tell more systems apart. Verdicts and kinds of results have other colours.
 _COLOURS = (BLUE, VERMILLION, SKY, "#CC79A7")
 _MARKERS = "osD^vPX*<>hp"
+_MARKED_LINE = {"linewidth": 1.8, "markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 #: Width and height of a figure in inches: small enough to read its text on a phone.
 _SIZE = (5.2, 3.4)
@@ -68,15 +69,10 @@ class Entry(NamedTuple):
     label: str
 
 
-class SystemStyle(NamedTuple):
-    color: str
-    marker: str
-    linestyle: Any
-
-
-def style_of(number: int) -> SystemStyle:
-    """Return the style of the system at a position; styles repeat after 60 systems."""
-    return SystemStyle(_COLOURS[number % len(_COLOURS)], _MARKERS[number % len(_MARKERS)], _LINES[number % len(_LINES)])
+def style_of(number: int) -> dict[str, Any]:
+    """Return the look of the line of the system at a position. Looks repeat after 60 systems."""
+    looks = (("color", _COLOURS), ("marker", _MARKERS), ("linestyle", _LINES))
+    return _MARKED_LINE | {name: several[number % len(several)] for name, several in looks}
 
 
 def open_ax(ax: Axes | None, *, height: float = _SIZE[1]) -> tuple[Axes, bool]:
@@ -101,7 +97,7 @@ def take_ink(ax: Axes) -> None:
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend: below the axes of our own figure; else inside the axes, above the data, or beside them if it is long."""
+    """Add a legend: below the axes of a new figure; inside axes of the user, above the data; beside those if it is long."""
     if not entries:
         return
     if not own:
@@ -190,9 +186,9 @@ def share_scales(axes: Collection[Axes], *names: Literal["x", "y"]) -> None:
 
 
 def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
-    """Write the names of lines beside their last points, apart from each other; return whether there was room.
+    """Write the name of each line beside its last point, without overlap. Return whether there was room.
 
-    `ends` has name, colour, x and y of each. Axes that a user gave have no known room beside them.
+    `ends` has the name, colour, x and y of each line. The room beside axes of the user is not known.
     """
     names = [break_lines(name, _NAME) or " " for name, *_ in ends]
     heights = np.array([name.count("\n") + 1 for name in names])
@@ -216,7 +212,7 @@ def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
 
 
 def _spread(wanted: NDArray[np.float64], heights: NDArray[np.int64], room: float) -> NDArray[np.float64]:
-    """Return places near the wanted ones at which texts of some heights do not overlap, from 0 to `room`."""
+    """Return places from 0 to `room`, near the wanted places, at which texts of these heights do not overlap."""
     order = np.argsort(wanted, kind="stable")
     stacked = np.cumsum(heights[order]) - heights[order] / 2
     free = wanted[order] - stacked  # places without overlap are those where this never falls

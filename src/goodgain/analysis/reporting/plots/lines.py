@@ -1,5 +1,6 @@
 """Draws lines: a measure over iterations or over what was spent, and precision over recall."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from goodgain.analysis.reporting.plots.canvas import (
     GREY,
     Entry,
-    SystemStyle,
     add_legend,
     add_title,
     break_lines,
@@ -96,7 +96,7 @@ def draw_curve(
 
 
 class _Band(NamedTuple):
-    """A band around the line of a system, with the columns of its ends; `width` is that of a band at one iteration."""
+    """A band around the line of a system, from the column `low` to the column `high`; with one iteration it has a `width`."""
 
     low: str
     high: str
@@ -115,9 +115,9 @@ class _Band(NamedTuple):
 def _draw_systems(
     ax: Axes, points: pl.DataFrame, rows: pl.DataFrame, bands: bool | None, alpha: float
 ) -> tuple[list[Entry], list[Entry]]:
-    """Draw the bands that the data have, if they are wanted, and the line of each system; label the axis of the mean.
+    """Draw the line of each system, and the bands that the data have if they are wanted. Label the axis of the mean.
 
-    Returns the entries of the legend for the lines, none if they are named at their ends, and for the bands.
+    Return the entries of the legend: for lines, if no names stand at their ends, and for bands.
     """
     systems = rows.partition_by("system", maintain_order=True)
     bands_of_data = (  # the faint one goes behind the other
@@ -133,9 +133,9 @@ def _draw_systems(
             _draw_band(ax, of, style, band)
         _draw_line(ax, of, style)
         name = of.get_column("system")[0]
-        entries.append(Entry(Line2D([], [], **_line(style)), name))
+        entries.append(Entry(Line2D([], [], **style), name))
         last = (float(numbers[-1]) for numbers in _take_numbers(of, _find_place(of), "mean"))
-        ends.append((name, style.color, *last))
+        ends.append((name, style["color"], *last))
     lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)
@@ -143,10 +143,6 @@ def _draw_systems(
     ax.set_ylabel(break_lines(f"{spell_measure(name)}, mean over {count_of(queries, 'query', 'queries')}", 34))
     entries = [] if name_ends(ax, ends) else entries
     return entries, [Entry(Patch(**band.paint(GREY, 0.3)), band.label) for band in shown]
-
-
-def _line(style: SystemStyle) -> dict[str, Any]:
-    return style._asdict() | {"linewidth": 1.8, "markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
 
 
 def _take_numbers(rows: pl.DataFrame, *names: str) -> list[NDArray[np.float64]]:
@@ -157,29 +153,29 @@ def _find_place(rows: pl.DataFrame) -> str:
     return "spend" if "spend" in rows.columns else "iteration"
 
 
-def _draw_band(ax: Axes, rows: pl.DataFrame, style: SystemStyle, band: _Band) -> None:
+def _draw_band(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any], band: _Band) -> None:
     if not rows[band.low].count():
         return
     place = _find_place(rows)
     x, low, high = _take_numbers(rows, place, band.low, band.high)
     if place == "spend":
-        ax.fill_between(x, low, high, step="post", **band.paint(style.color))
+        ax.fill_between(x, low, high, step="post", **band.paint(style["color"]))
     elif len(x) == 1:  # an area without width is invisible
-        ax.vlines(x, low, high, color=style.color, alpha=0.4, linewidth=band.width)
+        ax.vlines(x, low, high, color=style["color"], alpha=0.4, linewidth=band.width)
     else:
-        ax.fill_between(x, low, high, **band.paint(style.color))
+        ax.fill_between(x, low, high, **band.paint(style["color"]))
 
 
-def _draw_line(ax: Axes, rows: pl.DataFrame, style: SystemStyle) -> None:
+def _draw_line(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any]) -> None:
     x, mean = _take_numbers(rows, _find_place(rows), "mean")
     if "enough" in rows.columns:
         marked = rows.get_column("enough").arg_true().to_list()
-        ax.plot(x, mean, drawstyle="steps-post", **_line(style), markevery=marked)
+        ax.plot(x, mean, drawstyle="steps-post", **style, markevery=marked)
         return
     clear = int((~rows.get_column("few")).sum())  # the number of searching queries only falls
-    ax.plot(x[:clear], mean[:clear], **_line(style))
+    ax.plot(x[:clear], mean[:clear], **style)
     if clear < len(x):
-        ax.plot(x[max(clear - 1, 0) :], mean[max(clear - 1, 0) :], alpha=_FAINT, zorder=1.9, **_line(style))
+        ax.plot(x[max(clear - 1, 0) :], mean[max(clear - 1, 0) :], alpha=_FAINT, zorder=1.9, **style)
 
 
 def against_spend(
@@ -257,12 +253,12 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
         style = style_of(number)
         of_queries = system.get_column("query_id").null_count() == 0
         for line in system.partition_by("query_id", maintain_order=True):
-            look = {"color": style.color, "linewidth": 0.7, "alpha": 0.5} if of_queries else _line(style)
+            look = {"color": style["color"], "linewidth": 0.7, "alpha": 0.5} if of_queries else style
             ax.plot(line.get_column("recall").to_numpy(), line.get_column("precision").to_numpy(), **look)
         look = look | {"alpha": 1.0}
         label = system.get_column("system")[0]
         entries.append(Entry(Line2D([], [], **look), f"{label}, each query" if of_queries else label))
-        ends.append((label, style.color, 1.0, line.get_column("precision")[-1]))
+        ends.append((label, style["color"], 1.0, line.get_column("precision")[-1]))
     ax.set_xlabel("recall")
     ax.set_ylabel("interpolated precision ↑")
     ax.set_xlim(-0.03, 1.03)

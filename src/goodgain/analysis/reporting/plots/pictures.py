@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.use_of_documents import Funnel
 from goodgain.analysis.reporting.plots.plot_data import KINDS
 from goodgain.errors import InputError, notice
 from goodgain.files.escaping import escape_html
@@ -60,7 +59,7 @@ def draw_curves(frame: pl.DataFrame) -> Picture:
 
 
 def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None = None) -> Figure:
-    """Return a figure like that of `draw_curves`, of `per_query` for each measure and pair; `questions` replace ids of queries."""
+    """Return a figure with a plot of `per_query` for each measure and pair. `questions` replace ids of queries."""
     from goodgain.analysis.reporting.plots.bars import DIFFERENCE_LABELS, draw_per_query, find_height
     from goodgain.analysis.reporting.plots.canvas import share_scales
 
@@ -78,12 +77,6 @@ def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None 
     legend = sorted(shared.values(), key=lambda entry: order.get(entry.label, len(order)))
     _finish(figure, legend, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
     return figure
-
-
-def draw_funnel(found: Funnel) -> Figure:
-    from goodgain.analysis.reporting.plots.bars import funnel
-
-    return funnel(found).figure  # type: ignore[return-value]  # not a subfigure: it is our own
 
 
 def _open_figure(plots: int, height: float = 3.3) -> tuple[Picture, list[Axes]]:
@@ -197,7 +190,7 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
 
 
 def _write_rows(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = None) -> str:
-    """Return the first rows as a table, with a first column of bars if there are any, and how many more there are."""
+    """Return the first rows as a table, and how many more there are. `bars` are the first column."""
     cells = [[Cell(_format(value)) for value in row] for row in frame.head(rows).iter_rows()]
     header = frame.columns
     if bars is not None:
