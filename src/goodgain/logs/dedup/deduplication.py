@@ -253,12 +253,13 @@ def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
     The rules for untrusted ids must prove the two different. Snippets, passages and spellings of a URL prove nothing.
     """
     typed = pl.col("type").is_in([*TYPES])
-    told = results.filter(~pl.col("doc_id").is_in(["", EMPTY_DOC]), pl.col("url").is_not_null() | typed)
+    is_told = ~pl.col("doc_id").is_in(["", EMPTY_DOC]) & (pl.col("url").is_not_null() | typed)
+    told = results.filter(is_told, pl.struct(_ID).is_duplicated())
     if told.is_empty():  # as in most logs of a corpus
         return ()
-    by_id = told.group_by(_ID).agg(one=pl.col("url").min(), other=pl.col("url").max(), typed=typed.any(), rows=pl.len())
+    by_id = told.group_by(_ID).agg(urls=pl.col("url").drop_nulls().n_unique(), typed=typed.any(), rows=pl.len())
     # An id may stand for several documents if it has several URLs, or several rows and a known type.
-    doubtful = by_id.filter((pl.col("one") != pl.col("other")) | (pl.col("typed") & (pl.col("rows") > 1)))
+    doubtful = by_id.filter((pl.col("urls") > 1) | (pl.col("typed") & (pl.col("rows") > 1)))
     some = results.join(doubtful, on=_ID, how="semi", maintain_order="left")
     if some.is_empty():
         return ()

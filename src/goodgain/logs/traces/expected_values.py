@@ -131,7 +131,7 @@ def id_or_none(value: Any) -> str | None:
 
 def find_id(record: Any, names: Iterable[str] = QUERY_IDS) -> str | None:
     """Return the id of a record, from the first of the fields `names` with an id; None if no field has an id."""
-    ids = (id_or_none(record.get(name)) for name in names) if isinstance(record, dict) else ()
+    ids = (id_or_none(record[name]) for name in names if name in record) if isinstance(record, dict) else ()
     return next(filter(None, ids), None)
 
 

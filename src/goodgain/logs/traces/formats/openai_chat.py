@@ -221,8 +221,8 @@ class _Messages(vendor_exchanges.JoinedConversation):
 
     def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
         """Add the vendor's searches that a usage counts, if none was shown."""
-        if self.hosted == shown:
-            self.hosted += self.add_counted_searches(holder.get("usage"), at, _advise())
+        if self.hosted == shown and (usage := holder.get("usage")):
+            self.hosted += self.add_counted_searches(usage, at, _advise())
 
 
 def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ class Source:
         """Return whether a name is that of a tool to read: one that searches or, if uses are read, opens documents."""
         return self.is_search(name) or (self.uses and self.is_search.opens(name))
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The file's name without its endings, for query ids."""
         return base_name(self.path)

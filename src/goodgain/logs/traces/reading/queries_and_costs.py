@@ -1,7 +1,6 @@
 """Turns a trace into queries: chooses its turns and searches, reads their results, and sums up costs."""
 
 from collections.abc import Iterable, Iterator
-from itertools import compress
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -174,14 +173,14 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
             # If the format decides on a call, its tool's name is not in question.
             if call.is_search is None and looks_like_results(call.output, call.at):
                 summary.lookalikes[call.tool] += 1
-        before = len(iterations)
-        groups = [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]
-        statuses = [{search.status for search in group} for group in groups]
+        before, kept = len(iterations), []
         # A step with an unparsed search stays an iteration. One with an unrecorded search is left out by 'skip', because
         # its results would be incomplete.
-        kept = [options.unrecorded != "skip" or "unrecorded" not in found for found in statuses]
-        unparsed += sum("unparsed" in found for found in statuses)
-        iterations += compress(groups, kept)
+        for group in [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]:
+            statuses = {search.status for search in group}
+            unparsed += "unparsed" in statuses
+            kept.append(options.unrecorded != "skip" or "unrecorded" not in statuses)
+            iterations += [group] * kept[-1]
         skipped += kept.count(False)
         opens += [(before + sum(kept[:number]), call) for number, call in beside]
         ended.append(len(iterations) - before)

@@ -129,7 +129,7 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
     doc_id, url, title, snippet, score, kind = found
     if doc_id is None and url is None and title is None and snippet is None:
         return None
-    if url and doc_id and doc_id == item.get("id") and doc_id.startswith(_WEB):
+    if url and doc_id and doc_id.startswith(_WEB) and doc_id == item.get("id"):
         doc_id = None  # Exa repeats the address, Bing gives the position in its answer
     if title is None and snippet is not None and snippet.startswith("---\n"):
         title, fields = _read_front_matter(snippet, fields)

@@ -169,12 +169,12 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
 
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
     """Leave out the pictures among typed results, which have a name and an address, and no text."""
-    kept = [hit for hit in hits if not _is_picture(hit)]
+    kept = [hit for hit in hits if hit.get("type") != "image" or not _is_picture(hit)]
     return kept if kept and len(kept) < len(hits) else None
 
 
-def _is_picture(hit: Object) -> bool:
-    return hit.get("type") == "image" and ("image_url" in hit or ("url" in hit and hit.keys() <= _PICTURE_KEYS))
+def _is_picture(image: Object) -> bool:
+    return "image_url" in image or ("url" in image and image.keys() <= _PICTURE_KEYS)
 
 
 #: The readers of objects as a whole, and of lists of objects, by their names in the docs, in the order tried.
