@@ -62,7 +62,7 @@ test-hosts: $(VENV)/hosts/installed
 	GOODGAIN_TESTS=all $(VENV)/hosts/bin/python -m pytest tests/hosts/test_inspect.py tests/hosts/test_mlflow.py tests/hosts/test_phoenix.py \
 	  "tests/test_pages.py::test_the_examples_print_what_the_page_shows[hosts_agents]"
 
-# Random changes of the code that the tests should notice. FOLDERS="comparing dedup" draws from these; hours, so not in CI.
+# Random changes of the code that the tests should notice. FOLDERS="analysis/comparing logs/dedup" draws from these; hours, so not in CI.
 SEED ?= 1
 COUNT ?= 300
 mutants: $(VENV)/installed-dev

@@ -1,6 +1,6 @@
 """Tests the tests: makes one random change at a time in a copy of the checkout, and runs the tests that should notice it.
 
-    python .ci/mutants.py --seed 7 --count 20 comparing dedup
+    python .ci/mutants.py --seed 7 --count 20 analysis/comparing logs/dedup
 
 A change is an operator, a comparison, a number, a condition, `min` for `max`, two exchanged arguments, a dropped step of a
 chain or a dropped statement. Docstrings, annotations and messages stay. The tests that call the changed function run: examples,
@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from mutant_tests import Calls, Place, Recorder, find_seconds, import_packages, run_tests, try_tests, weigh_words
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("measures", "counting", "ranking", "comparing", "dedup", "formats", "judging", "reporting")
+FOLDERS = ("measures", "counting", "ranking", "formats", "logs/dedup", "judgments/judging", "analysis/comparing", "analysis/reporting")
 
 OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.FloorDiv: ("//", "*"),
