@@ -29,7 +29,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from mutant_tests import Calls, Place, Recorder, find_seconds, import_packages, run_tests, try_tests, weigh_words
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("measures", "counting", "ranking", "formats", "logs/dedup", "judgments/judging", "analysis/comparing", "analysis/reporting")
+FOLDERS = (
+    "measures",
+    "counting",
+    "ranking",
+    "formats",
+    "logs/dedup",
+    "judgments/judging",
+    "analysis/comparing",
+    "analysis/reporting",
+)
 
 OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.FloorDiv: ("//", "*"),

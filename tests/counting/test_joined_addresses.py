@@ -52,6 +52,18 @@ def test_the_worked_example_has_its_numbers_in_every_kind_of_run(tmp_path: Path)
         assert means(QRELS, run, urls="keep") == pytest.approx(KEPT), run
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(" ", "\t"), ("1 ", "1  "), ("\nq1", "\n# q1 1 http://a.org/x 7 0 t\nq1"), ("\n", "\r\n"), ("\n", " and more\n")],
+    ids=["tabs", "two blanks", "comments", "line ends", "longer lines"],
+)
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_addresses_of_a_large_file_are_found_in_text_of_any_form(tmp_path: Path, old: str, new: str) -> None:
+    gg.write_run(RUN, path := tmp_path / "a.run")
+    path.write_text(path.read_text().replace(old, new))
+    assert means(QRELS, in_blocks(path, block=20)) == pytest.approx(JOINED)
+
+
 def test_the_notice_says_how_many_ids_were_joined_and_in_how_many_queries_it_matters() -> None:
     with pytest.warns(
         gg.GoodgainNotice, match=r"one document: 3 ids \(such as .* for .*\), which matters in 1 query. urls='keep'"

@@ -112,7 +112,7 @@ def _list_addresses(run: Run | RunFile) -> tuple[pl.Series, pl.DataFrame | None]
     if isinstance(run, RunFile):
         ids, kept, height = list[pl.Series](), list[pl.DataFrame](), 0
         for block in run.blocks():
-            rows = block.run.rows
+            rows = block.read_ids()
             ids.append(select_addresses(rows.get_column("doc_id")))
             height += rows.height
             kept = [*kept, _hash_ids(rows)] if height <= _MOST_KEPT else []
@@ -151,13 +151,13 @@ def _count_queries(
     mapping, ids = DocumentMap(pages, of="both", chunks="repeat"), pages.get_column("chunk_id").implode()
 
     def select(rows: pl.DataFrame) -> pl.DataFrame:
-        return _hash_ids(rows.filter(pl.col("doc_id").is_in(ids)))
+        return _hash_ids(rows.select("query_id", "doc_id").filter(pl.col("doc_id").is_in(ids)))
 
     def select_from(name: str, run: Run | RunFile) -> list[pl.DataFrame]:
         if name in kept:
             return [kept[name]]
         if isinstance(run, RunFile):
-            return [select(block.run.rows) for block in run.blocks()]
+            return [select(block.read_ids()) for block in run.blocks()]
         if not run.lives_on_engine:
             return [select(run.rows)]
         found = mapping.add_documents(nw.from_native(run.frame)).filter(~nw.col("document").is_null())
@@ -165,8 +165,10 @@ def _count_queries(
 
     labelled = [] if judged is None else [select(judged.rows)]
     page_of = _hash_ids(pages.select(query_id="doc_id", doc_id="chunk_id")).rename({"query": "page"})
-    queries: set[int] = set()
+    spelled, queries = page_of.get_column("document").implode(), set[int]()
     for name, run in runs.items():
-        both = pl.concat([*labelled, *select_from(name, run)]).join(page_of, on="document").unique()
-        queries.update(both.filter(pl.len().over("query", "page") > 1).get_column("query"))
+        both = pl.concat([*labelled, *select_from(name, run)]).filter(pl.col("document").is_in(spelled))
+        both = both.join(page_of, on="document")
+        several = pl.col("document").min() != pl.col("document").max()
+        queries.update(both.group_by("query", "page").agg(several).filter("document").get_column("query"))
     return len(queries)

@@ -16,7 +16,7 @@ from goodgain.errors import InputError, tell_progress
 from goodgain.files.bad_rows import COMMENT_BYTES, FrameRows, RowSource, TextLines, number_rows
 from goodgain.files.opening import BOM, Content, check_line, compression, open_stream, stem
 from goodgain.files.table_reading import explain_container_errors, frame_of
-from goodgain.files.trec_text import PassedOver, read_text
+from goodgain.files.trec_text import PassedOver, read_ids, read_text
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
@@ -143,6 +143,12 @@ class Block:
         for mapping in file.mappings:
             run = mapping.map_run(run)
         return run if file.page is None else cut_run(run, file.page)
+
+    def read_ids(self) -> pl.DataFrame:
+        """Return query_id and doc_id of each row. What is wrong with other columns is found when all are read."""
+        as_written = not self.file.mappings and self.file.only is None and self.file.page is None
+        found = read_ids(self.text) if self.text and as_written else None
+        return self.run.rows.select("query_id", "doc_id") if found is None else found
 
     def read(self) -> OpenFrame:
         """Read the columns, unchecked."""

@@ -86,6 +86,8 @@ class DocumentMap:
         """Return a run of documents; with `collapse` the chunks of one are one result, with the best rank and score."""
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
             return cut_run(self.map_run(run.unpaged), run.reading.page)
+        if isinstance(self.source, pl.DataFrame) and self.chunks == "repeat" and not run.lives_on_engine:
+            return run.with_frame(run.rows.with_columns(rename(run.rows.get_column("doc_id"), self.source)))
         given = nw.from_native(run.frame if run.lives_on_engine else run.rows)
         columns = given.collect_schema().names()
         document = nw.col("document")
@@ -108,6 +110,9 @@ class DocumentMap:
         """Return qrels of documents, each with the largest label of its chunks; ids among `kept` stay as they are."""
 
         def replace(rows: pl.DataFrame) -> pl.DataFrame:
+            if isinstance(self.source, pl.DataFrame):
+                table = self.source.filter(~pl.col("chunk_id").is_in(kept.implode()))
+                return rows.with_columns(rename(rows.get_column("doc_id"), table))
             found = self.add_documents(nw.from_native(rows)).to_native()
             document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
             mapped: pl.DataFrame = found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
@@ -120,6 +125,8 @@ class DocumentMap:
             firsts = [] if "iteration" in key else [pl.col("iteration").first()]
             grouped = mapped.filter(meets).group_by("query_id", "doc_id", *key, maintain_order=True)
             joined = grouped.agg(pl.col("row").first(), pl.col("relevance").max(), *firsts).select(mapped.columns)
+            if "iteration" in key and qrels.reading is None:  # column 2 means nothing: a document has one label
+                joined = joined.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
             return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
@@ -138,9 +145,7 @@ class DocumentMap:
         by_iteration = ["iteration"] if qrels.labels is not None else []
         ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
         given = label_by_iteration(qrels.frame) if by_iteration else qrels.frame
-        frame, rows = join(given, *by_iteration), join(qrels.rows, "iteration").sort("query_id", "relevance")
-        if not qrels.has_subtopics:  # column 2 means nothing: a document has one label
-            rows = rows.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
+        frame, rows = join(given, *by_iteration), join(qrels.rows, "iteration")
         return qrels.with_rows(frame, rows, ungraded=ungraded)
 
 
@@ -148,6 +153,13 @@ class DocumentMap:
 OWN_LEFT_OUT = DocumentMap(
     nw.when(nw.col("doc_id") == nw.col("query_id")).then(nw.lit(EMPTY_DOC)), of="run", chunks="repeat"
 )
+
+
+def rename(ids: pl.Series, table: pl.DataFrame) -> pl.Series:
+    """Return ids in which the doc_id of a table replaces its chunk_id."""
+    old, new = table.select("chunk_id", "doc_id").get_columns()
+    at = ids.is_in(old.implode()).arg_true()
+    return ids.clone().scatter(at, ids.gather(at).replace_strict(old, new, return_dtype=pl.String))
 
 
 def _match_whole(pattern: str) -> str:
