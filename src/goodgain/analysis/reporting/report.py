@@ -21,18 +21,9 @@ from goodgain.analysis.comparing.causes import Parts, divide_measure
 from goodgain.analysis.comparing.comparison_tables import Layout, build_brief_tables, build_legend, build_tables
 from goodgain.analysis.comparing.explanation_screens import build_screen, describe_whole
 from goodgain.analysis.comparing.rendering import count_queries, format_number
+from goodgain.analysis.reporting import page_sentences
 from goodgain.analysis.reporting.page_data import Evidence, build_data
 from goodgain.analysis.reporting.page_pictures import draw_all
-from goodgain.analysis.reporting.page_sentences import (
-    PLACES,
-    TILES,
-    build_tiles,
-    describe_comparison,
-    describe_funnel,
-    describe_headline,
-    describe_method,
-    describe_one,
-)
 from goodgain.analysis.reporting.spends import build_cost_table, build_search_tables
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls, guard_formulas
@@ -112,7 +103,7 @@ class Plan(NamedTuple):
     def list_tiles(self, lengths: pl.Series) -> tuple[int, list[Any]]:
         """Return the iteration and the measures of the tiles; without a cutoff the iteration is the median of N."""
         cutoff = self.cutoff or max(1, math.ceil(lengths.median() or 1))  # type: ignore[arg-type]  # of numbers
-        named = " ".join(TILES).format(i=cutoff)
+        named = " ".join(page_sentences.TILES).format(i=cutoff)
         tiles = parse_measures(named, rel=self.rel)  # not self.good: a threshold that nobody named has its own notice
         return cutoff, tiles if tiles[0].params.get("rel", self.good) == self.good else parse_measures(
             named, rel=self.good
@@ -132,12 +123,12 @@ def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
     """Return for each pair the sentence on verdicts, and that on causes. One system has only sentences of the second kind."""
     (base, scores), *_ = of.scores.items()
     if of.comparison is None:
-        said = [*describe_one(base, scores, of.measures, str(of.explained.measure), of.iterations)]
-        return [], said if of.funnel is None else [*said, *describe_funnel(base, of.funnel)]
+        said = [*page_sentences.describe_one(base, scores, of.measures, str(of.explained.measure), of.iterations)]
+        return [], said if of.funnel is None else [*said, *page_sentences.describe_funnel(base, of.funnel)]
     # the main cause, and the query to look at first
     firsts = [next(build_screen(one)) for one in of.explanations.values()]
     whys = [of.tell_cause(first.text) for first in firsts if isinstance(first, Line)]
-    return [*describe_comparison(of.comparison)], whys
+    return [*page_sentences.describe_comparison(of.comparison)], whys
 
 
 def _build_tables(of: Evidence) -> list[Table]:
@@ -145,12 +136,12 @@ def _build_tables(of: Evidence) -> list[Table]:
     if opening.spent is not None:
         first = str(opening.measures[0])
         means = {name: scores.means[first] for name, scores in opening.scores.items()}
-        grids = [build_cost_table(opening.spent, add_arrow(first, "up"), means, PLACES)]
+        grids = [build_cost_table(opening.spent, add_arrow(first, "up"), means, page_sentences.PLACES)]
     if of.comparison is not None:
         return [*build_brief_tables(of.comparison, Layout()), *grids]
     (name, scores), *_ = of.scores.items()
     rows = [
-        [add_arrow(measure, better), format_number(scores.means[measure], PLACES)]
+        [add_arrow(measure, better), format_number(scores.means[measure], page_sentences.PLACES)]
         for measure, better in of.measures.items()
     ]
     return [Table.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows), *grids]
@@ -167,11 +158,11 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
         "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",
         "headline": [
             *(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in first),
-            *describe_headline(of.opening),
+            *page_sentences.describe_headline(of.opening),
         ],
         "look_first": of.describe_query(),
         "summary": [*filter(None, chain.from_iterable(zip_longest(verdicts, why)))],
-        "method": None if comparison is None else describe_method(comparison),
+        "method": None if comparison is None else page_sentences.describe_method(comparison),
         "doubts": [one for one in of.doubts if one not in first],
         "signature": of.scores[of.systems[0]].signature if comparison is None else comparison.signature,
         "command": of.command,
@@ -232,7 +223,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         explained=str(of.explained.measure),
         number=len(of.qrels.query_ids),
         details=of.details,
-        tiles=[*build_tiles(of.opening)],
+        tiles=[*page_sentences.build_tiles(of.opening)],
         pictures=[one._replace(svg=Markup(one.svg)) for one in draw_all(of)],
         data=Markup(_write_json(build_data(of))),
     )

@@ -16,31 +16,9 @@ from matplotlib.ticker import FuncFormatter
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.rendering import VERDICT_COLOURS
 from goodgain.analysis.comparing.use_of_documents import Funnel
-from goodgain.analysis.reporting.plots.canvas import (
-    GREY,
-    GRID,
-    Entry,
-    Picture,
-    add_legend,
-    add_title,
-    break_lines,
-    count_on,
-    escape_text,
-    find_ink,
-    name_interval,
-    open_ax,
-    spell_measure,
-    take_ink,
-)
-from goodgain.analysis.reporting.plots.plot_data import (
-    KINDS,
-    choose_pair,
-    prepare_funnel,
-    prepare_iterations_used,
-    prepare_new_good,
-    prepare_per_query,
-    prepare_what_came_back,
-)
+from goodgain.analysis.reporting.plots import canvas, plot_data
+from goodgain.analysis.reporting.plots.canvas import Entry, Picture
+from goodgain.analysis.reporting.plots.plot_data import KINDS
 from goodgain.formats.texts import read_questions
 
 #: The look of a text above a bar.
@@ -55,8 +33,8 @@ _WIDTH = 48
 _OUTCOMES = {
     "better": (VERDICT_COLOURS["better"], ""),
     "worse": (VERDICT_COLOURS["worse"], "////"),
-    "equal": (GREY, ""),
-    None: (GREY, ""),
+    "equal": (canvas.GREY, ""),
+    None: (canvas.GREY, ""),
 }
 
 #: The first labels in the legend of `per_query`, in their order; the interval's comes last.
@@ -85,25 +63,25 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     >>> [float(bar.get_height()) for bar in ax.patches]
     [1.5, 1.0, 0.5]
     """
-    rows = prepare_new_good(frame, system)
-    ax, own = open_ax(ax)
+    rows = plot_data.prepare_new_good(frame, system)
+    ax, own = canvas.open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
     bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=KINDS["new_good"].colour)
     _label_iterations(ax, 1, rows.height)
     name = system or nw.from_native(frame, eager_only=True)["system"][0]
-    add_title(ax, f"New good documents of {name} in each search")
+    canvas.add_title(ax, f"New good documents of {name} in each search")
     ax.set_ylabel("new good documents, mean")
     right = ax.twinx()
-    take_ink(right)
-    look: dict[str, Any] = {"color": find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
+    canvas.take_ink(right)
+    look: dict[str, Any] = {"color": canvas.find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
     look |= {"markeredgecolor": "white", "markeredgewidth": 0.5, "linestyle": (0, (5, 1.5))}
     look["path_effects"] = [withStroke(linewidth=3.6, foreground="white")]  # visible on bars, also in grey
     right.plot(iterations, rows.get_column("share").cast(pl.Float64).to_numpy(), **look)
     right.set_ylim(0, 1.05)
-    right.set_ylabel(break_lines(spell_measure("nCG"), 34))
+    right.set_ylabel(canvas.break_lines(canvas.spell_measure("nCG"), 34))
     right.spines["top"].set_visible(False)
     entries = [Entry(bars[0], "new in this iteration (left)"), Entry(Line2D([], [], **look), "found so far (right)")]
-    add_legend(ax, entries, own=own)
+    canvas.add_legend(ax, entries, own=own)
     return ax
 
 
@@ -130,8 +108,8 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
     >>> [float(bar.get_height()) for bar in ax.containers[0]]
     [3.0, 2.0, 1.0]
     """
-    rows = prepare_what_came_back(ledger)
-    ax, own = open_ax(ax)
+    rows = plot_data.prepare_what_came_back(ledger)
+    ax, own = canvas.open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
     below = pl.zeros(rows.height, eager=True)
     entries = []
@@ -143,10 +121,10 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
         below = below + heights
     entries += _mark_empty_searches(ax, rows.with_columns(top=below))
     _label_iterations(ax, 1, max(rows.height, 1))
-    add_title(ax, f"What each search{' of ' * bool(system)}{system} returned")
+    canvas.add_title(ax, f"What each search{' of ' * bool(system)}{system} returned")
     ax.set_ylabel("results, all queries")
-    count_on(ax.yaxis)
-    add_legend(ax, entries, own=own)
+    canvas.count_on(ax.yaxis)
+    canvas.add_legend(ax, entries, own=own)
     return ax
 
 
@@ -157,12 +135,12 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
     ax.set_ylim(0, 1.14 * float(highest))
     if marked.is_empty():
         return []
-    look: dict[str, Any] = {"color": find_ink(ax), "marker": "x", "markersize": 5, "linestyle": "none"}
+    look: dict[str, Any] = {"color": canvas.find_ink(ax), "marker": "x", "markersize": 5, "linestyle": "none"}
     heights = marked.get_column("top").to_numpy() + 0.035 * highest
     ax.plot(marked.get_column("iteration").to_numpy(), heights, **look)
     if rows.height <= _MOST_NUMBERS:
         for x, y, number in zip(marked.get_column("iteration"), heights, marked.get_column("nothing"), strict=True):
-            ax.annotate(f"{number:,}", (x, y), (0, 4), color=find_ink(ax), **_ABOVE)
+            ax.annotate(f"{number:,}", (x, y), (0, 4), color=canvas.find_ink(ax), **_ABOVE)
     total = int(marked.get_column("nothing").sum())
     return [Entry(Line2D([], [], **look), f"searches without results ({total:,})")]
 
@@ -188,12 +166,12 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     >>> ax.get_ylabel()
     'queries'
     """
-    rows = prepare_iterations_used(ledger, qrels)
-    ax, own = open_ax(ax)
+    rows = plot_data.prepare_iterations_used(ledger, qrels)
+    ax, own = canvas.open_ax(ax)
     entries = []
     edges = np.arange(rows.height + 1) - 0.5
     lines: list[tuple[str, str, dict[str, Any]]] = [
-        ("last", "last search", {"color": find_ink(ax), "linewidth": 1.2, "linestyle": (0, (4, 1.5))}),
+        ("last", "last search", {"color": canvas.find_ink(ax), "linewidth": 1.2, "linestyle": (0, (4, 1.5))}),
         ("last_good", "last new good document", {"color": KINDS["new_good"].colour, "linewidth": 2.6}),
     ]
     for name, label, look in lines:
@@ -203,10 +181,10 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     nothing, never = (rows.item(0, name) > 0 for name in ("last_good", "last"))
     if nothing:
         ax.set_xlabel(f"iteration (0: {'no search, or ' * never}nothing good was found)")
-    add_title(ax, f"When the queries{' of ' * bool(system)}{system} ended, and last found something good")
+    canvas.add_title(ax, f"When the queries{' of ' * bool(system)}{system} ended, and last found something good")
     ax.set_ylabel("queries")
-    count_on(ax.yaxis)
-    add_legend(ax, entries, own=own)
+    canvas.count_on(ax.yaxis)
+    canvas.add_legend(ax, entries, own=own)
     return ax
 
 
@@ -228,8 +206,8 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     >>> ax.get_ylabel()
     'documents a query, mean'
     """
-    rows = prepare_funnel(found)
-    ax, own = open_ax(ax)
+    rows = plot_data.prepare_funnel(found)
+    ax, own = canvas.open_ax(ax)
     places = [4 * (k // 3) + k % 3 for k in range(rows.height)]  # a gap after the three bars of a system
     is_narrow = rows.height > _MOST_NUMBERS
     good, other = (rows.get_column(name).fill_null(0).to_numpy() for name in ("good", "other"))
@@ -243,23 +221,23 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     shares, known = rows.get_column("share"), rows.get_column("good").is_not_null()
     for place, top, share, is_known in zip(places, good + other, shares, known, strict=True):
         said = "?" if not is_known else "" if share is None else f"{share:.0%}"
-        ax.annotate(said, (place, top), (0, 3), color=find_ink(ax), **_ABOVE)
+        ax.annotate(said, (place, top), (0, 3), color=canvas.find_ink(ax), **_ABOVE)
     ax.margins(y=0.12)
     ax.set_xticks(places, rows.get_column("stage").to_list(), rotation=90 if is_narrow else 0, fontsize="small")
     names = ax.secondary_xaxis(-0.28 if is_narrow else -0.1)
     systems = rows.get_column("system").unique(maintain_order=True)
-    names.set_xticks([4 * k + 1 for k in range(len(systems))], [break_lines(name, 18) for name in systems])
-    names.tick_params(length=0, labelcolor=find_ink(ax))
+    names.set_xticks([4 * k + 1 for k in range(len(systems))], [canvas.break_lines(name, 18) for name in systems])
+    names.tick_params(length=0, labelcolor=canvas.find_ink(ax))
     names.spines["bottom"].set_visible(False)
     ax.set_ylabel("documents a query, mean")
-    add_title(ax, "Documents returned, opened and cited")
-    add_legend(ax, [Entry(Patch(**look), label) for label, look in looks.items()], own=own)
+    canvas.add_title(ax, "Documents returned, opened and cited")
+    canvas.add_legend(ax, [Entry(Patch(**look), label) for label, look in looks.items()], own=own)
     return ax
 
 
 def _label_iterations(ax: Axes, first: int, last: int) -> None:
     ax.set_xlabel("iteration")
-    count_on(ax.xaxis)
+    canvas.count_on(ax.xaxis)
     margin = 0.9 if first == last else 0.6  # a single bar must not fill the axes
     ax.set_xlim(first - margin, last + margin)
 
@@ -297,10 +275,10 @@ def per_query(
     >>> ax.get_xlabel()
     'Search Result Redundancy (SRR@3 ↓)'
     """
-    pair = choose_pair(comparison, measure, system=system, against=against)
-    ax, own = open_ax(ax, height=find_height(comparison))
+    pair = plot_data.choose_pair(comparison, measure, system=system, against=against)
+    ax, own = canvas.open_ax(ax, height=find_height(comparison))
     questions = None if queries is None else read_questions(queries)
-    add_legend(ax, draw_per_query(ax, comparison, pair, questions), own=own)
+    canvas.add_legend(ax, draw_per_query(ax, comparison, pair, questions), own=own)
     return ax
 
 
@@ -314,7 +292,7 @@ def draw_per_query(
     ax: Axes, comparison: Comparison, pair: Mapping[str, Any], questions: Mapping[str, str] | None = None
 ) -> list[Entry]:
     """Draw `per_query` of a row of `comparison.pairs` without its legend, and return the entries of the legend."""
-    rows = prepare_per_query(comparison, pair["measure"], system=pair["system"], against=pair["against"])
+    rows = plot_data.prepare_per_query(comparison, pair["measure"], system=pair["system"], against=pair["against"])
     numbered = rows.with_columns(place=pl.int_range(1, pl.len() + 1))
     entries, counted = [], []
     for outcome, (colour, hatch) in _OUTCOMES.items():
@@ -325,21 +303,21 @@ def draw_per_query(
         ax.barh(of.get_column("place").to_numpy(), of.get_column("difference").to_numpy(), height=0.8, **look)
         entries.append(Entry(Patch(**look), outcome or "queries"))
         counted.append(f"{outcome or 'queries'} {of.height:,}")
-    ax.axvline(0, color=find_ink(ax), linewidth=0.8)
+    ax.axvline(0, color=canvas.find_ink(ax), linewidth=0.8)
     if pair["difference"] is not None:
-        line: dict[str, Any] = {"color": find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
-        band: dict[str, Any] = {"color": GREY, "alpha": 0.25, "linewidth": 0}
+        line: dict[str, Any] = {"color": canvas.find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
+        band: dict[str, Any] = {"color": canvas.GREY, "alpha": 0.25, "linewidth": 0}
         ax.axvline(pair["difference"], **line)
         ax.axvspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
         entries.append(Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1]))
-        entries.append(Entry(Patch(**band), name_interval(1 - comparison.signature["alpha"])))
+        entries.append(Entry(Patch(**band), canvas.name_interval(1 - comparison.signature["alpha"])))
         counted.append(f"mean {pair['difference']:+.3g}")
     if (rows.get_column("difference") == 0).all():
         ax.set_xlim(-1, 1)  # matplotlib has no scale for values that are all 0
-    ax.set_xlabel(break_lines(spell_measure(pair["measure"]), _WIDTH))
+    ax.set_xlabel(canvas.break_lines(canvas.spell_measure(pair["measure"]), _WIDTH))
     ax.grid(visible=False, axis="y")
-    ax.grid(visible=True, axis="x", color=GRID, linewidth=0.6)
-    add_title(ax, f"{pair['system']} minus {pair['against']} in each query", ", ".join(counted))
+    ax.grid(visible=True, axis="x", color=canvas.GRID, linewidth=0.6)
+    canvas.add_title(ax, f"{pair['system']} minus {pair['against']} in each query", ", ".join(counted))
     _label_queries(ax, [_shorten(query_id, questions or {}) for query_id in rows.get_column("query_id")])
     return entries
 
@@ -357,9 +335,9 @@ def _label_queries(ax: Axes, names: list[str]) -> None:
     ax.set_ylim(max(number, 1) + 0.6, 0.4)  # the largest difference is at the top
     room = ax.get_window_extent().height / ax.figure.dpi / _ROW
     if number <= (_MOST_NAMED if isinstance(ax.figure, Picture) else room):  # `find_height` made room for them
-        ax.set_yticks(range(1, number + 1), [escape_text(name) for name in names], fontsize=_SMALL)
+        ax.set_yticks(range(1, number + 1), [canvas.escape_text(name) for name in names], fontsize=_SMALL)
         ax.set_ylabel("query")
     else:
-        count_on(ax.yaxis)
+        canvas.count_on(ax.yaxis)
         ax.yaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{place:,.0f}" if place > 0 else ""))
         ax.set_ylabel("queries, by their difference")

@@ -13,26 +13,8 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from goodgain.analysis.reporting.plots.canvas import (
-    GREY,
-    Entry,
-    add_legend,
-    add_title,
-    break_lines,
-    count_on,
-    describe_values,
-    name_ends,
-    name_interval,
-    open_ax,
-    spell_measure,
-    style_of,
-)
-from goodgain.analysis.reporting.plots.plot_data import (
-    choose_points,
-    prepare_against_spend,
-    prepare_curve,
-    prepare_precision_recall,
-)
+from goodgain.analysis.reporting.plots import canvas, plot_data
+from goodgain.analysis.reporting.plots.canvas import Entry
 from goodgain.analysis.reporting.spends import format_amount
 from goodgain.errors import count_of
 
@@ -70,8 +52,8 @@ def curve(
     >>> ax.get_title(loc="left"), ax.get_xlabel()
     ('Good gain found after each search', 'iteration')
     """
-    ax, own = open_ax(ax)
-    add_legend(ax, draw_curve(ax, frame, measure, bands=bands, alpha=alpha), own=own)
+    ax, own = canvas.open_ax(ax)
+    canvas.add_legend(ax, draw_curve(ax, frame, measure, bands=bands, alpha=alpha), own=own)
     return ax
 
 
@@ -79,19 +61,19 @@ def draw_curve(
     ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05
 ) -> list[Entry]:
     """Draw `curve` without its legend, and return the entries of the legend."""
-    points = choose_points(frame, measure)
-    rows = prepare_curve(points)
+    points = plot_data.choose_points(frame, measure)
+    rows = plot_data.prepare_curve(points)
     lines, shown = _draw_systems(ax, points, rows, bands, alpha)
     entries = [*lines, *shown]
     if rows.get_column("few").any():
-        faint = Line2D([], [], color=GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
+        faint = Line2D([], [], color=canvas.GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
         entries.append(Entry(faint, "under half of the queries still search"))
     last = int(rows.get_column("iteration").max() or 1)  # type: ignore[arg-type]  # an Int64
     ax.set_xlabel("iteration")
-    count_on(ax.xaxis)
+    canvas.count_on(ax.xaxis)
     margin = 0.5 if last == 1 else 0.25 + 0.02 * last
     ax.set_xlim(1 - margin, last + margin)
-    add_title(ax, describe_values(points.item(0, "measure"), "after each search"))
+    canvas.add_title(ax, canvas.describe_values(points.item(0, "measure"), "after each search"))
     return entries
 
 
@@ -122,13 +104,13 @@ def _draw_systems(
     systems = rows.partition_by("system", maintain_order=True)
     bands_of_data = (  # the faint one goes behind the other
         _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
-        _Band("low", "high", name_interval(1 - alpha), 0.0, 5),
+        _Band("low", "high", canvas.name_interval(1 - alpha), 0.0, 5),
     )
     wanted = len(systems) <= _MOST_BANDS if bands is None else bands
     shown = [band for band in bands_of_data if wanted and band.low in rows.columns and rows[band.low].count()]
     entries, ends = [], []
     for number, of in enumerate(systems):
-        style = style_of(number)
+        style = canvas.style_of(number)
         for band in shown:
             _draw_band(ax, of, style, band)
         _draw_line(ax, of, style)
@@ -140,9 +122,11 @@ def _draw_systems(
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)
     name, queries = points.select("measure", "queries").row(0)
-    ax.set_ylabel(break_lines(f"{spell_measure(name)}, mean over {count_of(queries, 'query', 'queries')}", 34))
-    entries = [] if name_ends(ax, ends) else entries
-    return entries, [Entry(Patch(**band.paint(GREY, 0.3)), band.label) for band in shown]
+    ax.set_ylabel(
+        canvas.break_lines(f"{canvas.spell_measure(name)}, mean over {count_of(queries, 'query', 'queries')}", 34)
+    )
+    entries = [] if canvas.name_ends(ax, ends) else entries
+    return entries, [Entry(Patch(**band.paint(canvas.GREY, 0.3)), band.label) for band in shown]
 
 
 def _take_numbers(rows: pl.DataFrame, *names: str) -> list[NDArray[np.float64]]:
@@ -206,8 +190,8 @@ def against_spend(
     >>> ax.get_xlabel()
     'results spent by each query, at most'
     """
-    ax, own = open_ax(ax)
-    add_legend(ax, draw_against_spend(ax, frame, measure, bands=bands, alpha=alpha), own=own)
+    ax, own = canvas.open_ax(ax)
+    canvas.add_legend(ax, draw_against_spend(ax, frame, measure, bands=bands, alpha=alpha), own=own)
     return ax
 
 
@@ -215,16 +199,18 @@ def draw_against_spend(
     ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05
 ) -> list[Entry]:
     """Draw `against_spend` without its legend, and return the entries of the legend."""
-    points = choose_points(frame, measure, spend=True)
-    rows = prepare_against_spend(points)
+    points = plot_data.choose_points(frame, measure, spend=True)
+    rows = plot_data.prepare_against_spend(points)
     entries, shown = _draw_systems(ax, points, rows, bands, alpha)
     if rows.get_column("enough").any():
-        entries.append(Entry(Line2D([], [], color=GREY, marker="o", linestyle=""), "95 % of the last value is there"))
+        entries.append(
+            Entry(Line2D([], [], color=canvas.GREY, marker="o", linestyle=""), "95 % of the last value is there")
+        )
     ax.set_xlabel(f"{points.item(0, 'over')} spent by each query, at most")
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: format_amount(value)))
     ax.set_xlim(left=0)
-    add_title(ax, describe_values(points.item(0, "measure"), f"by {points.item(0, 'over')} spent"))
+    canvas.add_title(ax, canvas.describe_values(points.item(0, "measure"), f"by {points.item(0, 'over')} spent"))
     return [*entries, *shown]
 
 
@@ -246,11 +232,11 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
     >>> ax.lines[0].get_ydata().tolist() == [1.0] * 11
     True
     """
-    rows = prepare_precision_recall(frame)
-    ax, own = open_ax(ax)
+    rows = plot_data.prepare_precision_recall(frame)
+    ax, own = canvas.open_ax(ax)
     entries, ends = [], []
     for number, system in enumerate(rows.partition_by("system", maintain_order=True)):
-        style = style_of(number)
+        style = canvas.style_of(number)
         of_queries = system.get_column("query_id").null_count() == 0
         for line in system.partition_by("query_id", maintain_order=True):
             look = {"color": style["color"], "linewidth": 0.7, "alpha": 0.5} if of_queries else style
@@ -263,6 +249,6 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel("interpolated precision ↑")
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(0, 1.05)
-    add_title(ax, "Precision at each level of recall")
-    add_legend(ax, [] if not of_queries and name_ends(ax, ends) else entries, own=own)
+    canvas.add_title(ax, "Precision at each level of recall")
+    canvas.add_legend(ax, [] if not of_queries and canvas.name_ends(ax, ends) else entries, own=own)
     return ax
