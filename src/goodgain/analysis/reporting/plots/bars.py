@@ -277,21 +277,7 @@ def per_query(
     """
     pair = plot_data.choose_pair(comparison, measure, system=system, against=against)
     ax, own = canvas.open_ax(ax, height=find_height(comparison))
-    questions = None if queries is None else read_questions(queries)
-    canvas.add_legend(ax, draw_per_query(ax, comparison, pair, questions), own=own)
-    return ax
-
-
-def find_height(comparison: Comparison) -> float:
-    """Return the height in inches that a plot of each query needs: room for the names of up to 40 queries."""
-    queries = comparison.signature["queries"]
-    return max(3.4, 1.5 + _ROW * queries) if queries <= _MOST_NAMED else 4.2
-
-
-def draw_per_query(
-    ax: Axes, comparison: Comparison, pair: Mapping[str, Any], questions: Mapping[str, str] | None = None
-) -> list[Entry]:
-    """Draw `per_query` of a row of `comparison.pairs` without its legend, and return the entries of the legend."""
+    questions = {} if queries is None else read_questions(queries)
     rows = plot_data.prepare_per_query(comparison, pair["measure"], system=pair["system"], against=pair["against"])
     numbered = rows.with_columns(place=pl.int_range(1, pl.len() + 1))
     entries, counted = [], []
@@ -318,8 +304,15 @@ def draw_per_query(
     ax.grid(visible=False, axis="y")
     ax.grid(visible=True, axis="x", color=canvas.GRID, linewidth=0.6)
     canvas.add_title(ax, f"{pair['system']} minus {pair['against']} in each query", ", ".join(counted))
-    _label_queries(ax, [_shorten(query_id, questions or {}) for query_id in rows.get_column("query_id")])
-    return entries
+    _label_queries(ax, [_shorten(query_id, questions) for query_id in rows.get_column("query_id")])
+    canvas.add_legend(ax, entries, own=own)
+    return ax
+
+
+def find_height(comparison: Comparison) -> float:
+    """Return the height in inches that a plot of each query needs: room for the names of up to 40 queries."""
+    queries = comparison.signature["queries"]
+    return max(3.4, 1.5 + _ROW * queries) if queries <= _MOST_NAMED else 4.2
 
 
 def _shorten(query_id: str, questions: Mapping[str, str]) -> str:

@@ -53,6 +53,8 @@ class Picture(Figure):
 
     def __init__(self, height: float = _SIZE[1]) -> None:
         super().__init__(figsize=(_SIZE[0], height), layout="constrained")
+        #: Label -> entry of the one legend of several plots; None for a figure whose plot has its own legend.
+        self.shared: dict[str, Entry] | None = None
         #: Whether the style in use is that of matplotlib: black on white.
         self.is_plain = (rcParams["axes.labelcolor"], self.get_facecolor()) == ("black", (1, 1, 1, 1))
         if self.is_plain:
@@ -98,6 +100,10 @@ def take_ink(ax: Axes) -> None:
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
     """Add a legend: below the axes of a new figure; inside axes of the user, above the data; beside those if it is long."""
+    figure: Any = ax.figure  # not a subfigure if it is a new one
+    if isinstance(figure, Picture) and figure.shared is not None:
+        figure.shared |= {entry.label: entry for entry in entries}
+        return
     if not entries:
         return
     if not own:
@@ -112,7 +118,6 @@ def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
                 bottom, top = one.get_ylim()
                 one.set_ylim(top=top + (top - bottom) * share / (1 - share))
         return
-    figure: Any = ax.figure  # not a subfigure: it is our own
     add_legend_below(figure, entries)
 
 

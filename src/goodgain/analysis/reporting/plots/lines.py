@@ -53,14 +53,6 @@ def curve(
     ('Good gain found after each search', 'iteration')
     """
     ax, own = canvas.open_ax(ax)
-    canvas.add_legend(ax, draw_curve(ax, frame, measure, bands=bands, alpha=alpha), own=own)
-    return ax
-
-
-def draw_curve(
-    ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05
-) -> list[Entry]:
-    """Draw `curve` without its legend, and return the entries of the legend."""
     points = plot_data.choose_points(frame, measure)
     rows = plot_data.prepare_curve(points)
     lines, shown = _draw_systems(ax, points, rows, bands, alpha)
@@ -74,7 +66,8 @@ def draw_curve(
     margin = 0.5 if last == 1 else 0.25 + 0.02 * last
     ax.set_xlim(1 - margin, last + margin)
     canvas.add_title(ax, canvas.describe_values(points.item(0, "measure"), "after each search"))
-    return entries
+    canvas.add_legend(ax, entries, own=own)
+    return ax
 
 
 class _Band(NamedTuple):
@@ -191,14 +184,6 @@ def against_spend(
     'results spent by each query, at most'
     """
     ax, own = canvas.open_ax(ax)
-    canvas.add_legend(ax, draw_against_spend(ax, frame, measure, bands=bands, alpha=alpha), own=own)
-    return ax
-
-
-def draw_against_spend(
-    ax: Axes, frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05
-) -> list[Entry]:
-    """Draw `against_spend` without its legend, and return the entries of the legend."""
     points = plot_data.choose_points(frame, measure, spend=True)
     rows = plot_data.prepare_against_spend(points)
     entries, shown = _draw_systems(ax, points, rows, bands, alpha)
@@ -211,7 +196,8 @@ def draw_against_spend(
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: format_amount(value)))
     ax.set_xlim(left=0)
     canvas.add_title(ax, canvas.describe_values(points.item(0, "measure"), f"by {points.item(0, 'over')} spent"))
-    return [*entries, *shown]
+    canvas.add_legend(ax, [*entries, *shown], own=own)
+    return ax
 
 
 def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.plots.plot_data import KINDS
 from goodgain.errors import InputError, notice
 from goodgain.files.escaping import escape_html
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from goodgain.analysis.reporting.plots.canvas import Entry, Picture
+    from goodgain.analysis.reporting.plots.canvas import Picture
 
 
 #: File suffix -> the metadata to omit, the time of writing: the same data must give the same file.
@@ -46,54 +47,52 @@ def check_picture_name(path: Path) -> None:
 
 def draw_curves(frame: pl.DataFrame) -> Picture:
     """Return a figure with a plot per measure of a frame of `gg.curve`, one below the other, and one legend."""
-    from goodgain.analysis.reporting.plots.lines import draw_against_spend, draw_curve
-
-    draw = draw_against_spend if "spend" in frame.columns else draw_curve
+    draw = plots.against_spend if "spend" in frame.columns else plots.curve
     measures = list(dict.fromkeys(frame.get_column("measure")))
     figure, axes = _open_figure(len(measures))
-    drawn = [draw(ax, frame, measure) for ax, measure in zip(axes, measures, strict=False)]
-    # a plot names lines at their ends if it can
-    entries = {entry.label: entry for entries in drawn for entry in entries}
-    _finish(figure, [*entries.values()], len(measures), "measures", "name fewer with -m")
+    for ax, measure in zip(axes, measures, strict=False):
+        draw(frame, measure, ax=ax)
+    _finish(figure, len(measures), "measures", "name fewer with -m")
     return figure
 
 
 def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None = None) -> Figure:
     """Return a figure with a plot of `per_query` for each measure and pair. `questions` replace ids of queries."""
-    from goodgain.analysis.reporting.plots.bars import DIFFERENCE_LABELS, draw_per_query, find_height
+    from goodgain.analysis.reporting.plots.bars import DIFFERENCE_LABELS, find_height
     from goodgain.analysis.reporting.plots.canvas import share_scales
 
     pairs = comparison.pairs.rows(named=True)
     figure, axes = _open_figure(len(pairs), find_height(comparison))
-    shared: dict[str, Entry] = {}
     of_measures: dict[str, list[Axes]] = {}
     for ax, pair in zip(axes, pairs, strict=False):
-        entries = draw_per_query(ax, comparison, pair, questions)
-        shared |= {entry.label: entry for entry in entries}
+        one, other = pair["system"], pair["against"]
+        plots.per_query(comparison, pair["measure"], system=one, against=other, queries=questions or None, ax=ax)
         of_measures.setdefault(pair["measure"], []).append(ax)
     for compared in of_measures.values():
         share_scales(compared, "x")
-    order = {label: place for place, label in enumerate(DIFFERENCE_LABELS)}
-    legend = sorted(shared.values(), key=lambda entry: order.get(entry.label, len(order)))
-    _finish(figure, legend, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
+    shared = figure.shared or {}
+    order = [*filter(shared.get, DIFFERENCE_LABELS), *shared]
+    figure.shared = {label: shared[label] for label in order}
+    _finish(figure, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
     return figure
 
 
-def _open_figure(plots: int, height: float = 3.3) -> tuple[Picture, list[Axes]]:
+def _open_figure(number: int, height: float = 3.3) -> tuple[Picture, list[Axes]]:
     from goodgain.analysis.reporting.plots.canvas import Picture, open_ax
 
-    shown = min(plots, _MOST_PLOTS)
+    shown = min(number, _MOST_PLOTS)
     figure = Picture(height * shown + 0.4)
+    figure.shared = {}
     return figure, [open_ax(ax)[0] for ax in figure.subplots(shown, squeeze=False)[:, 0]]
 
 
-def _finish(figure: Figure, entries: list[Entry], plots: int, name: str, remedy: str) -> None:
+def _finish(figure: Picture, number: int, name: str, remedy: str) -> None:
     from goodgain.analysis.reporting.plots.canvas import add_legend_below
 
-    if plots > _MOST_PLOTS:
-        notice(f"the picture shows {_MOST_PLOTS} of {plots:,} {name}; {remedy}")
-    if entries:
-        add_legend_below(figure, entries)
+    if number > _MOST_PLOTS:
+        notice(f"the picture shows {_MOST_PLOTS} of {number:,} {name}; {remedy}")
+    if figure.shared:
+        add_legend_below(figure, [*figure.shared.values()])
 
 
 def write_picture(figure: Figure, path: Path) -> None:
