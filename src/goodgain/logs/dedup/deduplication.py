@@ -247,20 +247,21 @@ class ReissuedId(NamedTuple):
         return f"{self.doc_id!r} of {self.query_id}: {self.first} and {self.second}"
 
 
+def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
+    """Return the ids that may stand for several documents: they have several URLs, or several rows and a known type."""
+    typed = pl.col("type").is_in([*TYPES])
+    is_told = ~pl.col("doc_id").is_in(["", EMPTY_DOC]) & (pl.col("url").is_not_null() | typed)
+    told = results.filter(is_told, pl.struct(_ID).is_duplicated())  # few rows of most logs
+    by_id = told.group_by(_ID).agg(urls=pl.col("url").drop_nulls().n_unique(), typed=typed.any(), rows=pl.len())
+    return by_id.filter((pl.col("urls") > 1) | (pl.col("typed") & (pl.col("rows") > 1)))
+
+
 def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
     """Return for each query the first id that stands for two documents.
 
     The rules for untrusted ids must prove the two different. Snippets, passages and spellings of a URL prove nothing.
     """
-    typed = pl.col("type").is_in([*TYPES])
-    is_told = ~pl.col("doc_id").is_in(["", EMPTY_DOC]) & (pl.col("url").is_not_null() | typed)
-    told = results.filter(is_told, pl.struct(_ID).is_duplicated())
-    if told.is_empty():  # as in most logs of a corpus
-        return ()
-    by_id = told.group_by(_ID).agg(urls=pl.col("url").drop_nulls().n_unique(), typed=typed.any(), rows=pl.len())
-    # An id may stand for several documents if it has several URLs, or several rows and a known type.
-    doubtful = by_id.filter((pl.col("urls") > 1) | (pl.col("typed") & (pl.col("rows") > 1)))
-    some = results.join(doubtful, on=_ID, how="semi", maintain_order="left")
+    some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
     if some.is_empty():
         return ()
     rows, attributes = read_rows(nw.from_native(some.drop("snippet", strict=False)), across=("system",))

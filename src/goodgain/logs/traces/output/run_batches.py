@@ -24,7 +24,7 @@ from goodgain.files.writing import (
     write_with_polars,
 )
 from goodgain.formats.pages_of_ids import is_one_time
-from goodgain.logs.dedup.deduplication import ReissuedId, find_reissued_ids
+from goodgain.logs.dedup.deduplication import ReissuedId, find_doubtful_ids, find_reissued_ids
 from goodgain.logs.traces.output.frames_of_traces import finish_uses, tabulate_uses
 from goodgain.logs.traces.output.results_to_run import (
     DEFAULT_TAG,
@@ -49,6 +49,8 @@ Deduplicate = Callable[..., Any]
 PLACEHOLDER = "{system}"
 #: Whether a result of the query lacks an id: deduplication then finds its documents.
 LACKS_IDS = ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
+#: The columns for a run in which each id is a document.
+_OF_RUNS = ("query_id", "system", "replicate", "iteration", "search", "rank", "doc_id", "type", "url", "score")
 #: Rows deduplicated at once; a batch may have more, because it has whole queries.
 _ROWS_A_BATCH = 200_000
 #: File systems allow 255 bytes for a name, and the rest of the name needs some.
@@ -97,7 +99,10 @@ class BatchConverter:
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, rows: ResultRows) -> ConvertedBatch:
-        frame = self._select_system(rows.to_frame())
+        needs_texts = self.postpone or self.deduplicate_all or self.files.results is not None
+        frame = self._select_system(rows.to_frame() if needs_texts else rows.to_frame(_OF_RUNS))
+        if not needs_texts and (frame.select(LACKS_IDS.any()).item() or find_doubtful_ids(frame).height):
+            frame = rows.to_frame()
         tables = {name: self._select_system(rows.to_table(name)) for name in self.files.tables}
         mentions = tables.pop("uses", None)
         postponed = ConvertedBatch([], postponed=frame, mentions=mentions)
@@ -113,8 +118,6 @@ class BatchConverter:
 
     def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
         """Convert whole queries. Deduplicate those with a result without an id, or with an id of several documents."""
-        if frame.is_empty():
-            return self._encode_rows(frame, mentions)
         options, trusted, earlier = dict(self.said), bool(self.said), None
         lacking = pl.lit(True) if self.deduplicate_all else LACKS_IDS
         known = frame

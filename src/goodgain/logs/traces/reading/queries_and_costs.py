@@ -37,8 +37,6 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     """Read the queries of a trace: its last turn, its last turn that searched, each of its turns, or all as one."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
-    for call in (call for turn in trace.turns for call in turn.calls):
-        call.name_called_tool(options.tool_rule)
     turns_read = len(trace.turns)
     used = _choose_turns(trace, options)
     if options.query_text is not None:  # it is the question, instead of what the user said
@@ -71,6 +69,8 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
 
 
 def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
+    for call in (call for turn in trace.turns for call in turn.calls):
+        call.name_called_tool(options.tool_rule)
     if options.turns == "joined":
         trace.turns = [_join_turns(trace.turns)]
     if options.turns == "searching":
@@ -102,8 +102,6 @@ def _join_turns(turns: list[Turn]) -> Turn:
 
 def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
     """Join the traces of several logs of one query to one trace. Their steps follow by time, or log by log."""
-    for call in (call for trace in traces for turn in trace.turns for call in turn.calls):
-        call.name_called_tool(options.tool_rule)
     used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
     turn = _join_turns([turn for _, turn in used])
     if options.order == "time":

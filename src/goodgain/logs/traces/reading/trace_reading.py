@@ -124,19 +124,18 @@ class ResultRows:
     def to_frames(self, tables: Sequence[str]) -> list[pl.DataFrame]:
         return [self.to_frame(), *map(self.to_table, tables)]
 
-    def to_frame(self) -> pl.DataFrame:
+    def to_frame(self, names: Sequence[str] = tuple(RESULTS_SCHEMA)) -> pl.DataFrame:
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
-        if columns:
+        if columns and "search_query" in names:
             calls = columns["search_query"]  # their queries are parsed only here, on demand
             columns["search_query"] = tuple(None if call is None else "; ".join(call.queries) or None for call in calls)
-        searches = pl.DataFrame(
-            [pl.Series(name, columns.get(name, ()), dtype=RESULTS_SCHEMA[name]) for name in _OF_SEARCHES]
-        )
+        of_searches = [name for name in _OF_SEARCHES if name in names]
+        searches = pl.DataFrame([pl.Series(name, columns.get(name, ()), RESULTS_SCHEMA[name]) for name in of_searches])
         counts = pl.Series(self._counts, dtype=pl.UInt32)
         rows = pl.select(pl.int_range(len(counts), dtype=pl.UInt32).repeat_by(counts).explode()).to_series()
-        found = [_make_column(name, self._results) for name in _OF_RESULTS]
+        found = [_make_column(name, self._results) for name in _OF_RESULTS if name in names]
         whole = (searches[rows] if self._counts else searches).hstack(found)
-        return whole.select([*RESULTS_SCHEMA])
+        return whole.select(names)
 
     def to_table(self, name: str) -> pl.DataFrame:
         """Return one of the other tables; `costs` and `uses` are empty if they were not read."""
