@@ -67,6 +67,7 @@ REFUSED = {
     "SetF(beta=1e16)": "beta=1e+16",
     "IPrec@1.5": "recall=1.5 is not allowed; recall is a number from 0 to 1",
     "IPrec@-0.5": "recall=-0.5",
+    "IPrec@0.333": "recall=0.333 is not allowed; recall is a number from 0 to 1 with at most two decimals",
     "IPrec@0.125": "at most two decimals",
     "IPrec": "IPrec needs the parameter recall, written after @",
     "P": "P needs the parameter cutoff, written after @: a whole number from 1",

@@ -43,6 +43,8 @@ def test_the_command_writes_the_file_of_one_run_and_compares_another_with_it(tmp
     written = run_command("compare", QRELS, QUICK, *measures, "--write-baseline", path)
     assert written.returncode == 0 and f"written: {path}" in written.stderr and "qrels=ce3aefb9" in written.stderr
     assert gzip.decompress(path.read_bytes()) == kept.read_bytes()
+    listed = json.loads(kept.read_text(encoding="utf-8").partition("\n")[0])["measures"]
+    assert len(listed) == len({*listed}) > 2
     new = "--baseline-file", path, "--require", "nCG@3>=baseline", "--write-baseline", tmp_path / "next.jsonl"
     done = run_command("compare", QRELS, LATE, *measures, *new, "-o", "csv")
     assert done.returncode == 3

@@ -274,6 +274,8 @@ def test_an_iteration_is_unproductive_only_while_good_documents_are_missing() ->
     of_base = explained.iterations.filter(system="base")
     assert of_base.get_column("brought_nothing_good").to_list() == [True, False, False]
     assert explained.wasted.filter(system="base").rows() == [("base", "q", 3, 2, 1, 2.0)]
+    nothing = gg.explain({"q": {"b": 3}}, run, run).wasted
+    assert nothing.get_column("last_good_iteration").to_list() == [0, 0]
 
 
 def test_a_query_without_good_documents_wastes_nothing() -> None:

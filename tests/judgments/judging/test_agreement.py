@@ -222,3 +222,5 @@ def test_an_interval_that_is_not_defined_is_null() -> None:
     found = gg.agreement(constant, scale="graded", intervals=True).intervals
     assert found is not None
     assert found.select("low", "high").null_count().row(0) == (4, 4)
+    one = gg.agreement(frame_of(("q", "x", "a", 1), ("q", "x", "b", 2)), scale="graded", intervals=True).intervals
+    assert one is not None and one.get_column("low").null_count() == one.height > 0

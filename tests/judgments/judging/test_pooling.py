@@ -81,6 +81,11 @@ def test_the_pool_of_random_runs_is_that_of_brute_force(seed: int) -> None:
                 assert as_found(flattened) == pool_flattened(list(runs.values()), rows, judged, k)
 
 
+def test_a_pool_without_a_depth_has_the_first_twenty_of_each_iteration() -> None:
+    run = {"q": {f"d{k:02}": 1.0 - k / 100 for k in range(30)}}
+    assert gg.pool({"a": run})["doc_id"].to_list() == [f"d{k:02}" for k in range(20)]
+
+
 def test_a_pool_of_the_flattened_run_never_sees_a_late_search() -> None:
     runs = {"late": EXAMPLES / "late_recovery" / "late.run"}
     by_iteration, flattened = (set(gg.pool(runs, k=10, flattened=way)["doc_id"]) for way in (False, True))
