@@ -58,8 +58,8 @@ def test_every_measure_is_exported() -> None:
     same_names(
         MEASURES,
         (name for name in gg.__all__ if isinstance(getattr(gg, name), GoodGainMeasure)),
-        "src/goodgain/__init__.py does not export {0}: import it there and add it to __all__",
-        "src/goodgain/__init__.py exports {0}, which is not a measure any more: remove it",
+        "src/goodgain/__init__.pyi does not export {0}: import it there",
+        "src/goodgain/__init__.pyi exports {0}, which is not a measure any more: remove it",
     )
 
 
@@ -91,8 +91,8 @@ def test_every_measure_that_no_host_has_is_exported() -> None:
     same_names(
         HOSTLESS,
         (name for name in gg.__all__ if isinstance(getattr(gg, name), RankedMeasure) and name not in classic.DECLARED),
-        "src/goodgain/__init__.py does not export {0}: import it there and add it to __all__",
-        "src/goodgain/__init__.py exports {0}, which is not a measure any more: remove it",
+        "src/goodgain/__init__.pyi does not export {0}: import it there",
+        "src/goodgain/__init__.pyi exports {0}, which is not a measure any more: remove it",
     )
 
 
