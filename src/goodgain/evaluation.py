@@ -22,7 +22,7 @@ from goodgain.formats.any_source import Columns
 from goodgain.formats.iterations import describe_likely_iteration, warn_of_likely_iteration
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
-from goodgain.measures.ledger_values import BatchScores, average_queries, make_finite
+from goodgain.measures.ledger_values import BatchScores, make_finite
 from goodgain.measures.names import find_null_rule, find_results_counts, is_computed_here, needs_results, parse_measures
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
@@ -30,7 +30,7 @@ from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import SessionScores
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import check_choice, spell
-from goodgain.providers.asking import ProvidedValues, ProviderScores
+from goodgain.providers import ProvidedValues, ProviderScores
 from goodgain.version import __version__
 
 
@@ -57,11 +57,11 @@ def score_run(
         remedy = f"read the qrels without {spell('labels', 'iteration')}"
         raise InputError(f"{spell('bounds', True)} needs one label per document; {remedy}")
     counts = find_results_counts(filter(needs_results, asked)).values()
-    measures = _MeasuresBySource.of(parse_measures([*asked, *counts]), provider, tables or {})
+    measures = _MeasuresBySource(parse_measures([*asked, *counts]), provider)
     iterating = [measure for measure in asked if isinstance(measure, (GoodGainMeasure, SessionMeasure))]
     check_iterations(run, needed=bool(iterating))
     found = consume_batches(
-        lambda batches: _score_batches(batches, qrels, measures, provider=provider, bounds=bounds),
+        lambda batches: _score_batches(batches, qrels, measures, tables or {}, provider=provider, bounds=bounds),
         qrels,
         run,
         rels=measures.rels,
@@ -69,7 +69,7 @@ def score_run(
     )
     iterated = run if any(measure not in unasked for measure in iterating) else None
     one_time = warn_of_run(qrels, run, found.coverage, low=low, iterated=iterated)
-    means = _aggregate_provided(found.provided) | measures.aggregate(found.values)
+    means = _aggregate_provided(found.provided) | aggregate_values(measures.computed_here, found.values)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
         _sign(found, qrels, measures, order=order) | run.reading.signature,
@@ -77,7 +77,7 @@ def score_run(
         found.values,
         found.provided.per_query,
         found.raised,
-        None if found.raised is None else measures.bounded.aggregate(found.raised),
+        None if found.raised is None else aggregate_values(measures.bounded, found.raised),
         found.coverage.queries,
         rel,
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if "documents" in qrels.documents else None,
@@ -98,42 +98,20 @@ def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str, *, b
     return RankingRequest(order, with_documents, with_table, positions, bool(measures.session), unjudged=bounds)
 
 
-class _MeasuresBySource(NamedTuple):
-    """The measures of a call by source: the ledger, the ranking table, a provider of ir_measures, or all results."""
+class _MeasuresBySource:
+    """The measures of a call by source: the ledger, all results, the ranking table, or a provider of ir_measures."""
 
-    good_gain: list[GoodGainMeasure]
-    ranked: list[ir_measures.Measure]
-    provided: list[ir_measures.Measure]
-    session: list[SessionMeasure]
-    tables: Mapping[str, pl.DataFrame]
-
-    @classmethod
-    def of(cls, measures: Sequence[ir_measures.Measure], provider: str | None, tables: Any) -> _MeasuresBySource:
-        good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-        session = [measure for measure in measures if isinstance(measure, SessionMeasure)]
+    def __init__(self, measures: Sequence[ir_measures.Measure], provider: str | None) -> None:
+        self.good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
+        self.session = [measure for measure in measures if isinstance(measure, SessionMeasure)]
         others = [measure for measure in measures if not isinstance(measure, (GoodGainMeasure, SessionMeasure))]
-        ranked = [measure for measure in others if is_computed_here(measure, provider=provider)]
-        provided = [measure for measure in others if measure not in ranked]
-        for measure in provided:
+        self.ranked = [measure for measure in others if is_computed_here(measure, provider=provider)]
+        self.provided = [measure for measure in others if measure not in self.ranked]
+        for measure in self.provided:
             check_parameters(measure)
-        return cls(good_gain, ranked, provided, session, tables)
-
-    def aggregate(self, values: pl.DataFrame) -> dict[str, float | None]:
-        """Return name -> value over all queries, for the measures that are computed here."""
-        means = {
-            str(measure): average_queries(values.get_column(str(measure)), null_if=measure.declaration.null_if)
-            for measure in (*self.good_gain, *self.session)
-        }
-        return means | aggregate_values(self.ranked, values)
-
-    @property
-    def bounded(self) -> _MeasuresBySource:
-        good_gain = [measure for measure in self.good_gain if find_rule(measure)]
-        return _MeasuresBySource(good_gain, [measure for measure in self.ranked if find_rule(measure)], [], [], {})
-
-    @property
-    def rels(self) -> list[float]:
-        return find_thresholds([*self.good_gain, *self.session])
+        self.computed_here = [*self.good_gain, *self.session, *self.ranked]
+        self.bounded = [measure for measure in (*self.good_gain, *self.ranked) if find_rule(measure)]
+        self.rels = find_thresholds(measures)
 
 
 class _Values(NamedTuple):
@@ -147,12 +125,18 @@ class _Values(NamedTuple):
 
 
 def _score_batches(
-    batches: Iterator[QueryBatch], qrels: Qrels, measures: _MeasuresBySource, *, provider: str | None, bounds: bool
+    batches: Iterator[QueryBatch],
+    qrels: Qrels,
+    measures: _MeasuresBySource,
+    tables: Mapping[str, pl.DataFrame],
+    *,
+    provider: str | None,
+    bounds: bool,
 ) -> _Values:
     good_gain = BatchScores(measures.good_gain, qrels, measures.rels)
-    raising = RaisedScores(*measures.bounded[:2], qrels, measures.rels) if bounds else None
+    raising = RaisedScores(measures.bounded, qrels, measures.rels) if bounds else None
     asking = ProviderScores(measures.provided, qrels.frame, provider=provider)
-    labels_of, session = QrelsByQuery(qrels), SessionScores(measures.session, qrels, measures.tables)
+    labels_of, session = QrelsByQuery(qrels), SessionScores(measures.session, qrels, tables)
     ranking: RankedScores | None = None
     labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []  # labels and rankings, with labels by iteration
     with ThreadPoolExecutor(1) as beside:
@@ -243,8 +227,8 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
         computed = found.provided.providers.items()
         by_providers = [f"{name}:{'+'.join(str(m) for m in measures.provided if m in of)}" for name, of in computed]
         signature["classic"] = ["goodgain"] * bool(measures.ranked) + by_providers
-    ours = [*measures.good_gain, *measures.session, *measures.ranked]
-    nulls = {str(one): found.values.get_column(str(one)).null_count() for one in ours if find_null_rule(one)}
+    some = filter(find_null_rule, measures.computed_here)
+    nulls = {str(one): found.values.get_column(str(one)).null_count() for one in some}
     if any(nulls.values()):
         signature["without_value"] = [f"{name}:{number}" for name, number in nulls.items() if number]
     if qrels.reading is not None:

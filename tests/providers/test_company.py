@@ -21,7 +21,7 @@ from goodgain.measures.declaration import RankedMeasure
 from goodgain.measures.names import SESSION_MEASURES, is_computed_here
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import score_ranking
-from goodgain.providers.asking import ProvidedValues, ProviderScores
+from goodgain.providers import ProvidedValues, ProviderScores
 from tests.support.counts import how_many, some_of
 
 #: A value for each parameter that is not its default; a measure is tried with each alone.

@@ -6,7 +6,7 @@ import ir_measures
 import polars as pl
 import pytest
 
-from goodgain.providers.asking import ProviderScores
+from goodgain.providers import ProviderScores
 from tests.support.ranking_cases import RankedCase
 from tests.support.ranking_oracle import in_trec_evals_order
 

@@ -28,7 +28,7 @@ from goodgain.formats.query_tables import read_outcomes
 from goodgain.formats.texts import read_questions
 from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.names import add_counts, parse_measures
-from goodgain.measures.replicate_scores import leave_out_empty
+from goodgain.measures.scores import leave_out_empty
 
 #: What is compared beside the runs and measures.
 _comparison_options = shared.join_options(

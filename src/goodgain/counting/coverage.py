@@ -41,19 +41,12 @@ _NO_QUERIES = pl.Series("query_id", [], pl.String)
 
 
 class SharedQueries(NamedTuple):
-    """The query ids of a run and qrels, each once.
-
-    Attributes:
-        both: those in both.
-        only_searched: those of the run alone.
-        only_judged: those of the qrels alone, which are absent from the run.
-        never_searched: those in both that never searched, by the rows of the run.
-    """
+    """The query ids of a run and qrels, each once."""
 
     both: pl.Series
-    only_searched: pl.Series
-    only_judged: pl.Series
-    never_searched: pl.Series = _NO_QUERIES
+    only_searched: pl.Series  # in the run alone
+    only_judged: pl.Series  # in the qrels alone: absent from the run
+    never_searched: pl.Series = _NO_QUERIES  # in both, and the run says that the query never searched
 
     @property
     def searched(self) -> int:
@@ -86,21 +79,13 @@ def join_examples(query_ids: pl.Series) -> str:
 
 
 class Coverage(NamedTuple):
-    """Which queries and results of a run the qrels judge.
-
-    Attributes:
-        queries: the queries of run and qrels.
-        unique: the number of first occurrences in judged queries.
-        unjudged: the number of those without a label.
-        numbering: as in `Counts`.
-        by_iteration: iteration, unique, unjudged: the first occurrences of each iteration, in judged queries.
-    """
+    """Which queries and results of a run the qrels judge."""
 
     queries: SharedQueries
-    unique: int
-    unjudged: int
-    numbering: pl.DataFrame
-    by_iteration: pl.DataFrame
+    unique: int  # first occurrences in judged queries
+    unjudged: int  # first occurrences without a label, in judged queries
+    numbering: pl.DataFrame  # as in `Counts`
+    by_iteration: pl.DataFrame  # iteration, unique, unjudged
 
     @property
     def share(self) -> float | None:

@@ -22,23 +22,17 @@ _LEAST_EXPONENT = -1000
 
 
 class Counts(NamedTuple):
-    """Ledger and pools of a run and qrels at one threshold.
+    """Ledger and pools of a run and qrels at one threshold."""
 
-    Attributes:
-        ledger: one row per (query, iteration) of the run: R, UR, Dup, GR, G, Unjudged. Iterations are 1..N; rows are
-            sorted by query and iteration.
-        pools: one row per query of the qrels: N, GoodPool, GainPool.
-        numbering: lowest, is_dense, queries, highest. It groups the queries by their lowest iteration number in the run,
-            and by whether their numbers have no gaps: `queries` is the size of a group, `highest` its highest number.
-        numbers: the number in the run of each row of the ledger.
-        never_searched: the queries of the run that never searched. They have no row in the ledger.
-    """
-
-    ledger: pl.DataFrame
-    pools: pl.DataFrame
+    ledger: (
+        pl.DataFrame
+    )  # a row per (query, iteration) of the run, sorted: R, UR, Dup, GR, G, Unjudged; iterations are 1..N
+    pools: pl.DataFrame  # a row per query of the qrels: N, GoodPool, GainPool
+    #: lowest, is_dense, queries, highest: a row for all queries with the same lowest number of an iteration in the run, with gaps
+    #: between the numbers or without. `queries` counts these queries, `highest` is the highest number.
     numbering: pl.DataFrame
-    numbers: pl.Series
-    never_searched: pl.Series
+    numbers: pl.Series  # the number in the run of each row of the ledger
+    never_searched: pl.Series  # the queries of the run that never searched: the ledger has no row of them
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:

@@ -43,49 +43,33 @@ _AHEAD = 2
 
 
 class QueryBatch(NamedTuple):
-    """Some queries of a run with all their rows.
+    """Some queries of a run with all their rows."""
 
-    Attributes:
-        tally: what `counting.ledger.tally` returns for the rows.
-        ranking: query_id, doc_id, score and possibly more, with the rows of a query together; None if not requested.
-        table: the ranking table; None if not requested.
-        first_iterations: with labels by iteration query_id, doc_id and the iteration of the first occurrence; else None.
-        rows: all rows of the judged queries; None if not requested.
-        orders: how ranks and scores order the queries.
-        has_repeats: whether a document occurs twice in a query.
-        has_iterations, unnamed: as in `Run`.
-    """
-
-    tally: pl.DataFrame
-    ranking: pl.DataFrame | None
-    table: RankingTable | None
-    first_iterations: pl.DataFrame | None
-    rows: pl.DataFrame | None = None
+    tally: pl.DataFrame  # what `counting.ledger.tally` returns for the rows
+    ranking: (
+        pl.DataFrame | None
+    )  # query_id, doc_id, score and possibly more, the rows of a query together; None if not requested
+    table: RankingTable | None  # None if not requested
+    first_iterations: (
+        pl.DataFrame | None
+    )  # query_id, doc_id, iteration of first occurrences; None without labels by iteration
+    rows: pl.DataFrame | None = None  # all rows of the judged queries; None if not requested
     orders: Orders = Orders()
-    has_repeats: bool = False
-    has_iterations: bool = True
-    unnamed: UnnamedRows = UnnamedRows()
+    has_repeats: bool = False  # whether a document occurs twice in a query
+    has_iterations: bool = True  # as in `Run`
+    unnamed: UnnamedRows = UnnamedRows()  # as in `Run`
 
 
 @dataclass(frozen=True)
 class RankingRequest:
-    """The rankings that batches must have.
+    """The rankings that batches must have."""
 
-    Attributes:
-        order: the order in which iterations become one ranking: `seen`, `interleaved` or `last`.
-        with_documents: whether the ranking with its doc_ids is needed.
-        with_table: whether the ranking table is needed.
-        positions: the columns of positions that the table needs in addition to trec_eval's `k`.
-        with_rows: whether the rows of the judged queries are needed, in memory.
-        unjudged: whether the table needs rows for documents without a label.
-    """
-
-    order: str
-    with_documents: bool = True
-    with_table: bool = False
-    positions: Collection[str] = ()
-    with_rows: bool = False
-    unjudged: bool = False
+    order: str  # how iterations become one ranking: `seen`, `interleaved` or `last`
+    with_documents: bool = True  # whether the ranking with its doc_ids is needed
+    with_table: bool = False  # whether the ranking table is needed
+    positions: Collection[str] = ()  # the columns of positions that the table needs in addition to trec_eval's `k`
+    with_rows: bool = False  # whether the rows of the judged queries are needed, in memory
+    unjudged: bool = False  # whether the table needs rows for documents without a label
 
 
 class _ScatteredQueriesError(Exception):

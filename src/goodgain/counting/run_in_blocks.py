@@ -33,39 +33,25 @@ _SHRUNK = 6  # compression and Parquet shrink a run to about a sixth
 
 @dataclass(frozen=True)
 class RunFile:
-    """A run in a large file.
-
-    Attributes:
-        path: text (also .gz and .zst) or Parquet.
-        gaps, first: as in `read_run`.
-        is_text: whether it is text.
-        compressed: whether it is compressed text.
-        block: bytes of text read at a time.
-        columns: the user's names of the columns of a Parquet file.
-        likely_iteration, renamed, warned: as in `Run`.
-        mappings: what maps its ids to documents, in this order.
-        ids_mapped: as in `Run`.
-        only: the ids of the queries that count; None if all do.
-        page: the results of an iteration, after `mappings`; None: the iterations are those of the file.
-        passed_over: first byte of each block of text -> what was not read of it.
-        numbered: for each counted block, whether some row has a number as its iteration.
-    """
+    """A run in a large file: text (also .gz and .zst) or Parquet."""
 
     path: Path
-    gaps: str
+    gaps: str  # this and `first` as in `read_run`
     first: int
     is_text: bool
-    compressed: bool = False
-    mappings: tuple[DocumentMap, ...] = ()
-    ids_mapped: int = 0
-    only: pl.Series | None = None
-    page: int | None = None
-    block: int = BLOCK
-    columns: Columns = field(default_factory=dict)
-    likely_iteration: str | None = None
+    compressed: bool = False  # of text
+    mappings: tuple[DocumentMap, ...] = ()  # what maps ids to documents, in this order
+    ids_mapped: int = 0  # as in `Run`
+    only: pl.Series | None = None  # the ids of the queries that count; None if all do
+    page: int | None = None  # the results of an iteration, after `mappings`; None: the iterations are those of the file
+    block: int = BLOCK  # bytes of text read at a time
+    columns: Columns = field(default_factory=dict)  # the user's names of the columns of a Parquet file
+    likely_iteration: str | None = None  # this, `renamed` and `warned` as in `Run`
     renamed: frozenset[str] = frozenset()
     warned: set[str] = field(default_factory=set, compare=False)
+    #: First byte of each block of text -> what was not read of the block.
     passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
+    #: For each counted block, whether some row has a number as its iteration.
     numbered: list[bool] = field(default_factory=list, compare=False)
 
     @property

@@ -23,8 +23,7 @@ from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs, read_groups
 from goodgain.formats.systems import stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.replicate_scores import average_scores, find_values
-from goodgain.measures.scores import Scores, average_groups
+from goodgain.measures.scores import Scores, average_groups, average_scores, find_values
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, spell
 

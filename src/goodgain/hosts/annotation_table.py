@@ -26,7 +26,7 @@ from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths
 from goodgain.measures.ledger_values import tabulate_ledger
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.replicate_scores import leave_out_empty
+from goodgain.measures.scores import leave_out_empty
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import spell
 

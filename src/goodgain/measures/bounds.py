@@ -38,21 +38,21 @@ def find_largest_label(qrels: pl.DataFrame) -> float:
     return max(float(largest), 0.0)
 
 
+def _split(measures: Sequence[ir_measures.Measure]) -> tuple[list[GoodGainMeasure], list[ir_measures.Measure]]:
+    good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
+    return good_gain, [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
+
+
 class RaisedScores:
     """The upper bounds of measures, collected batch by batch.
 
     The qrels must have one label per document; `rels` are the thresholds of the tallies.
     """
 
-    def __init__(
-        self,
-        good_gain: Sequence[GoodGainMeasure],
-        ranked: Sequence[ir_measures.Measure],
-        qrels: Qrels,
-        rels: Sequence[float],
-    ) -> None:
+    def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels, rels: Sequence[float]) -> None:
         self._label = find_largest_label(qrels.frame)
         self._rels = rels
+        good_gain, ranked = _split(measures)
         self._good_gain = BatchScores(good_gain, qrels, rels)
         self._ranked = RankedScores(ranked, qrels.judgments) if ranked else None
 
@@ -84,8 +84,7 @@ def find_contributions(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
     """Return measure -> query_id, doc_id, added: what each unjudged result would add if it alone had this label."""
-    good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
-    ranked = [measure for measure in measures if not isinstance(measure, GoodGainMeasure)]
+    good_gain, ranked = _split(measures)
     of_iterations = _add_to_iterations(qrels, run, good_gain, label) if good_gain else {}
     return of_iterations | (_add_to_ranking(qrels, run, ranked, label, order) if ranked else {})
 

@@ -14,7 +14,6 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
-from goodgain.measures.docstrings import write_docstring
 from goodgain.measures.parameters import (
     COMPUTED_RULES,
     LEDGER_RULES,
@@ -48,64 +47,45 @@ _MADE: dict[str, DeclaredMeasure] = {}
 
 @dataclass(frozen=True)
 class Declaration:
-    """All facts about a measure.
+    """All facts about a measure."""
 
-    Attributes:
-        name: the name that users write.
-        title: its full name.
-        definition: its formula, for docs and help.
-        formula: the function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of its value. Over the
-            ledger it must work row by row: its own sum or window would mean something else at a cutoff than along the
-            ledger.
-        source: its definition: a place in the guideline, a paper, or a tool with the same values.
-        family: its list in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all
-            results of all iterations, the others from one ranking: `classic` ones are in ir_measures, `ranked` ones are
-            not, `graded` ones skip ungraded documents.
-        better: `up`, `down`, or None for a measure without a better direction.
-        bounds: smallest and largest value, as text; a measure without a largest value has "".
-        own: its parameters; for a classic measure, those that ir_measures lacks.
-        example: a measure and its value in the example of the help; only for measures with their own class.
-        labels: what column 2 of its qrels is, as `read_qrels` takes it; nothing if this does not matter.
-        remark: what a user should know before comparing values.
-        from_labels: how labels for unlabelled documents could change the value. `sum`: it is a sum over documents, and a
-            higher label never adds less. `highest`: it is the value of the best document. None: it could also fall, or
-            depends on documents that were not retrieved.
-        at: the parameter after @.
-        position: the function from the parameters to the column of positions, a name of `POSITIONS`.
-        takes: returns whether parameters that are valid one by one can be combined.
-        null_if: which queries have no value: what follows "null if"; the mean is over the others.
-        is_0_if_absent: whether a query that the run lacks has the value 0, although others have none.
-        table: the function from the parameters to the option with the table that it needs: `results`, `costs` or nothing.
-        needs_results: whether it shares out or counts results and lower is better: a system that returned nothing would be
-            best. `compare` and annotations then have no value.
-        by_iteration: whether its value depends on where iterations end, also without @.
-        by_repeats: whether its value depends on which results are repeats.
-        shows: its value after a search, in plain words for the title of a picture; nothing if these are its full name.
-    """
-
-    name: str
-    title: str
-    definition: str
+    name: str  # the name that users write
+    title: str  # the full name
+    definition: str  # the formula, for docs and help
+    #: The function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of the value. Over the ledger it must
+    #: work row by row: a sum or window of its own would mean something else at a cutoff than along the ledger.
     formula: Callable[[Any], Any]
-    source: str
+    source: str  # a place in the guideline, a paper, or a tool with the same values
+    #: The list in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all results of
+    #: all iterations, the others from one ranking: ir_measures has the `classic` ones, and lacks the `ranked` and the
+    #: `graded` ones. `graded` ones skip ungraded documents.
     family: Literal["good gain", "counts", "session", "classic", "ranked", "graded"]
-    better: Literal["up", "down"] | None = "up"
-    bounds: tuple[str, str] = ("0", "1")
-    own: Mapping[str, ParamInfo] = field(default_factory=dict)
-    example: tuple[str, float] | None = None
-    labels: str = ""
-    remark: str = ""
+    better: Literal["up", "down"] | None = "up"  # None without a better direction
+    bounds: tuple[str, str] = ("0", "1")  # the smallest and the largest value; "" without a largest one
+    own: Mapping[str, ParamInfo] = field(
+        default_factory=dict
+    )  # the parameters, for a classic measure beside ir_measures' own
+    example: tuple[str, float] | None = None  # a measure and its value in the example of the help
+    labels: str = ""  # what column 2 of the qrels must be, as `read_qrels` takes it; "" if this does not matter
+    remark: str = ""  # what a user should know before comparing values
+    #: How labels for unlabelled documents could change the value. `sum`: a sum over documents, to which a higher label never
+    #: adds less. `highest`: the value of the best document. None: the value could also fall, or depends on documents that
+    #: were not retrieved.
     from_labels: Literal["sum", "highest"] | None = None
-    at: str = "cutoff"
+    at: str = "cutoff"  # the parameter after @
+    #: The function from the parameters to the column of positions, a name of `POSITIONS`.
     position: Callable[[Mapping[str, Any]], str] = lambda _parameters: "k"
+    #: Whether parameters that are valid one by one can be combined.
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
-    null_if: str = ""
-    is_0_if_absent: bool = False
+    null_if: str = ""  # which queries have no value: what follows "null if"; the mean is over the others
+    is_0_if_absent: bool = False  # whether a query that the run lacks has the value 0, although others have none
+    #: The function from the parameters to the option with the table that the measure needs: `results`, `costs` or nothing.
     table: Callable[[Mapping[str, Any]], str] = lambda _parameters: ""
+    #: Whether a system without results would be the best. `compare` and annotations then give it no value.
     needs_results: bool = False
-    by_iteration: bool = False
-    by_repeats: bool = False
-    shows: str = ""
+    by_iteration: bool = False  # whether the value depends on where iterations end, also without @
+    by_repeats: bool = False  # whether the value depends on which results are repeats
+    shows: str = ""  # the value after a search, in plain words for the title of a picture; "" if the title says it
 
     @property
     def note(self) -> str:
@@ -341,7 +321,7 @@ def _make_measure(declared: Declaration) -> DeclaredMeasure:
         f"_{declared.name}",
         (_KINDS.get(declared.family, RankedMeasure),),
         {
-            "__doc__": write_docstring(declared, supported),
+            "__doc__": _write_docstring(declared, supported),
             "__module__": __name__,
             "__name__": declared.name,
             "NAME": declared.name if theirs is None else f"goodgain.{declared.name}",
@@ -362,3 +342,56 @@ def declare(declared: dict[str, Declaration], common: Mapping[str, Any], *parts:
     made = Declaration(*parts, **{**common, **details})
     declared[made.name] = made
     return made.measure
+
+
+#: The run of the examples as Python code, over iterations or ranks, and its judgments: `a`, `c` and `e` are good.
+_RUNS = {
+    True: 'polars.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")})',
+    False: '{"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "f": 1.0}}',
+}
+_QRELS = {
+    "": '{"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}',
+    "subtopic": 'polars.DataFrame({"query_id": "q", "iteration": ["1", "2", "2"], "doc_id": list("ace"), "relevance": [3, 2, 2]})',
+}
+_RESULTS = (
+    'polars.DataFrame({"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 0, "search_query": ["dam", "Dam"]})'
+)
+
+
+def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
+    terms = [f"{declared.title}.", f"{declared.definition}."]
+    at = supported.get(declared.at)
+    if at is not None and declared.at != "cutoff":
+        terms.append(f"@ is the {at.desc}.")
+    elif at is not None and not declared.is_over_iterations:
+        terms.append("@k is a cutoff in ranks.")
+    elif at is not None and at.required:
+        terms.append("@i is the iteration.")
+    elif at is not None:
+        terms.append("@i is a cutoff in iterations; without it, the value is at the last iteration of each query.")
+    if "rel" in supported and declared.is_over_iterations:
+        default = supported["rel"].default
+        told = default if isinstance(default, int) else "that of the measure"
+        terms.append(f"A document is good if its label is at least rel ({told} unless given).")
+    elif "rel" in supported:
+        terms.append("A document is relevant if its label is at least rel.")
+    terms += [f"{name}: {info.desc}." for name, info in declared.own.items() if name not in (declared.at, "rel")]
+    least, most = declared.bounds
+    better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
+    terms.append(f"Values go from {least} to {most}{better}." if most else f"Values are at least {least}{better}.")
+    if declared.note:
+        terms.append(f"Note: {declared.note}.")
+    if declared.example is not None:
+        name, value = declared.example
+        is_of_strings = declared.table({"over": ""}) == "results"
+        more = (declared.labels and f", labels={declared.labels!r}") or ", results=results" * is_of_strings
+        lines = [
+            f">>> import goodgain{', polars' if declared.is_over_iterations else ''}",
+            f">>> run = {_RUNS[declared.is_over_iterations]}",
+            f">>> qrels = {_QRELS[declared.labels]}",
+            *([f">>> results = {_RESULTS}"] if is_of_strings else []),
+            f'>>> goodgain.evaluate(qrels, run, "{name}"{more}).mean()',
+            repr({name: value}),
+        ]
+        terms.append("\n".join(lines))
+    return "\n\n".join([*terms, f"Source: {declared.source}."])

@@ -75,11 +75,9 @@ def make_finite(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
-    """Return the mean over queries, from an exact sum; None if a query has no value.
-
-    With `null_if`, that of the declaration, it is the mean over the queries with a value.
-    """
+    """Return the mean over queries; None if a query has no value. With `null_if` queries without a value do not count."""
     known = values.drop_nulls() if null_if else values
+    # The exact sum is the same for every order of the queries.
     return None if known.null_count() or known.is_empty() else math.fsum(known.to_list()) / len(known)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import ir_measures
 
 from goodgain.errors import MeasureError
-from goodgain.measures import beside_the_run, classic, not_in_ir_measures, session_gain, session_measures
+from goodgain.measures import classic, not_in_ir_measures, session_gain, session_measures
 from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
 from goodgain.measures.good_gain import DCGG, MEASURES, NumResults
 from goodgain.measures.not_in_ir_measures import RankDCG
@@ -19,7 +19,7 @@ from goodgain.measures.parameters import check_given, check_parameters, check_re
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
 RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
 #: The same for those that need all results of all iterations.
-SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | beside_the_run.DECLARED
+SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | session_measures.BESIDE_THE_RUN
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:

@@ -1,7 +1,7 @@
 """Computes measures over one ranking from the ranking table and the judgments."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,7 +10,8 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import MeasureError
-from goodgain.measures.names import find_declaration
+from goodgain.measures.ledger_values import average_queries
+from goodgain.measures.names import find_declaration, find_null_rule
 from goodgain.measures.parameters import read_parameters
 from goodgain.measures.terms import Ranks, Sums
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
@@ -147,15 +148,11 @@ def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
     return RankedPlan(values, frozenset(positions), sums, asked)
 
 
-def aggregate_values(measures: Sequence[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
-    """Return name -> value over the queries with a value: the mean, or the sum for counts; None if no query has a value.
-
-    `values` is what `score_ranking` returns.
-    """
-    found: dict[str, float | None] = {}
-    for measure in measures:
-        column = values.get_column(str(measure)).drop_nulls()
-        total = math.fsum(column.to_list())  # exact: the same for every order of the queries
-        summed = isinstance(measure.aggregator(), ir_measures.SumAgg)
-        found[str(measure)] = total if summed else total / len(column) if len(column) else None
-    return found
+def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
+    """Return name -> value over queries, of measures that are computed here: the sum for counts of ir_measures, else the mean."""
+    return {
+        str(one): math.fsum(values.get_column(str(one)).to_list())
+        if isinstance(one.aggregator(), ir_measures.SumAgg)
+        else average_queries(values.get_column(str(one)), null_if=find_null_rule(one))
+        for one in measures
+    }

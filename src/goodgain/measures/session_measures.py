@@ -1,4 +1,4 @@
-"""Measures of iterations that the ledger cannot give, as they need every result: each search as a ranking, and subtopics.
+"""Measures of iterations that the ledger cannot give: they need every result, or a table beside the run.
 
 A formula gets the results of whole queries and returns query_id and value. A query that it leaves out has the value 0, or none
 (`null_if`); NaN stands for none.
@@ -6,6 +6,8 @@ A formula gets the results of whole queries and returns query_id and value. A qu
 
 from __future__ import annotations
 
+import math
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -19,9 +21,16 @@ from goodgain.measures.declaration import Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
 from goodgain.measures.parameters import read_parameters
 from goodgain.options import spell
+from goodgain.schema import EMPTY_DOC
 
 if TYPE_CHECKING:
     from goodgain.formats import Qrels
+
+_KEY = ["query_id", "iteration"]
+#: The most searches of a budget: the measure is computed at each.
+_MOST_SEARCHES = 1_000
+#: Supporting documents that cover a nugget.
+_ENOUGH = 3
 
 
 @dataclass(frozen=True)
@@ -89,15 +98,15 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
     from goodgain.measures.names import parse_measure  # which imports this module, as the next one does
     from goodgain.measures.ranking_values import score_ranking
 
-    inner, key = parse_measure(searches.parameters["measure"]), ["query_id", "iteration"]
-    named = searches.iterations.select(*key, search=pl.format("{} {}", "iteration", "query_id"))
+    inner = parse_measure(searches.parameters["measure"])
+    named = searches.iterations.select(*_KEY, search=pl.format("{} {}", "iteration", "query_id"))
     ranking, labels = (
-        frame.join(named, on=key, maintain_order="left").drop("query_id").rename({"search": "query_id"})
+        frame.join(named, on=_KEY, maintain_order="left").drop("query_id").rename({"search": "query_id"})
         for frame in (searches.rows, searches.label())
     )
     values = score_ranking([inner], ranking.select("query_id", "doc_id", "score"), labels, named.get_column("search"))
     found = named.join(values.select(search="query_id", value=str(inner)), on="search")
-    found = found.join(searches.rows.select(key).unique(), on=key, how="semi")
+    found = found.join(searches.rows.select(_KEY).unique(), on=_KEY, how="semi")
     value, last = pl.col("value").fill_null(0.0), pl.col("K")
     joined = searches.lengths.join(found, on="query_id", how="left").filter(
         pl.col("iteration").is_null() | (pl.col("iteration") <= last)
@@ -112,7 +121,7 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
         "first": value.filter(pl.col("iteration") == 1).sum(),
         "last": value.filter(pl.col("iteration") == last).sum(),
     }
-    return joined.sort(key).group_by("query_id").agg(value=rules[searches.parameters["how"]])
+    return joined.sort(_KEY).group_by("query_id").agg(value=rules[searches.parameters["how"]])
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
@@ -146,8 +155,41 @@ def _cover_nuggets(searches: Searches) -> pl.DataFrame:
     return supported.sort("query_id", "subtopic").group_by("query_id").agg(value=share.mean())
 
 
-#: Supporting documents that cover a nugget.
-_ENOUGH = 3
+def _share_repeated(searches: Searches) -> pl.DataFrame:
+    rows = searches.tables["results"].join(searches.lengths, on="query_id", how="semi", maintain_order="left")
+    number, text = pl.col("iteration").rank("dense").over("query_id"), pl.col("search_query")
+    rows = rows.filter(number <= searches.upto) if searches.upto else rows
+    normalised = text.map_elements(
+        lambda given: " ".join(unicodedata.normalize("NFKC", given).casefold().split()) or None, pl.String
+    )
+    rows = rows.with_columns(text=normalised)
+    is_repeated = pl.col("text").is_not_null() & ~pl.struct("query_id", "text").is_first_distinct()
+    by_query = rows.with_columns(repeated=is_repeated).group_by("query_id", maintain_order=True)
+    return by_query.agg(value=pl.when(pl.col("text").count() > 0).then(pl.col("repeated").mean()))
+
+
+def _find_area(searches: Searches) -> pl.DataFrame:
+    from goodgain.counting.ledger import count  # what counts is imported when something is scored
+    from goodgain.measures.ledger_values import final_values, running_values
+    from goodgain.measures.names import find_inner
+
+    over, budget = searches.parameters["over"], searches.parameters["budget"]
+    inner: Any = find_inner(AreaOver(**searches.parameters))
+    rows = searches.iterations.join(searches.rows.select(*_KEY, "doc_id"), on=_KEY, how="left")
+    run = rows.select("query_id", pl.col("doc_id").fill_null(EMPTY_DOC), iteration="number")
+    qrels = searches.qrels.frame.join(searches.lengths, on="query_id", how="semi")
+    counts = count(qrels, run, rels=[inner.rel], labels=searches.qrels.labels)
+    if over == "searches":
+        values = final_values([inner(cutoff=i) for i in range(1, budget + 1)], counts)
+        return values.select("query_id", value=pl.mean_horizontal(pl.exclude("query_id")))
+    of_ledger = counts[inner.rel].ledger.select(*_KEY, spend=pl.col("R").cum_sum().over("query_id").cast(pl.Float64))
+    spends = of_ledger if over == "results" else searches.tables["costs"].filter(over=over).select(*_KEY, "spend")
+    values = running_values([inner], counts).join(spends, on=_KEY, how="left").sort(_KEY)
+    begin, end = pl.col("spend"), pl.col("spend").shift(-1).over("query_id").fill_null(budget)
+    steps = values.with_columns(step=pl.col(str(inner)) * (end.clip(0, budget) - begin.clip(0, budget)))
+    area = pl.when(begin.is_not_null().all()).then(pl.col("step").sum() / budget).otherwise(math.nan)
+    return steps.group_by("query_id", maintain_order=True).agg(value=area)
+
 
 #: The declaration of every measure below, by name.
 DECLARED: dict[str, Declaration] = {}
@@ -214,6 +256,52 @@ NuggetCoverage = _declare_of_nuggets(
     example=("NuggetCoverage@1", 0.5),
 )
 
+#: The same for measures that need a table beside run and qrels: the search strings, or the costs.
+BESIDE_THE_RUN: dict[str, Declaration] = {}
+_declare_beside = partial(declare, BESIDE_THE_RUN, {"family": "session", "by_iteration": True})
+RepeatedQueries = _declare_beside(
+    "RepeatedQueries",
+    "Repeated Queries",
+    "search calls up to iteration i whose string equals an earlier one of the query / search calls up to i; strings are equal "
+    "in NFKC, case-folded, with white space collapsed",
+    _share_repeated,
+    better="down",
+    source="searches that repeat a search, as in the loop detection of agents",
+    own=AT_I,
+    example=("RepeatedQueries@2", 0.5),
+    null_if="a query was not searched, or its searches have no strings",
+    table=lambda _parameters: "results",
+    remark="it needs results=, and labels and rel have no effect on it",
+)
+AreaOver = _declare_beside(
+    "AreaOver",
+    "Area Over a Budget",
+    "with over='searches' the mean of the measure at iterations 1..budget; else (1/budget) * the integral of the measure over "
+    "spends from 0 to budget: its value at the last iteration that is paid, 0 before the first",
+    _find_area,
+    bounds=("0", ""),
+    source="the area under `curve` with over=, as anytime evaluation takes it",
+    own={
+        "measure": ParamInfo(dtype=str, default="nCG", desc="a measure of ours without @"),
+        "over": ParamInfo(
+            dtype=str,
+            choices=["searches", "results", "tokens", "cost", "seconds"],
+            default="searches",
+            desc="what is spent; tokens, cost and seconds need costs=",
+        ),
+        "budget": ParamInfo(dtype=(int, float), required=True, desc="the most that is spent"),
+        "rel": ParamInfo(dtype=(int, float), desc=GOOD["rel"].desc),
+    },
+    example=("AreaOver(measure='CG',budget=2)", 4.0),
+    takes=lambda given: (
+        given["over"] != "searches" or (type(given["budget"]) is int and given["budget"] <= _MOST_SEARCHES)
+    ),
+    null_if="costs= lacks a query that was searched",
+    is_0_if_absent=True,
+    table=lambda given: "" if given["over"] in ("searches", "results") else "costs",
+    remark="the better direction is that of the measure; a budget of searches is a whole number up to 1,000",
+)
+
 
 class SessionScores:
     """The values of session measures, for a run that comes in batches of whole queries."""
@@ -234,8 +322,6 @@ class SessionScores:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add all rows of some judged queries: query_id, iteration, doc_id, rank, score."""
-        from goodgain.schema import EMPTY_DOC
-
         rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)
         rows = rows.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
         results = rows.filter(pl.col("doc_id") != EMPTY_DOC)

@@ -41,17 +41,11 @@ def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
 
 
 class Orders(NamedTuple):
-    """How ranks and scores order the queries of a run.
+    """How many queries of a run ranks and scores order differently."""
 
-    Attributes:
-        contradicting: queries ranked by their ranks, where a better rank has a lower score within an iteration.
-        by_score: queries ranked by their scores, and by doc_id where they tie, which is not the order of their ranks.
-        several: queries with several iterations.
-    """
-
-    contradicting: int = 0
-    by_score: int = 0
-    several: int = 0
+    contradicting: int = 0  # ranked by their ranks, where a better rank has a lower score within an iteration
+    by_score: int = 0  # ranked by their scores, and by doc_id in ties: not the order of their ranks
+    several: int = 0  # queries with several iterations
 
 
 @dataclass(frozen=True)
@@ -59,19 +53,15 @@ class FirstOccurrences:
     """The first occurrences of a run, in the order of a ranking.
 
     Numbers identify queries and iterations: their positions in `queries` and `iterations`.
-
-    Attributes:
-        rows: query, the other columns of the run, line (the row in the run), group (the number of the iteration). Sorted
-            by query, then in the order of the ranking.
-        queries: query_id, results (with repeats), length (the number of its iterations), rising (whether a better rank
-            has a lower score within an iteration), by_score (whether scores and doc_ids order an iteration differently);
-            in order of appearance.
-        iterations: query, iteration (the number in the run), R (its results); sorted by query and iteration.
     """
 
+    #: query, the other columns of the run, line (the row in the run), group (the number of the iteration). Sorted by query,
+    #: then in the order of the ranking.
     rows: pl.DataFrame
+    #: query_id, results (with repeats), length (the number of iterations), rising (whether a better rank has a lower score
+    #: within an iteration), by_score (whether scores and doc_ids order an iteration differently), in order of appearance.
     queries: pl.DataFrame
-    iterations: pl.DataFrame
+    iterations: pl.DataFrame  # query, iteration (the number in the run), R (its results); sorted by query and iteration
 
     @property
     def kept(self) -> Any:

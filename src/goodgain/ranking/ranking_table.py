@@ -28,15 +28,10 @@ _KEY = pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)
 
 @dataclass(frozen=True)
 class Judgments:
-    """The labels of all judged queries; a number identifies each query.
+    """The labels of all judged queries; a number identifies each query."""
 
-    Attributes:
-        query_ids: sorted; the number of a query is its position.
-        labels: query, doc_id, relevance (Float64): one row per judged document, sorted by query.
-    """
-
-    query_ids: pl.Series
-    labels: pl.DataFrame
+    query_ids: pl.Series  # sorted; the number of a query is its position
+    labels: pl.DataFrame  # query, doc_id, relevance (Float64): one row per judged document, sorted by query
 
     def number_queries(self, query_ids: pl.Series) -> pl.Series:
         """Return the number of each query; null without judgments."""
@@ -91,17 +86,12 @@ class Judgments:
 
 
 class RankingTable(NamedTuple):
-    """A ranking with its labels.
+    """A ranking with its labels."""
 
-    Attributes:
-        rows: query, k (1..n), relevance (Float64), k_id and k_gdeval if they differ from k, and possibly doc_id. A
-            document without a label has no row, or null as its relevance. If the ranking stays on its engine, this is a
-            lazy frame with a row for every document.
-        retrieved: query, NumRet: the number of documents of each judged query with results; None for a lazy frame.
-    """
-
+    #: query, k (1..n), relevance (Float64), k_id and k_gdeval if they differ from k, and possibly doc_id. A document without a
+    #: label has no row, or null as its relevance. A ranking on its engine is a lazy frame with a row for every document.
     rows: Any
-    retrieved: pl.DataFrame | None
+    retrieved: pl.DataFrame | None  # query, NumRet (documents) of each judged query with results; None for a lazy frame
 
 
 def name_relevant(rel: float) -> str:

@@ -25,8 +25,7 @@ from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_declaration, find_null_rule, needs_results, parse_measure
-from goodgain.measures.replicate_scores import find_values
-from goodgain.measures.scores import Scores
+from goodgain.measures.scores import Scores, find_values
 from goodgain.options import DOCUMENTS, OPTIONS, spell
 
 #: In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without them.

@@ -34,8 +34,7 @@ from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
 from goodgain.formats.systems import stack_systems
-from goodgain.measures.replicate_scores import average_scores, sign_reading
-from goodgain.measures.scores import Scores
+from goodgain.measures.scores import Scores, average_scores, sign_reading
 
 _VALUES = ("query_id", "measure", "system", "value")
 

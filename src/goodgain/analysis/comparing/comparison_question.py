@@ -23,8 +23,7 @@ from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_run
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import Measures, add_counts, find_direction, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
-from goodgain.measures.replicate_scores import leave_out_absent, leave_out_empty, leave_out_queries
-from goodgain.measures.scores import Scores
+from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries
 from goodgain.options import check_whole_number, spell
 from goodgain.schema import COMPLETED
 

@@ -17,8 +17,7 @@ from goodgain.counting.coverage import SharedQueries, join_examples
 from goodgain.errors import InputError
 from goodgain.files.opening import stem
 from goodgain.formats.query_tables import lack_rows
-from goodgain.measures.replicate_scores import average_values
-from goodgain.measures.scores import Scores
+from goodgain.measures.scores import Scores, average_values
 from goodgain.options import spell
 from goodgain.schema import COMPLETED
 

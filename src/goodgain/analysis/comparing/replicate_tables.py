@@ -34,8 +34,7 @@ from goodgain.analysis.comparing.statistical_tests import (
 )
 from goodgain.errors import count_of
 from goodgain.files.tables import Table
-from goodgain.measures.replicate_scores import find_values
-from goodgain.measures.scores import Scores
+from goodgain.measures.scores import Scores, find_values
 
 if TYPE_CHECKING:
     from goodgain.analysis.comparing.comparison import Comparison

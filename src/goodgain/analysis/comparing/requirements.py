@@ -26,8 +26,7 @@ from goodgain.analysis.comparing.statistical_tests import (
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
 from goodgain.measures.names import describe_lack, needs_results
-from goodgain.measures.replicate_scores import leave_out_empty
-from goodgain.measures.scores import Scores
+from goodgain.measures.scores import Scores, leave_out_empty
 from goodgain.options import spell
 
 if TYPE_CHECKING:
