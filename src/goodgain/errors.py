@@ -8,7 +8,7 @@ import sys
 import sysconfig
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -111,13 +111,17 @@ def notice(
 
 
 @contextmanager
-def collect_notices(collect: Callable[[GoodgainNotice], None]) -> Iterator[None]:
-    """Pass the notices inside a `with` to a function, instead of warning."""
-    token = _collector.set(collect)
+def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _collector.reset(token)
+        variable.reset(token)
+
+
+def collect_notices(collect: Callable[[GoodgainNotice], None]) -> AbstractContextManager[None]:
+    """Pass the notices inside a `with` to a function, instead of warning."""
+    return _set(_collector, collect)
 
 
 #: Called with what is being done, how much of it is done, and how much there is; None if this is not known.
@@ -131,14 +135,9 @@ def tell_progress(what: str, done: int, total: int | None) -> None:
         collect(what, done, total)
 
 
-@contextmanager
-def collect_progress(collect: Progress) -> Iterator[None]:
+def collect_progress(collect: Progress) -> AbstractContextManager[None]:
     """Pass the progress inside a `with` to a function."""
-    token = _progress.set(collect)
-    try:
-        yield
-    finally:
-        _progress.reset(token)
+    return _set(_progress, collect)
 
 
 class NoticesOfSystems:
@@ -164,7 +163,6 @@ class NoticesOfSystems:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts of the notices, with the names of the systems."""
         return tuple(_name_systems(text, given) for text, given in self._concerned.items())
 
     def __enter__(self) -> NoticesOfSystems:

@@ -180,14 +180,12 @@ def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
 
 
 def count_run(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
-    """Return threshold -> ledger and pools of a run."""
     check_iterations(run, needed=True)
     tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
     return ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
 
 
 def count_with_notices(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
-    """Return what `count_run` returns, with notices if it may mislead."""
     counts = count_run(qrels, run, rels)
     warn_of_run(qrels, run, measure_coverage(counts), iterated=run)
     return counts

@@ -20,7 +20,6 @@ class Option(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """The spelling on the command line."""
         return _write_flag(self.name)
 
     @property

@@ -67,7 +67,6 @@ class ProviderScores:
         self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
 
     def add(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-        """Add the labels (from `QrelsByQuery`) and the ranking of some queries, and ask for their values."""
         if self._at_once:
             self._waiting.append((labels, ranking.select(Run.columns)))
         elif not labels.is_empty():
@@ -296,7 +295,6 @@ class Labelling:
 
     @property
     def relevance(self) -> pl.Expr:
-        """The column of labels for the provider."""
         label = pl.col("relevance")
         if self.rel is not None:
             return (label >= self.rel).cast(pl.Int64)

@@ -1,8 +1,12 @@
 """The tables between the packages of goodgain: their columns and types."""
 
+from __future__ import annotations
+
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import narwhals as nw
 import polars as pl
@@ -22,16 +26,37 @@ BLANKS = " \t\n\r\v\f"
 IDS = frozenset({"query_id", "doc_id", "iteration", "tag", "judge", "system", "replicate", "document", "call_id"})
 
 
+#: The types of columns, by their words in the declarations below.
+_TYPES: dict[str, nw.dtypes.DType] = {
+    "text": nw.String(),
+    "whole": nw.Int64(),
+    "number": nw.Float64(),
+    "flag": nw.Boolean(),
+    # name -> value pairs of a result: domain-specific ids, or fields such as sender and start
+    "pairs": nw.List(nw.Struct({"name": nw.String(), "value": nw.String()})),
+}
+
+
 @dataclass(frozen=True)
 class Table:
-    """One kind of table."""
-
     name: str  # in messages
     columns: Mapping[str, nw.dtypes.DType]  # in order, with their types
     optional: frozenset[str] = frozenset()  # columns that a frame may lack
     nullable: frozenset[str] = frozenset()  # columns where null has a meaning: no judgment, or no tag
     #: Other names of columns (in lower case) -> the name here, used if no column has that name or that in another case.
     synonyms: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, declared: str, **parts: Any) -> Table:
+        """Return a table from lines of columns with one type, in order; a frame may lack a column with `?`.
+
+        >>> Table.of("labels", "text: query_id doc_id; number: relevance?").required
+        ('query_id', 'doc_id')
+        """
+        lines = [line.partition(":") for line in re.split("[;\n]", declared) if line.strip()]
+        types = {column: _TYPES[kind.strip()] for kind, _, columns in lines for column in columns.split()}
+        columns = {column.removesuffix("?"): dtype for column, dtype in types.items()}
+        return cls(name, columns, frozenset(columns.keys() - types.keys()), **parts)
 
     def understand(self, name: object) -> str:
         """Return what a name in a source means: the name here of a synonym, or of one that differs in case alone."""
@@ -49,105 +74,57 @@ class Table:
 
     @cached_property
     def polars(self) -> pl.Schema:
-        """The columns in types of Polars."""
         return nw.Schema(self.columns).to_polars()
 
 
-#: name -> value pairs of a result: `ids` (domain-specific ids) and `fields` (sender, start, ...).
-_PAIRS = nw.List(nw.Struct({"name": nw.String(), "value": nw.String()}))
-
-RESULTS = Table(
+RESULTS = Table.of(
     "results",
-    {
-        "query_id": nw.String(),
-        "system": nw.String(),
-        "replicate": nw.String(),
-        "turn": nw.Int64(),
-        "iteration": nw.Int64(),
-        "search": nw.Int64(),
-        "rank": nw.Int64(),
-        "doc_id": nw.String(),
-        "type": nw.String(),
-        "url": nw.String(),
-        "title": nw.String(),
-        "snippet": nw.String(),
-        "score": nw.Float64(),
-        "ids": _PAIRS,
-        "fields": _PAIRS,
-        "call_id": nw.String(),
-        "search_query": nw.String(),
-        "status": nw.String(),
-    },
-    optional=frozenset(
-        {"system", "replicate", "turn", "doc_id", "type", "url", "title", "snippet", "score", "ids", "fields"}
-        | {"call_id", "search_query", "status"}
-    ),
+    """
+    text: query_id system? replicate?
+    whole: turn? iteration search rank
+    text: doc_id? type? url? title? snippet?
+    number: score?
+    pairs: ids? fields?
+    text: call_id? search_query? status?
+    """,
 )
 
 #: The columns that deduplication adds to results.
-DEDUPLICATED = Table(
-    "documents", {"document": nw.String(), "duplicate_of": nw.Int64(), "rule": nw.String(), "confidence": nw.Float64()}
-)
+DEDUPLICATED = Table.of("documents", "text: document; whole: duplicate_of; text: rule; number: confidence")
 
 #: The cost of each iteration of a query, and its search calls; iteration 0 is the cost after the last search, of the answer.
-COSTS = Table(
+COSTS = Table.of(
     "costs",
-    {
-        "query_id": nw.String(),
-        "system": nw.String(),
-        "replicate": nw.String(),
-        "iteration": nw.Int64(),
-        "calls": nw.Int64(),
-        "input_tokens": nw.Int64(),
-        "output_tokens": nw.Int64(),
-        "seconds": nw.Float64(),
-        "cost": nw.Float64(),
-    },
-    optional=frozenset(
-        {"system", "replicate", "iteration", "calls", "input_tokens", "output_tokens", "seconds", "cost"}
-    ),
+    """
+    text: query_id system? replicate?
+    whole: iteration? calls? input_tokens? output_tokens?
+    number: seconds? cost?
+    """,
 )
 
 #: The documents that a query returned, opened or cited, or one row with the doc_id `-`. `opens` and `cited` are null where
 #: the log does not record them.
-USES = Table(
+USES = Table.of(
     "uses",
-    {
-        "query_id": nw.String(),
-        "system": nw.String(),
-        "replicate": nw.String(),
-        "doc_id": nw.String(),
-        "returned_at": nw.Int64(),
-        "rank": nw.Int64(),
-        "opened_at": nw.Int64(),
-        "opens": nw.Int64(),
-        "failed_opens": nw.Int64(),
-        "cited": nw.Boolean(),
-    },
-    optional=frozenset({"system", "replicate", "rank", "failed_opens"}),
+    """
+    text: query_id system? replicate? doc_id
+    whole: returned_at rank? opened_at opens failed_opens?
+    flag: cited
+    """,
 )
 
 _ID_SYNONYMS = {"qid": "query_id", "q_id": "query_id", **dict.fromkeys(("docno", "docid", "did", "pid"), "doc_id")}
 
-RUN = Table(
+RUN = Table.of(
     "run",
-    {
-        "query_id": nw.String(),
-        "iteration": nw.Int64(),
-        "doc_id": nw.String(),
-        "rank": nw.Int64(),
-        "score": nw.Float64(),
-        "tag": nw.String(),
-    },
-    optional=frozenset({"iteration", "rank", "score", "tag"}),
+    "text: query_id; whole: iteration?; text: doc_id; whole: rank?; number: score?; text: tag?",
     nullable=frozenset({"tag"}),
     synonyms=_ID_SYNONYMS,
 )
 
-QRELS = Table(
+QRELS = Table.of(
     "qrels",
-    {"query_id": nw.String(), "iteration": nw.String(), "doc_id": nw.String(), "relevance": nw.Float64()},
-    optional=frozenset({"iteration"}),
+    "text: query_id iteration? doc_id; number: relevance",
     nullable=frozenset({"relevance"}),
     synonyms=_ID_SYNONYMS | dict.fromkeys(("label", "gain", "grade", "rel"), "relevance"),
 )
@@ -167,18 +144,6 @@ BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
 #: Qrels in which every row has the same label, so that no column holds it.
 UNLABELLED = replace(QRELS, optional=QRELS.optional | {"relevance"})
 
-LEDGER = Table(
-    "ledger",
-    {
-        "query_id": nw.String(),
-        "iteration": nw.Int64(),
-        "R": nw.Int64(),
-        "UR": nw.Int64(),
-        "Dup": nw.Int64(),
-        "GR": nw.Int64(),
-        "G": nw.Float64(),
-        "Unjudged": nw.Int64(),
-    },
-)
+LEDGER = Table.of("ledger", "text: query_id; whole: iteration R UR Dup GR; number: G; whole: Unjudged")
 
-POOLS = Table("pools", {"query_id": nw.String(), "N": nw.Int64(), "GoodPool": nw.Int64(), "GainPool": nw.Float64()})
+POOLS = Table.of("pools", "text: query_id; whole: N GoodPool; number: GainPool")

@@ -109,7 +109,6 @@ class Coverage(NamedTuple):
         return None if lowest is None else int(lowest)
 
     def lacks_iterations(self, run: Run | RunFile) -> bool:
-        """Return whether the run has queries, and no iterations."""
         highest: Any = self.numbering.get_column("highest").max()
         return self.lowest is not None and lacks_iterations(run.has_iterations, self.lowest, highest)
 
@@ -137,7 +136,6 @@ def _sum_iterations(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
-    """Combine the coverage of batches, which share no query."""
     queries = zip(*(coverage.queries for coverage in coverages), strict=True)
     return Coverage(
         queries=SharedQueries(*(pl.concat(of_batches) for of_batches in queries)),
@@ -232,7 +230,6 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
 
 
 def describe_low_coverage(share: str = f"under {LOW_COVERAGE} of the", figures: str = "") -> str:
-    """Return the sentences on a low judged share of unique results, with figures by iteration or by system."""
     return (
         f"coverage is low: {share} unique results have a label{figures and f' {figures}'}; most measures count the others as "
         f"not relevant. Judge more of them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."

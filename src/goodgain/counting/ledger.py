@@ -36,18 +36,12 @@ class Counts(NamedTuple):
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
-    """Count the results, first occurrences, repeats and good documents of each iteration.
+    """Return threshold -> `Counts`, as the Retrieved Good Gain guideline counts R^i, UR^i, GR^i and G_i.
 
-    Args:
-        qrels: columns query_id, doc_id, relevance, and with `labels="iteration"` iteration (Int64, null for any).
-        run: columns query_id, iteration (Int64), doc_id (`-` for an iteration without results), on any engine.
-        rels: the thresholds: a document is good if its relevance is at least this.
-        labels: None, or `iteration` to use the label for the iteration of the first occurrence.
-
-    Returns:
-        threshold -> `Counts`; one pass over the run serves all thresholds.
-
-    Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
+    A document is good if its relevance is at least the threshold. `qrels` have query_id, doc_id, relevance. With
+    `labels="iteration"` they have iteration too (Int64, null for any), and a document gets the label for the iteration of
+    its first occurrence. `run` has query_id, iteration (Int64) and doc_id (`-` for an iteration without results), on any
+    engine.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
     >>> qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [3.0]})
@@ -68,12 +62,9 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
 
 
 def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """Count per query and iteration number of the run, on the engine of the run.
+    """Return query_id, iteration (the number in the run), R, UR, Unjudged, and per threshold GR0, G0, GR1, G1 ...
 
-    The tallies of runs without a common query, concatenated, are the tally of all of them.
-
-    Returns:
-        query_id, iteration (the number in the run), R, UR, Unjudged, and per threshold GR0, G0, GR1, G1 ...
+    The engine of the run counts. The tallies of runs without a common query, concatenated, are the tally of all of them.
     """
     rows = to_lazy(nw.from_native(run))
     judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
@@ -137,12 +128,10 @@ def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
 def _add_up_good(
     of: Any, label: Any, number: int, rels: Sequence[float], names: tuple[str, str], unit: float
 ) -> dict[str, Any]:
-    """Return for each row and threshold the number and the sum of the labels that reach the threshold.
+    """Return columns: for each row and threshold the number and the sum of the labels that reach the threshold.
 
-    Args:
-        of: the row of each label, a number below `number`.
-        names: the names of the columns of counts and of sums; the position of the threshold is appended.
-        unit: that of all labels (`find_unit`), for exact sums.
+    `of` has the row of each label, below `number`. `names` are those of the two columns, without the position of the
+    threshold. `unit` is `find_unit` of all labels.
     """
     columns: dict[str, Any] = {}
     whole = np.floor(label / unit) * unit if unit else label
@@ -151,10 +140,8 @@ def _add_up_good(
         counts, gains = np.bincount(of[good], minlength=number), np.bincount(of[good], whole[good], number)
         if unit:
             gains = gains + np.bincount(of[good], (label - whole)[good], number)
-        columns |= {
-            f"{names[0]}{k}": counts,
-            f"{names[1]}{k}": gains.astype(np.float64),
-        }  # without labels, bincount returns integers
+        gains = gains.astype(np.float64)  # without labels, bincount returns integers
+        columns |= {f"{names[0]}{k}": counts, f"{names[1]}{k}": gains}
     return columns
 
 

@@ -145,7 +145,6 @@ class _Counter:
         self._judgments, self._unit = qrels.judgments, find_unit(qrels.frame.get_column("relevance"))
 
     def count(self, run: Run) -> QueryBatch:
-        """Count a run, or a part of one with whole queries."""
         qrels, rows = self._qrels, run.rows.select(self._columns)
         firsts, first_iterations = find_firsts(run, rows), None
         if qrels.labels is None:
@@ -168,7 +167,6 @@ class _Counter:
     def _rank(
         self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None
     ) -> tuple[pl.DataFrame | None, RankingTable | None, Orders]:
-        """Return the requested ranking and ranking table, and how ranks and scores order the queries."""
         request = self._request
         if request is None:
             return None, None, Orders()
@@ -207,7 +205,6 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
 
 
 def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: bool) -> None:
-    """Give the notices on a file read in blocks: it is empty, or parts of it were not read."""
     if is_empty:
         notice(f"{file.path}: {EMPTY_RUN}")
     warn_of_passed_over(str(file.path), file.passed_over.values())
@@ -253,7 +250,6 @@ class QrelsByQuery:
         return taken
 
     def take_rest(self) -> pl.DataFrame:
-        """Return the labels of the queries that were in no batch."""
         if self._by_iteration:
             return _label_first_occurrences(self._rest, self._rest.select("query_id", "doc_id", "iteration").clear())
         return self._rest

@@ -137,7 +137,6 @@ class Block:
         return self.run.rows.select("query_id", "doc_id") if found is None else found
 
     def read(self) -> OpenFrame:
-        """Read the columns, unchecked."""
         if self.text is not None:
             frame, lines, passed_over = read_text(self.text, RUN, label=str(self.file.path), errors="raise")
             self.file.passed_over[self.text.offset] = passed_over
@@ -266,7 +265,6 @@ def _write_partitions(file: RunFile, paths: Sequence[Path]) -> None:
 
 
 def _add_row_numbers(block: Block) -> pl.DataFrame:
-    """Return the columns of a block with line or row numbers, in types that fit every block of the file."""
     opened, rows, _ = block.read()
     frame: pl.DataFrame = opened.to_native()
     if not isinstance(rows, TextLines):

@@ -66,7 +66,6 @@ def open_run(
 
 
 def open_qrels_and_run(qrels: Any, run: Any, *, columns: Columns | None = None) -> tuple[Qrels, Run | RunFile]:
-    """Read qrels and open a run, with one `columns` for both."""
     searched, judged = open_run(run, columns=columns), load_qrels(qrels, columns=columns)
     check_columns_used(columns or {}, searched, judged)
     return judged, searched
@@ -127,7 +126,6 @@ def _page(name: str, run: Run | RunFile, size: int) -> Run | RunFile:
 
 
 def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
-    """Return the ids of the queries that count; without qrels they are not checked."""
     query_ids = read_query_ids(only)
     unknown = query_ids.clear() if judged is None else query_ids.filter(~query_ids.is_in(judged.query_ids.implode()))
     if len(unknown):
@@ -261,7 +259,6 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
 
 
 def _read_some_lines(run: RunFile) -> pl.DataFrame:
-    """Read lines from several places of a text file, or from the beginning of a compressed one."""
     lines: list[bytes] = []
     if run.compressed:
         with open_stream(run.path) as file:

@@ -140,5 +140,4 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
 
 
 def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
-    """Return at most `size` rows, those with the smallest hashes of documents."""
     return rows if rows.height <= size else rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)

@@ -70,7 +70,6 @@ class RaisedScores:
             self._ranked.add(RankingTable(labelled, table.retrieved))
 
     def finish(self) -> pl.DataFrame:
-        """Return query_id (sorted), and a Float64 column per measure."""
         values, _ = self._good_gain.finish()
         if self._ranked is None:
             return values

@@ -219,7 +219,6 @@ class DeclaredMeasure(ir_measures.Measure):
         self.validated = True
 
     def aggregator(self) -> ExactMean:
-        """Return the aggregator of the values of queries, for ir_measures."""
         return ExactMean(skip_nan=isinstance(self, RankedMeasure) or bool(self.declaration.null_if))
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -69,7 +69,6 @@ def tabulate_ledger(
 
 
 def make_finite(values: pl.DataFrame) -> pl.DataFrame:
-    """Replace values that are not finite by null."""
     numbers = cs.float()
     return values.with_columns(pl.when(numbers.is_finite()).then(numbers))
 

@@ -38,13 +38,11 @@ class Rule(NamedTuple):
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a value is a finite number."""
     is_one = isinstance(value, (int, float, Integral)) and not isinstance(value, bool)  # Integral: NumPy's
     return is_one and bool(-_LARGEST < value < _LARGEST)
 
 
 def check_rel(rel: Any) -> None:
-    """Raise `MeasureError` for a threshold of labels that is not a number above 0."""
     if not is_number(rel) or rel <= 0:
         raise MeasureError(f"{spell('rel', rel)} is not allowed; rel is the smallest good label, a number above 0")
 
@@ -135,7 +133,6 @@ def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
 
 
 def find_choices(info: ParamInfo) -> Rule | None:
-    """Return the rule of a parameter with a list of choices; None for any other."""
     if not isinstance(info.choices, (list, tuple)):
         return None
     choices = list(info.choices)

@@ -66,7 +66,6 @@ class RankedScores:
         self._sums.append(summed.drop("NumRet"))
 
     def _sum_rows(self, rows: Any, judged: Any, sums: Sums) -> Any:
-        """Return the sums of each query, from rows of a ranking table and `_judged`, narwhals frames of one engine."""
         present = rows.collect_schema().names()
         same_as_k = [nw.col("k").alias(name) for name in self.plan.positions if name not in present]
         if same_as_k:

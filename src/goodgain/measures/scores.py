@@ -310,7 +310,6 @@ def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Sco
 
 
 def leave_out_queries(of: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores of a run without these queries: the means are over the others."""
     is_there = ~pl.col("query_id").is_in(query_ids.implode())
     raised = None if of._raised is None else of._raised.filter(is_there)
     kept = replace(of, _ours=of._ours.filter(is_there), _classic=of._classic.filter(is_there), _raised=raised)
@@ -318,7 +317,6 @@ def leave_out_queries(of: Scores, query_ids: pl.Series, measures: Sequence[ir_me
 
 
 def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores of a run with the means of its values."""
     by_measure = {name: values for (name,), values in of.per_query.group_by("measure")}
     none = of.per_query.clear()
 

@@ -24,7 +24,6 @@ def _weigh(parameters: dict[str, Any]) -> pl.Expr:
 
 
 def _count_results(parameters: dict[str, Any]) -> int | None:
-    """Return how many results of an iteration count; None for all."""
     number: int | None = parameters.get("k", _JIANGS_K if parameters["conv"] == "jiang" else None)
     return number
 

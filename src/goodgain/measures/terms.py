@@ -106,7 +106,6 @@ class Sums:
 
     @property
     def names(self) -> list[str]:
-        """The columns that `aggregate` returns in addition to query."""
         return [*self.summed, *self.highest]
 
     def __bool__(self) -> bool:
@@ -191,7 +190,6 @@ class Ranks:
 
     @property
     def _num_rel(self) -> str:
-        """The column of a query with the number of its relevant documents."""
         from goodgain.ranking.ranking_table import name_relevant  # which imports NumPy
 
         return name_relevant(self.parameters["rel"])

@@ -89,15 +89,10 @@ class FirstOccurrences:
 
 
 def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
-    """Find the first occurrences of a run, in one of three orders.
+    """Find the first occurrences of a run: query_id, iteration, doc_id, and possibly rank, score, and more.
 
-    Args:
-        run: query_id, iteration, doc_id, and possibly rank, score, and more.
-        order: `seen` (iteration, then rank, then row), `interleaved` (position in the iteration, then iteration) or `last`
-            (only the last iteration, even if it is empty).
-
-    Raises:
-        InputError: the order is unknown.
+    The order is `seen` (iteration, then rank, then row), `interleaved` (position in the iteration, then iteration) or `last`
+    (only the last iteration, even if it is empty).
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abcade")})
     >>> {order: "".join(find_first_occurrences(run, order).rows["doc_id"]) for order in ORDERS}
@@ -177,7 +172,6 @@ def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _compare_with_scores(results: pl.DataFrame, queries: int) -> dict[str, Any]:
-    """Return the columns rising and by_score of `FirstOccurrences.queries`."""
     rising, by_score = np.zeros(queries, bool), np.zeros(queries, bool)
     if "score" in results.columns:
         group, score = (results.get_column(name).to_numpy() for name in ("group", "score"))
@@ -191,18 +185,10 @@ def _compare_with_scores(results: pl.DataFrame, queries: int) -> dict[str, Any]:
 
 
 def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFrame:
-    """Return one ranking per query, in the order of its first occurrences.
+    """Return one ranking per query, from the first occurrences of a run with ranks and scores: the given columns of the run.
 
-    A query with one iteration and no repeats keeps its rows and scores. Any other gets the scores n, n-1, ..., 1.
-
-    Args:
-        firsts: the first occurrences of a run with ranks and scores.
-        columns: the columns of the run to return.
-
-    Returns:
-        These columns: queries in order of first appearance, `rank` from 1, one row per (query, document).
-
-    Source: the guideline's classic measures take one ranking; trec_eval sorts by score.
+    Queries stand in the order of their first appearance. A query with one iteration and no repeats keeps its rows and scores.
+    Any other has the ranks 1, 2, ..., n and the scores n, n-1, ..., 1.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abcade"),
     ...                     "rank": [1, 2, 3, 1, 2, 3], "score": 0.0})

@@ -96,7 +96,6 @@ def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
 
 
 def warn_of_order(run: Lazy, *, order: str) -> None:
-    """Give a notice if ranks contradict scores, or if doc_ids order tied results."""
     orders, tied = _count_facts(run, order)
     warn_of_orders(orders)
     _warn_if_tied(tied, run.collect_schema().names())
@@ -183,7 +182,6 @@ def _has_whole_ranks(run: Lazy) -> bool:
 
 
 def _count_facts(run: Lazy, order: str) -> tuple[Orders, int]:
-    """Count how ranks and scores order the queries, and the results that doc_ids order."""
     columns, results = run.collect_schema().names(), _take_results(run, order)
     if "rank" not in columns and "score" in columns:
         return Orders(), 0  # ranks follow the scores

@@ -100,11 +100,9 @@ def name_relevant(rel: float) -> str:
 
 
 def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) -> Judgments:
-    """Return the labels of a qrels frame by the number of their query.
+    """Return the labels of qrels: query_id, doc_id, relevance, one row per judged document.
 
-    Args:
-        qrels: query_id, doc_id, relevance: one row per judged document.
-        query_ids: the judged queries, if some of them have no row; by default those of `qrels`.
+    `query_ids` are the judged queries, if some of them have no row.
     """
     place, names = number_queries(qrels.get_column("query_id"))
     query_ids = names.sort() if query_ids is None else query_ids.unique().sort()
@@ -116,14 +114,10 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
 def tabulate_ranking(
     ranking: pl.DataFrame, judgments: Judgments, *, positions: Collection[str] = (), unjudged: bool = False
 ) -> RankingTable:
-    """Return the ranking table of a ranking, for its judged queries.
+    """Return the ranking table of a ranking (query_id, doc_id, score), for its judged queries.
 
-    Args:
-        ranking: query_id, doc_id, score: one row per document of a query; fastest if scores descend.
-        judgments: the labels.
-        positions: the orders of tied documents that are needed in addition to trec_eval's; names of `POSITIONS`.
-        unjudged: also return rows for documents without a label, with null as their relevance. They do not change the
-            value of any measure.
+    `positions` are the orders of tied documents that are needed in addition to trec_eval's; names of `POSITIONS`. With
+    `unjudged` the table has rows for documents without a label, with null as their relevance: no value of a measure changes.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})
@@ -136,15 +130,12 @@ def tabulate_ranking(
 
 
 def tabulate_first_occurrences(
-    firsts: FirstOccurrences, judgments: Judgments, relevance: pl.Series, *, positions: Collection[str] = (),
-    unjudged: bool = False,
-) -> RankingTable:  # fmt: skip
-    """Return the ranking table of first occurrences, as `tabulate_ranking` does of a ranking.
+    firsts: FirstOccurrences, judgments: Judgments, relevance: pl.Series, *, positions: Collection[str], unjudged: bool
+) -> RankingTable:
+    """Return the ranking table of first occurrences; `relevance` is `judgments.look_up(firsts)`.
 
     A query that keeps its scores may have them in any order, and tied. Any other has the scores n, n-1, ..., 1, so the
     place of a document is its position.
-
-    `relevance` has the label of each, null without one: `judgments.look_up(firsts)`.
     """
     number = judgments.number_queries(firsts.queries.get_column("query_id"))
     query = firsts.rows.get_column("query")
@@ -182,13 +173,8 @@ def place_documents(
     Scores that already descend are not sorted. Only the doc_ids of tied documents are compared, by their UTF-8 bytes, which
     is also the order of Python's strings.
 
-    Args:
-        ranking: query (a number; the rows of a query stand together), score (Float64, never NaN).
-        doc_ids: row numbers -> their doc_ids; called only for tied documents.
-        positions: names of `POSITIONS`.
-
-    Returns:
-        Int64 columns in the order of the rows: `k`, and those of `positions` that differ from it.
+    `ranking` has query (a number; the rows of a query stand together) and score (Float64, never NaN). `doc_ids` returns the
+    doc_ids of rows. The Int64 columns in the order of the rows are `k`, and those of `positions` that differ from `k`.
 
     Source: trec_eval's form_res_rels.c; the providers msmarco and judged of ir_measures; gdeval.pl.
 
