@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.counting.coverage import Coverage, measure_coverage
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
-from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches, tally_run
+from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.counting.unjoined_documents import warn_of_run
 from goodgain.errors import InputError, notice
@@ -69,17 +69,21 @@ def score_run(
     )
     iterated = run if any(measure not in unasked for measure in iterating) else None
     one_time = warn_of_run(qrels, run, found.coverage, low=low, iterated=iterated)
-    means = _aggregate_provided(found.provided) | aggregate_values(measures.computed_here, found.values)
+    nulls = set(found.provided.per_query.filter(pl.col("value").is_null()).get_column("measure"))
+    means = aggregate_values(measures.computed_here, found.values) | {
+        str(one): mean if str(one) not in nulls and math.isfinite(mean) else None
+        for one, mean in found.provided.means.items()
+    }
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
         _sign(found, qrels, measures, order=order) | run.reading.signature,
         found.coverage.tabulate(),
         found.values,
         found.provided.per_query,
-        found.raised,
-        None if found.raised is None else aggregate_values(measures.bounded, found.raised),
         found.coverage.queries,
         rel,
+        found.raised,
+        None if found.raised is None else aggregate_values(measures.bounded, found.raised),
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if "documents" in qrels.documents else None,
         lacks_iterations=found.coverage.lacks_iterations(run),
         one_time=one_time,
@@ -181,21 +185,14 @@ def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
 
 def count_run(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
     check_iterations(run, needed=True)
-    tallied = tally_run(qrels, run, rels=rels).sort("query_id", "iteration")
-    return ledger_and_pools(tallied, count_pools(qrels.judgments, rels=rels), rels=rels)
+    tallied = consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), qrels, run, rels=rels)
+    return ledger_and_pools(tallied.sort("query_id", "iteration"), count_pools(qrels.judgments, rels=rels), rels=rels)
 
 
 def count_with_notices(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
     counts = count_run(qrels, run, rels)
     warn_of_run(qrels, run, measure_coverage(counts), iterated=run)
     return counts
-
-
-def _aggregate_provided(provided: ProvidedValues) -> dict[str, float | None]:
-    """Return measure -> the provider's value over all queries; None without queries, or if a query has no value."""
-    lacking = set(provided.per_query.filter(pl.col("value").is_null()).get_column("measure"))
-    means = {str(measure): mean for measure, mean in provided.means.items()}
-    return {name: mean if name not in lacking and math.isfinite(mean) else None for name, mean in means.items()}
 
 
 def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> None:

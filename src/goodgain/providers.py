@@ -217,13 +217,10 @@ def check_provider(
     provider: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
 ) -> None:
     """Raise `MeasureError` for input that makes a provider crash or return a wrong value."""
-    names = ", ".join(map(str, measures))
     if provider.NAME == "pytrec_eval":
         _check_pytrec_eval(measures, labels)
-    if provider.NAME == "gdeval":
-        _check_gdeval(names, labels, ranking)
-    if provider.NAME == "ranx":
-        _check_ranx(names, labels, ranking)
+    elif check := {"gdeval": _check_gdeval, "ranx": _check_ranx}.get(provider.NAME):
+        check(", ".join(map(str, measures)), labels, ranking)
 
 
 def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame) -> None:

@@ -98,11 +98,6 @@ def consume_batches(
     return consume(_count_blocks(run, partition_by_query(run), count))
 
 
-def tally_run(qrels: Qrels, run: Run | RunFile, *, rels: Sequence[float]) -> pl.DataFrame:
-    """Return what `counting.ledger.tally` returns for a whole run, read in batches."""
-    return consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), qrels, run, rels=rels)
-
-
 def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
     """Count and rank a run in memory, or on its engine; the table stays on the engine if possible."""
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
@@ -167,8 +162,7 @@ class _Counter:
     def _rank(
         self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None
     ) -> tuple[pl.DataFrame | None, RankingTable | None, Orders]:
-        request = self._request
-        if request is None:
+        if (request := self._request) is None:
             return None, None, Orders()
         if request.order != "seen" or run.unpaged is not None:
             ranked = run if run.unpaged is None else run.unpaged

@@ -116,13 +116,11 @@ def open_systems(
         judged = None if judged is None else sign(judged, leave_out=leave_out)
         opened = {name: map_run(OWN_LEFT_OUT, run) for name, run in opened.items()}
     judged, opened = join_addresses(judged, opened, urls)
-    return judged, opened | {name: _page(name, opened[name], size) for name, size in pages.items()}
-
-
-def _page(name: str, run: Run | RunFile, size: int) -> Run | RunFile:
-    parts = [run] if isinstance(run, Run) else (block.run for block in run.blocks())
-    check_pages(run, size, parts, name)
-    return cut_run(run, size) if isinstance(run, Run) else replace(run, page=size)
+    for name, size in pages.items():
+        one = opened[name]
+        check_pages(one, size, [one] if isinstance(one, Run) else (block.run for block in one.blocks()), name)
+        opened[name] = cut_run(one, size) if isinstance(one, Run) else replace(one, page=size)
+    return judged, opened
 
 
 def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:

@@ -13,16 +13,11 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.measures.declaration import DEFAULT_REL, Declaration, GoodGainMeasure, declare
-from goodgain.measures.terms import UpTo, divide_rows
+from goodgain.measures.terms import UpTo, divide
 
 i = pl.col("iteration")
 R, UR, Dup, GR, G, Unjudged = (pl.col(name) for name in ("R", "UR", "Dup", "GR", "G", "Unjudged"))
 N, GoodPool, GainPool = pl.col("N"), pl.col("GoodPool"), pl.col("GainPool")
-
-
-def divide(a: pl.Expr, b: pl.Expr) -> pl.Expr:
-    """Return a / b, and 0 if b is 0."""
-    return pl.when(b != 0).then(divide_rows(a, b)).otherwise(0.0)
 
 
 #: The discount of iteration i. Without the clip it would be infinite at i = 0, and 0 * infinity is NaN.

@@ -65,10 +65,10 @@ class Scores:
     coverage: pl.DataFrame
     _ours: pl.DataFrame
     _classic: pl.DataFrame
-    _raised: pl.DataFrame | None
-    _most: dict[str, float | None] | None
     queries: SharedQueries
     rel: float | None
+    _raised: pl.DataFrame | None = None
+    _most: dict[str, float | None] | None = None
     notes: tuple[str, ...] = ()
     by_group: pl.DataFrame | None = None
     ids_mapped: tuple[int, int] | None = None
@@ -266,15 +266,12 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     }
     mapped = [of.ids_mapped for of in runs if of.ids_mapped is not None]
     ids_mapped = (sum(of_run for of_run, _ in mapped), mapped[0][1]) if mapped else None
-    none = averaged.select("query_id").clear()
     return Scores(
         means,
         signature,
         coverage,
-        none,
+        averaged.select("query_id").clear(),
         averaged,
-        None,
-        None,
         queries,
         runs[0].rel,
         ids_mapped=ids_mapped,

@@ -74,9 +74,11 @@ class UpTo:
         return pl.col(name)
 
 
-def divide(a: nw.Expr, b: nw.Expr) -> nw.Expr:
+def divide(a: _Expr, b: _Expr) -> _Expr:
     """Return a / b, and 0 if b is 0."""
-    return nw.when(b != 0).then(divide_rows(a, b)).otherwise(nw.lit(0.0))
+    of: Any = pl if isinstance(b, pl.Expr) else nw
+    divided: _Expr = of.when(b != 0).then(divide_rows(a, b)).otherwise(of.lit(0.0))
+    return divided
 
 
 @dataclass

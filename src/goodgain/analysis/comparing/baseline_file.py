@@ -143,7 +143,7 @@ def read_baseline(
     }
     none = values.select("query_id").clear()
     scores = Scores(
-        {name: means.get(name) for name in known}, signature, coverage, none, values, None, None, queries, None,
+        {name: means.get(name) for name in known}, signature, coverage, none, values, queries, None,
         lacks_iterations=about.lacks_iterations,
         one_time=about.one_time,
     )  # fmt: skip
