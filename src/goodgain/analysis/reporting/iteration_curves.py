@@ -24,7 +24,7 @@ from goodgain.measures.ledger_values import (
     running_values,
 )
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.replicate_scores import join_queries
+from goodgain.measures.scores import join_queries
 from goodgain.options import check_whole_number, spell
 
 #: Limit of `upto=`, which computes every measure once per iteration.

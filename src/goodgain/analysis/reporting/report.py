@@ -34,7 +34,7 @@ from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, parse_measure, parse_measures
 from goodgain.measures.thresholds import NO_LABEL
 from goodgain.options import spell
-from goodgain.providers.asking import pause_garbage_collection
+from goodgain.providers import pause_garbage_collection
 
 #: Format -> the endings of its files.
 FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "json": (".json",)}
