@@ -110,12 +110,6 @@ def test_the_doors_agree(tmp_path: Path) -> None:
     assert re.sub(r'\n *"leave_out": "own",', "", pages[0]) == pages[1]
 
 
-def test_chunks_of_the_own_document_are_left_out_too() -> None:
-    run = {"a": {"a#1": 3.0, "b#1": 2.0, "a#2": 1.0}}
-    options = {"documents": r"^(.+)#\d+$", "leave_out": "own"}
-    assert gg.evaluate({"a": {"b": 2}}, run, "NumResults RR", **options).mean() == {"NumResults": 1.0, "RR": 1.0}
-
-
 def test_commands_leave_it_out_and_a_baseline_file_says_so(tmp_path: Path) -> None:
     gg.write_run(RUN, tmp_path / "a.run")
     gg.write_qrels(QRELS, tmp_path / "qrels.txt")

@@ -79,13 +79,6 @@ def test_the_switch_changes_no_value_of_a_measure_that_names_its_threshold() -> 
     assert one == two == gg.evaluate(QRELS, RUN, "nCG@1-2 SRE NumDup@1", rel=1).mean()
 
 
-def test_the_default_as_a_switch_changes_no_name() -> None:
-    assert gg.evaluate({"q": {"a": 2}}, in_one_search({"q": {"a": 1.0}}), "nCG@1 SRE", rel=2).mean() == {
-        "nCG@1": 1.0,
-        "SRE": 1.0,
-    }
-
-
 def test_scores_are_found_by_the_name_that_was_asked_for() -> None:
     scores = gg.evaluate(QRELS, RUN, "nCG@1 SRE", rel=1)
     assert scores["nCG@1"] == scores["ncg@1"] == scores["nCG(rel=1)@1"] == scores[gg.nCG @ 1] == AT_1
@@ -93,12 +86,6 @@ def test_scores_are_found_by_the_name_that_was_asked_for() -> None:
         scores["nCG@2"]
     with pytest.raises(gg.MeasureError, match="is not in these scores"):
         scores["nCG(rel=3)@1"]
-
-
-def test_the_exact_name_is_found_before_the_name_under_the_switch() -> None:
-    scores = gg.evaluate({"q": {"a": 1, "b": 2}}, in_one_search({"q": {"a": 1.0}}), "nCG@1 nCG(rel=2)@1", rel=1)
-    assert scores["nCG@1"] == scores["ncg@1"] == 0.0
-    assert scores["nCG(rel=1)@1"] == pytest.approx(1 / 3)
 
 
 def test_bounds_and_values_of_queries_are_under_the_same_names() -> None:
@@ -129,13 +116,6 @@ def test_curve_and_ledger_have_the_switch() -> None:
     ledger = gg.ledger(QRELS, RUN, rel=1, measures="nCG")
     assert ledger.get_column("GR").to_list() == [1, 1, 0, 1]
     assert ledger.get_column("nCG(rel=1)").to_list() == [0.5, 1.0, 0.0, 1.0]
-
-
-def test_labels_by_iteration_have_the_switch() -> None:
-    rows = pl.DataFrame({"query_id": "q", "iteration": ["2", "1"], "doc_id": ["a", "b"], "relevance": [1, 1]})
-    qrels = gg.read_qrels(rows, labels="iteration")
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["b", "c", "a"], "rank": [1, 2, 1]})
-    assert gg.evaluate(qrels, run, "CG@1 CG@2", rel=1).mean() == {"CG(rel=1)@1": 1.0, "CG(rel=1)@2": 2.0}
 
 
 DOORS: dict[str, Callable[[Any], Any]] = {

@@ -76,16 +76,6 @@ def test_values_and_nulls_are_the_oracles_on_engines(engine: str) -> None:
         check(gg.evaluate(CASE.labels, frame.lazy(), GRADED))
 
 
-def test_labels_by_iteration_decide_what_is_graded() -> None:
-    """Both documents of q are first found where they have no label; those of r where they have one."""
-    rows = [("q", "2", "a", 3), ("q", "1", "c", 1), ("r", "1", "a", 3), ("r", "2", "c", 1), ("z", "1", "a", 1)]
-    qrels = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
-    run = pl.DataFrame({"query_id": ["q", "q", "r", "r"], "iteration": [1, 2, 1, 2], "doc_id": ["a", "c", "a", "c"]})
-    judged = gg.read_qrels(qrels, labels="iteration")
-    found = gg.evaluate(judged, run, "GradedP@2 GradedCG@2 Unjudged@2").per_query.get_column("value").to_list()
-    assert found == [None, None, 1, 1, 4, 0, 0, 0, 0]
-
-
 # --- What null means --------------------------------------------------------------------------------------------------
 
 GRADES = {
@@ -100,37 +90,6 @@ RANKINGS = {
     "nothing_good": {"a": 1.0},
 }
 ASKED = "GradedP@2 GradedAP@2 GradedRR@2 GradedCG@2 GradedDCG@2 GradednDCG@2"
-
-
-def values_of(query: str, measures: str = ASKED) -> list[float | None]:
-    found = gg.evaluate(GRADES, RANKINGS, measures).per_query.filter(query_id=query)
-    return found.get_column("value").to_list()
-
-
-def test_a_query_whose_first_k_documents_have_no_grade_has_no_value() -> None:
-    assert values_of("none_graded") == [None] * 6
-    assert None not in values_of("none_graded", "GradedP@3 GradedRR@3 GradednDCG@3")
-
-
-def test_a_judged_query_that_was_never_searched_is_0_so_that_skipping_does_not_pay() -> None:
-    assert values_of("never_searched") == [0] * 6
-
-
-def test_a_query_with_grades_and_nothing_relevant_is_0() -> None:
-    assert values_of("nothing_good") == [0] * 6
-
-
-def test_the_ideal_is_that_of_the_first_k_of_the_ranking_or_of_all_judged_documents() -> None:
-    """Gains 1, 0, 3 at k = 2: the example of the definition."""
-    forms = "GradednDCG@2 GradednDCG(ideal='ranking')@2 GradednDCG(ideal='judged')@2"
-    assert values_of("graded", forms) == pytest.approx([1, 0.2754, 0.2754], abs=1e-4)
-
-
-def test_documents_without_a_grade_keep_their_rank_and_are_left_out_of_the_precision() -> None:
-    qrels, run = {"q": {"b": 1, "d": 0, "e": 2}}, {"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}}
-    found = gg.evaluate(qrels, run, "GradedP@5 GradedRR@5 GradedAP@5 GradedCG@5 GradedDCG@5")
-    wanted = [2 / 3, 1 / 2, (1 / 2 + 2 / 5) / 2, 3, 1 / math.log2(3) + 2 / math.log2(6)]
-    assert list(found.means.values()) == pytest.approx(wanted)
 
 
 def test_a_null_label_and_an_absent_one_are_the_same() -> None:
@@ -154,12 +113,6 @@ def test_where_no_query_has_a_value_the_mean_is_null_and_a_notice_says_why() -> 
 def test_a_geometric_mean_is_over_the_queries_with_a_value() -> None:
     found = gg.evaluate(GRADES, RANKINGS, "GradedP@2")
     assert found.mean(how="geometric")["GradedP@2"] == pytest.approx((0.5 * 1e-5 * 1e-5) ** (1 / 3))
-
-
-@pytest.mark.parametrize("name", ["GradedP", "GradedRR(rel=0)@3", "GradednDCG(ideal='all')@3", "GradedCG(rel=1)@3"])
-def test_what_they_do_not_take_is_an_error(name: str) -> None:
-    with pytest.raises(gg.MeasureError, match=r"needs the parameter cutoff|is not allowed|has no parameter"):
-        gg.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, name)
 
 
 # --- Relations --------------------------------------------------------------------------------------------------------
@@ -308,25 +261,3 @@ def test_a_null_stays_null_in_every_output(tmp_path: Path) -> None:
     assert "(n): the mean is over the n queries that have a value." in table
     scores = gg.evaluate(folder / "qrels.txt", folder / "ranking.run", "GradedP@2 P@2")
     assert (scores.num_queries, scores["GradedP@2"]) == ({"GradedP@2": 4, "P@2": 5}, 0.375)
-
-
-#: The table of the folder's README: measure -> gains, never_searched, none_graded, nothing_good, sparse.
-WORKED = {
-    "GradedP@2": (1 / 2, 0, None, 0, 1),
-    "GradedAP@2": (1, 0, None, 0, 1 / 2),
-    "GradedRR@2": (1, 0, None, 0, 1 / 2),
-    "GradedCG@2": (1, 0, None, 0, 1),
-    "GradedDCG@2": (1, 0, None, 0, 1 / math.log2(3)),
-    "GradednDCG@2": (1, 0, None, 0, 1 / math.log2(3)),
-    "GradednDCG(ideal='ranking')@2": (1 / (3 + 1 / math.log2(3)), 0, None, 0, 1 / (1 + 2 * math.log2(3))),
-    "GradedP@5": (2 / 3, 0, 1, 0, 2 / 3),
-    "GradedRR@5": (1, 0, 1 / 3, 0, 1 / 2),
-    "GradedAP@5": ((1 + 2 / 3) / 2, 0, 1 / 3, 0, (1 / 2 + 2 / 5) / 2),
-}
-
-
-@pytest.mark.parametrize("measure", WORKED)
-def test_the_case_worked_by_hand(measure: str) -> None:
-    folder = ROOT / "qrels_examples" / "ungraded"
-    found = gg.evaluate(folder / "qrels.txt", folder / "ranking.run", measure).per_query.get_column("value").to_list()
-    assert found == [None if value is None else pytest.approx(value) for value in WORKED[measure]]

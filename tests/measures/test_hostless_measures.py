@@ -7,7 +7,6 @@ from pathlib import Path
 from random import Random
 
 import ir_measures
-import polars as pl
 import pytest
 
 import goodgain as gg
@@ -93,20 +92,6 @@ def test_a_provider_that_is_named_computes_the_classic_measures_and_not_ours() -
     )
     assert scores.signature["classic"] == ["goodgain", "pytrec_eval:nDCG@5"]
     assert [scores["nDCG@5"], scores["RankDCG@5"]] == pytest.approx([1 / math.log2(3)] * 2)
-
-
-@pytest.mark.filterwarnings("ignore:.*labels that differ between iterations:goodgain.GoodgainNotice")
-def test_labels_by_iteration_decide_and_absent_queries_have_empty_rankings() -> None:
-    qrels = pl.DataFrame(
-        {"query_id": ["q", "q", "z"], "iteration": ["1", "2", "1"], "doc_id": "a", "relevance": [1.0, 3.0, 2.0]}
-    )
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"], "score": 1.0})
-    scores = gg.evaluate(gg.read_qrels(qrels, labels="iteration"), run, "RankDCG@5 RankIDCG@5 RBPResidual(p=0.5)")
-    by_query = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}
-    assert by_query["q", "RankDCG@5"] == 1
-    assert by_query["z", "RankDCG@5"] == 0
-    assert by_query["z", "RankIDCG@5"] == 2
-    assert by_query["z", "RBPResidual(p=0.5)"] == 1
 
 
 @pytest.mark.slow

@@ -90,11 +90,6 @@ def test_qrels_without_nuggets_or_without_vital_are_refused() -> None:
     assert gg.evaluate(table, run, "NuggetRecall@1", labels="subtopic")["NuggetRecall@1"] == 1
 
 
-def test_other_measures_take_the_largest_grade_of_a_document() -> None:
-    table = make_table([("q", "1", "a", 1, 1), ("q", "2", "a", 2, 0), ("q", "2", "b", 0, 0)])
-    assert gg.evaluate(table, frame_of({"q": [["a", "b"]]}), "CG", labels="subtopic")["CG"] == 2
-
-
 def test_tables_in_files_are_read(tmp_path: Path) -> None:
     table = make_table([("q", "1", "a", 2, 1), ("q", "2", "b", 1, 0)])
     table.write_csv(tmp_path / "nuggets.csv")

@@ -33,24 +33,6 @@ RUN = frame_of(
 NULLS = {"never_searched", "nothing_good"}
 
 
-def values_of(measures: str) -> dict[str, dict[str, float | None]]:
-    found: dict[str, dict[str, float | None]] = {}
-    for query, name, value in gg.evaluate(QRELS, RUN, measures).per_query.iter_rows():
-        found.setdefault(name, {})[query] = value
-    return found
-
-
-def test_values_worked_by_hand() -> None:
-    null = dict.fromkeys(NULLS)
-    assert values_of("NoProgress NoProgress@2 NoProgress@9 OverSearch OverSearch(rel=3)") == {
-        "NoProgress": {"loops": 4 / 5, "complete": 1 / 4, "finds_none": 1, **null},
-        "NoProgress@2": {"loops": 1 / 2, "complete": 1 / 2, "finds_none": 1, **null},
-        "NoProgress@9": {"loops": 4 / 5, "complete": 1 / 4, "finds_none": 1, **null},
-        "OverSearch": {"loops": 3 / 5, "complete": 2 / 4, "finds_none": 1, **null},
-        "OverSearch(rel=3)": {"loops": 1, "complete": None, "finds_none": None, **null},
-    }
-
-
 def test_the_mean_is_over_the_queries_with_a_value_and_the_signature_counts_the_others() -> None:
     scores = gg.evaluate(QRELS, RUN, "NoProgress OverSearch CG")
     assert scores["NoProgress"] == pytest.approx((4 / 5 + 1 / 4 + 1) / 3)

@@ -133,20 +133,6 @@ def test_values_are_those_of_the_scorers_of_trec_dynamic_domain_and_of_jiang_and
             assert {name: found[query, asked[name]] for name in values} == pytest.approx(values, abs=6e-8)
 
 
-def test_the_scorer_of_dynamic_domain_adds_up_the_ratings_of_subtopics() -> None:
-    """Its sDCG adds a document's ratings over subtopics, its cube test keeps them apart."""
-    qrels = make_qrels({"q": {"a": {"1": 3, "2": 1}, "b": {"1": 4}}}, "subtopic")
-    run = frame_of({"q": [["a", "x"], ["a", "b"]]})
-    scores = gg.evaluate(qrels, run, "SessionDCG SessionDCG(conv='jiang') CT nCT@2").mean()
-    assert scores["SessionDCG"] == pytest.approx(4 + 4 / 2 / 1.5)
-    assert scores["SessionDCG(conv='jiang')"] == pytest.approx(
-        7 + 7 / math.log(5, 4) + 15 / math.log2(3) / math.log(5, 4)
-    )
-    heights = (1.5 + 1, 0.5)
-    assert scores["CT"] == pytest.approx(sum(heights) / 2 / 5 / 2)
-    assert scores["nCT@2"] == pytest.approx(sum(heights) / 2 / 5 / 2 / ((5 + 1) / 2 / 5 / 2))
-
-
 @no_notices()
 def test_session_dcg_with_one_result_a_search_is_a_multiple_of_dcgg() -> None:
     random = Random(1)
@@ -174,18 +160,6 @@ def test_the_weights_of_session_rbp_sum_to_1_and_b_1_is_rbp_of_the_first_iterati
 
 
 @no_notices()
-def test_labels_by_iteration_count_where_they_hold() -> None:
-    rows = [("q", "1", "a", 1.0), ("q", "2", "a", 3.0), ("q", "0", "b", 2.0)]
-    frame = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
-    qrels = gg.read_qrels(frame, labels="iteration")
-    scores = gg.evaluate(qrels, frame_of({"q": [["a"], ["a", "b"]]}), "SessionDCG SessionDCG(conv='jiang') CT").mean()
-    second, below = math.log(5, 4), math.log2(3)
-    assert scores["SessionDCG"] == pytest.approx(1 + 2 / 2 / 1.5)  # the label of a at its first occurrence
-    assert scores["SessionDCG(conv='jiang')"] == pytest.approx(1 + 7 / second + 3 / below / second)
-    assert scores["CT"] == pytest.approx((0.5 + 0.25 * 2) / 5 / 2)
-
-
-@no_notices()
 def test_the_doors_agree(tmp_path: Path) -> None:
     random = Random(11)
     searched, labels = random_searches(random), random_labels(random, "123")
@@ -200,36 +174,10 @@ def test_the_doors_agree(tmp_path: Path) -> None:
     assert compared.select("mean", "mean_against").row(0) == pytest.approx([expected["CT@3"]] * 2)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("SessionDCG(b=1)", "b is a base of logarithms, a number above 1"),
-        ("SessionDCG(conv='other')", "conv is 'dd' or 'jiang'"),
-        ("SessionRBP(b=2)", "b is a number from 0 to 1"),
-        ("SessionRBP(p=1)", "p is a number from 0 to below 1"),
-        ("nSessionDCG(depth=0)", "depth is a whole number from 1"),
-        ("nSessionDCG@2000000", "from 1 to 1,000,000"),
-        ("CT(gamma=2)", "gamma is a number from 0 to 1"),
-        ("CT(height=0)", "height is a number above 0"),
-        ("CT(rel=2)", "has no parameter 'rel'"),
-    ],
-)
-def test_parameters_outside_the_definition_are_refused(name: str, message: str) -> None:
-    with pytest.raises(gg.MeasureError, match=message):
-        parse_measure(name)
-
-
 def test_a_label_above_the_scale_is_refused() -> None:
     with pytest.raises(gg.MeasureError, match=r"label 5, above max_rel=4.*SessionRBP\(max_rel=5\)@2"):
         gg.evaluate({"q": {"a": 5, "b": 1}}, frame_of({"q": [["a"]]}), "SessionRBP@2")
     assert gg.evaluate({"q": {"a": 5}}, frame_of({"q": [["a"]]}), "SessionRBP(max_rel=5)").mean()
-
-
-def test_the_ideal_of_many_iterations_and_slots_needs_little_memory() -> None:
-    run = frame_of({"q": [["a"]]})
-    names = ["nSessionDCG(depth=1000000)@1000000", "nSessionDCG(conv='jiang')@1000000", "nCT@1000000"]
-    values = gg.evaluate({"q": {"a": 1, "b": 1}}, run, names).mean()
-    assert values[names[0]] == pytest.approx(1 / (1 + 1 / 1.5), rel=1e-12)
 
 
 def test_every_session_measure_is_exported_and_documented() -> None:

@@ -78,16 +78,6 @@ def test_per_iteration_scores_each_search_as_a_ranking_of_its_own() -> None:
 
 
 @no_notices()
-def test_per_iteration_takes_the_label_of_its_iteration() -> None:
-    rows = [("q", "1", "a", 0.0), ("q", "2", "a", 1.0), ("q", "0", "b", 1.0)]
-    frame = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
-    qrels = gg.read_qrels(frame, labels="iteration")
-    run = frame_of({"q": [["a", "b"], ["a"]]})
-    scores = gg.evaluate(qrels, run, "PerIteration(measure='P@1',how='first') PerIteration(measure='P@1',how='last')")
-    assert [*scores.mean().values()] == [0.0, 1.0]
-
-
-@no_notices()
 def test_subtopic_recall_is_the_share_of_subtopics_with_a_good_document_found(tmp_path: Path) -> None:
     (tmp_path / "diversity.qrels").write_text(DIVERSITY)
     qrels = gg.read_qrels(tmp_path / "diversity.qrels", labels="subtopic")
@@ -177,9 +167,3 @@ def test_the_ledger_says_how_to_get_a_measure_of_all_results_at_iterations() -> 
 def test_the_better_direction_is_that_of_the_inner_measure() -> None:
     assert find_direction(parse_measure("PerIteration(measure='Fallout@5')@3")) == "down"
     assert find_direction(parse_measure("PerIteration")) == "up"
-
-
-@pytest.mark.parametrize("inner", ["SRE@3", "nonsense", "PerIteration", "Bpref", "SubtopicRecall", "GradedP@3"])
-def test_an_inner_measure_that_is_not_computed_here_over_one_ranking_is_refused(inner: str) -> None:
-    with pytest.raises(gg.MeasureError, match="measure is a measure over one ranking that is computed here"):
-        parse_measure(f"PerIteration(measure='{inner}')")

@@ -1,0 +1,48 @@
+"""Small cases whose values a person works out: `worked.json` has a case a paragraph, and numbers as `7/32` or `log2(3)`."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from math import log, log2
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import goodgain as gg
+from goodgain.measures.names import parse_measure
+from tests.measures.test_session_measures import frame_of
+from tests.support.tables import ROOT, no_notices
+
+CASES: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("worked.json").read_text(encoding="utf-8"))
+
+
+def open_case(case: dict[str, Any]) -> tuple[Any, Any]:
+    """The qrels (a dict, rows, or a path) and the run (a dict, a path, or the documents of each search) of a case."""
+    qrels, run = case["qrels"], case["run"] if "run" in case else frame_of(case["searches"])
+    if isinstance(qrels, list):
+        columns = ["query_id", "iteration", "doc_id", "relevance"]
+        qrels = gg.read_qrels(pl.DataFrame(qrels, columns, orient="row"), labels=case["labels"])
+    return (ROOT / qrels, ROOT / run) if isinstance(qrels, str) else (qrels, run)
+
+
+def work_out(number: Any) -> Any:
+    """The number of a text such as `7/32`, close by; null is null."""
+    value = eval(number, {"log": log, "log2": log2}) if isinstance(number, str) else number
+    return None if value is None else pytest.approx(value, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values_are_those_worked_by_hand(name: str) -> None:
+    case = CASES[name]
+    means, values = case.get("means", {}), case.get("values", {})
+    asked = case.get("measures") or [*dict.fromkeys([*means, *values])]
+    with no_notices() if "notices" in case else nullcontext():  # elsewhere a notice is an error
+        scores = gg.evaluate(*open_case(case), asked, **case.get("options", {}))
+    assert {measure: scores[measure] for measure in means} == {m: work_out(number) for m, number in means.items()}
+    by_query = {(measure, query): value for query, measure, value in scores.per_query.iter_rows()}
+    for measure, of_queries in values.items():
+        found = {query: by_query[str(parse_measure(measure)), query] for query in of_queries}
+        assert found == {query: work_out(number) for query, number in of_queries.items()}, measure
