@@ -7,13 +7,13 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 
-#: Where a spreadsheet may see a formula: the place before it, and how it begins. Where `;` separates the columns of CSV, a
-#: spreadsheet sees one after each `;` and line end too. Japanese spreadsheets know full-width signs.
+#: The place before a possible formula of a spreadsheet, and the beginning of the formula. If `;` separates the columns of
+#: CSV, each `;` and line end may precede a formula. Japanese spreadsheets know full-width signs.
 _FORMULAS = ((r"(^|[;\t\r\n])", r"('*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])"), ("(^)", r"('*[\t\r\n])"))
 
 
 def escape_controls(text: str, *, keep: str = "") -> str:
-    r"""Return a text with its control characters, also those for the direction of writing, as Python's escapes.
+    r"""Return a text with Python's escapes for control characters, also for those that set the direction of writing.
 
     >>> print(escape_controls("\x1b[31mred\u202e"))
     \x1b[31mred\u202e
@@ -24,10 +24,7 @@ def escape_controls(text: str, *, keep: str = "") -> str:
 
 
 def check_name(name: str, what: str) -> str:
-    """Return a name that the user gave; raise if it has a lone surrogate, which frames change or refuse.
-
-    The error calls it `what`.
-    """
+    """Return a user's name of `what`; raise `InputError` for a lone surrogate: frames change or refuse it."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -88,5 +85,5 @@ def escape_html(text: str) -> str:
 
 
 def show_controls(text: str) -> str:
-    """Return a text with � for each control character: one could end a line or change the direction of writing."""
+    """Return a text with � for each control character: such a sign could end a line or change the direction of writing."""
     return "".join(sign if sign.isprintable() else "�" for sign in text)

@@ -19,22 +19,19 @@ from goodgain.files.opening import Content
 from goodgain.options import spell
 from goodgain.schema import IDS
 
-#: How a concatenated value begins, and what may stand between two of them.
+#: The beginning of a concatenated value, and the text between two values.
 _VALUE_START, _BETWEEN_VALUES = re.compile(r"[\[{]"), re.compile(r"[,\s]*+")
 #: Limit of concatenated values: a text with more is malicious, or not a tool's output.
 _MAX_VALUES = 100_000
 #: Characters of a large text; bytes of a value in memory; the memory limit: bytes, plus a multiple of the text's length.
 _LARGE, _VALUE, _MEMORY, _TIMES = 16 << 20, 64, 256 << 20, 8
 
-#: No table nests deeper. Functions that call themselves, such as `repr` and those of Polars, end at about 500.
+#: No table nests deeper. Recursive functions, such as `repr` and some of Polars, end at about 500.
 _DEEPEST = 250
-
 #: A whole number that may be beyond 64 bits: orjson would make it a float.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
-
-#: The end of a key. A text may hold it too.
+#: The end of a key; a text may contain these signs too.
 _KEY_END = re.compile(rb'"\s*:')
-
 #: Objects held at a time: with more, the garbage collector takes longer than reading.
 _BLOCK = 5_000
 
@@ -44,16 +41,12 @@ class NotJSONError(ValueError):
 
     @property
     def fault(self) -> str:
-        """What is wrong with the text, as the end of a sentence."""
-        return f"is not JSON ({self})"
+        """The fault of the text, as the end of a sentence."""
+        return str(self) if isinstance(self, RepeatedKeyError) else f"is not JSON ({self})"
 
 
 class RepeatedKeyError(NotJSONError):
     """Raised for an object with a repeated key: parsers silently keep only the last one."""
-
-    @property
-    def fault(self) -> str:  # as above
-        return str(self)
 
 
 def loads(text: str | bytes) -> Any:
@@ -106,9 +99,10 @@ def loads_exactly(text: bytes) -> Any:
 
 
 def _count_keys(value: Any) -> int:
-    if isinstance(value, dict):
-        return len(value) + sum(_count_keys(held) for held in value.values() if isinstance(held, (dict, list)))
-    return sum(_count_keys(held) for held in value if isinstance(held, (dict, list))) if isinstance(value, list) else 0
+    if not isinstance(value, (dict, list)):
+        return 0
+    own, held = (len(value), value.values()) if isinstance(value, dict) else (0, value)
+    return own + sum(_count_keys(one) for one in held if isinstance(one, (dict, list)))
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -139,16 +133,16 @@ def _check_values(text: str | bytes) -> None:
 
 
 def parse_concatenated(text: str) -> list[Any] | None:
-    """Parse values that follow each other, as `{..}{..}` or `[..], [..]`; None if the text is anything else."""
+    """Parse concatenated values, as `{..}{..}` or `[..], [..]`; None if the text is anything else."""
     text = text.strip(", \t\r\n")
     values, end = parse_values(text, 0, _VALUE_START) or ([], 0)
     return values if len(values) > 1 and end == len(text) else None
 
 
 def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any], int] | None:
-    """Parse the values that follow each other from a position on, and return where they end; None if one is damaged.
+    """Parse concatenated values from a position on, and return where they end; None if a value is damaged.
 
-    Each begins as `start` says.
+    `start` matches the beginning of each value.
     """
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     values: list[Any] = []
@@ -167,12 +161,10 @@ def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any],
 
 def parse_if_json(value: Any) -> Any:
     """Return a value, parsed if it is JSON text."""
-    if isinstance(value, str):
-        try:
-            return loads(value)
-        except NotJSONError:
-            return value
-    return value
+    try:
+        return loads(value) if isinstance(value, str) else value
+    except NotJSONError:
+        return value
 
 
 def begins_json(content: Content) -> bool:
@@ -207,12 +199,11 @@ def read_json_lines(
     errors: str | None = None,
     paths: Sequence[str] | None = None,
 ) -> ReadTable:
-    """Read the columns of JSON Lines, or of one array of objects, which errors count as lines.
+    """Read the columns of JSON Lines, or of one array of objects: errors count each object as a line.
 
-    Values are read one by one: a reader that infers types would turn an id 7 among texts into null. The arguments are
-    those of `read_table`.
-    With `paths` a value may be a list, with a row for each of its values. `paths` are names of columns inside objects and
-    lists: `evidence.url`.
+    Values are read one by one: a reader that infers types would turn an id 7 among texts into null. `read_table` describes
+    the other arguments. `paths` are names of columns inside objects and lists: `evidence.url`. With `paths`, a list of
+    values becomes as many rows.
     """
     content, label = put_on_lines(content, path)
     bad = BadLines(label, content, errors)
@@ -247,7 +238,7 @@ def read_json_lines(
 
 
 def _walk(value: Any, keys: Sequence[str]) -> Any:
-    """Return what stands at a path inside a value; of a list what stands at it in each element; None where it leads nowhere.
+    """Return the value at a path, of a list the values at the path in each element; None if the path leads nowhere.
 
     >>> _walk({"facts": [["Oslo", 0], ["Bergen", 2]]}, ["facts", "0"]), _walk({"a": [{"url": "x"}]}, ["a", "url"])
     (['Oslo', 'Bergen'], ['x'])
@@ -264,7 +255,7 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
 
 
 def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
-    """Return a text with the elements of a JSON array, if it is one, on lines of their own; and what errors call it."""
+    """Put each element of a JSON array on a line; return the text, unchanged if it is no array, and its name in errors."""
     if not content.data.lstrip().startswith(b"["):
         return content, str(path)
     try:
@@ -276,33 +267,29 @@ def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
 
 
 def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number and the object of each line; `refuse` is called with the number and fault of any other line."""
+    """Yield the number and the object of each line; call `refuse` with the number and fault of any other line."""
     for number, line in number_lines(content):
         try:
             value = loads_exactly(line)
         except NotJSONError as error:
             refuse(number, error.fault)
-            continue
-        if isinstance(value, dict):
-            yield number, value
         else:
-            refuse(number, "is not a JSON object")
+            if isinstance(value, dict):
+                yield number, value
+            else:
+                refuse(number, "is not a JSON object")
 
 
 class ObjectRows:
     """Collects objects into columns of Polars types.
 
-    `refuse` is called with the number and fault of a bad object; unless it raises, the object is left out.
+    A bad object is left out unless `refuse` raises an error for the number and fault of the object.
     """
 
     def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:
-        self._types = dict(types)
-        self._refuse = refuse
-        self._objects: list[Mapping[str, Any]] = []
-        self._numbers: list[int] = []
-        self._frames: list[pl.DataFrame] = []
-        self._kept: list[int] = []
-        self._given: set[str] = set()
+        self._types, self._refuse = dict(types), refuse
+        self._objects, self._numbers = list[Mapping[str, Any]](), list[int]()
+        self._frames, self._kept, self._given = list[pl.DataFrame](), list[int](), set[str]()
 
     def add(self, number: int, value: Mapping[str, Any]) -> None:
         """Add an object; several may have one number."""
@@ -312,7 +299,7 @@ class ObjectRows:
             self._close_block()
 
     def refuse(self, number: int, wrong: str) -> None:
-        """Refuse an object, after any bad ones before it."""
+        """Refuse an object, after the bad objects before it."""
         self._close_block()
         self._refuse(number, wrong)
 
@@ -341,7 +328,7 @@ class ObjectRows:
 
 
 def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]) -> list[Any]:
-    """Return the values of a column, and add to `wrong` those it cannot hold: position -> fault."""
+    """Return the values of a column. A value that the column cannot hold is null, and `wrong` gets position -> fault."""
     kinds = {*map(type, values)} - {NoneType}
     if kinds <= {float if dtype == pl.Float64 else str} and dtype in (pl.Float64, pl.String):
         return values
@@ -374,12 +361,10 @@ def _read_value(value: Any, name: str, dtype: Any) -> Any:
         return [{"name": key, "value": str(text)} for key, text in value.items()]
     if not (is_whole if dtype == pl.Int64 else is_number):
         raise ValueError(f"has the {name} {_show(value)}, which is not a {'whole ' * (dtype == pl.Int64)}number")
-    if dtype == pl.Int64:
-        if not -(2**63) <= value < 2**63:
-            raise ValueError(f"has the {name} {_show(value)}, which is too large")
-        return value
+    if dtype == pl.Int64 and not -(2**63) <= value < 2**63:
+        raise ValueError(f"has the {name} {_show(value)}, which is too large")
     try:
-        return float(value)
+        return value if dtype == pl.Int64 else float(value)
     except OverflowError:
         raise ValueError(f"has a {name} too large for a float") from None
 

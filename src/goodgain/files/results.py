@@ -24,7 +24,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a results frame to a .parquet or .jsonl file, whole or not at all.
 
     Raises:
-        InputError: the name ends otherwise, or the file cannot be written.
+        InputError: the name has another ending, or the file cannot be written.
 
     >>> import pathlib, tempfile
     >>> import goodgain as gg
@@ -39,7 +39,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def open_results(results: Any) -> Any:
-    """Return results, after reading them if a path is given."""
+    """Return results; read a path first."""
     check_fork()
     return read_results(results) if isinstance(results, (str, os.PathLike)) else results
 
@@ -48,8 +48,8 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read a results frame that was written as .parquet or .jsonl (also .gz or .zst).
 
     Raises:
-        InputError: the name ends otherwise, a column is missing or of another type, or a row has no query, no iteration or a
-            value of another type; the error names the row.
+        InputError: the file has another ending, lacks a column, or has a column of another type. Or a row has no query, no
+            iteration or a value of another type: the error names the row.
 
     >>> import pathlib, tempfile
     >>> import goodgain as gg
@@ -67,10 +67,9 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     is_lines = container(path) == "jsonl"
     frame, rows, names = read_table(path, types, find=lambda names: {name: name for name in names})
     if is_lines:
-        lacking = {name: dtype for name, dtype in RESULTS.polars.items() if name not in frame.columns}
         floats = [pl.col(name).fill_nan(None) for name, dtype in frame.schema.items() if dtype == pl.Float64]
-        frame = frame.with_columns(*(pl.lit(None, dtype).alias(name) for name, dtype in lacking.items()), *floats)
-        frame = frame.select(name for name in types if name in frame.columns)
+        whole = pl.concat([pl.DataFrame(schema=RESULTS.polars), frame.with_columns(floats)], how="diagonal")
+        frame = whole.select(name for name in types if name in whole.columns)
     missing = [name for name in RESULTS.required if name not in names] if names or not is_lines else []
     if missing:
         raise InputError(f"{path}: lacks the column {', '.join(missing)}; give what goodgain.read_traces returns")

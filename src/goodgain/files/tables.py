@@ -14,14 +14,9 @@ from goodgain.files.escaping import escape_html
 
 
 class Cell(NamedTuple):
-    """One cell of a table.
+    """One cell of a table; `best` of its row or not.
 
-    Attributes:
-        text: the text.
-        best: whether it is the best of its row.
-        verdict: its verdict: `better`, `worse` ...
-        picture: an SVG for HTML, not escaped.
-        marks: letters above the line, in LaTeX.
+    The verdict is `better`, `worse` ... The picture is an SVG for HTML, not escaped. LaTeX has the marks above the line.
     """
 
     text: str
@@ -35,12 +30,9 @@ class Table(NamedTuple):
     """One table.
 
     Attributes:
-        title: the title; none if empty.
-        header: the headings.
-        words: how many of the first columns hold words; the others hold numbers, which no form breaks.
-        rows: the cells of each row.
-        name: what tells the table from others of the same result; the end of its label in LaTeX.
-        notes: sentences below the table: what its marks mean.
+        words: how many columns hold words. The other columns hold numbers, which no form breaks.
+        name: the end of the label in LaTeX: it differs between the tables of one result.
+        notes: sentences below the table, such as the meaning of marks.
         drop: the headings of columns that a narrow terminal leaves out, the first one first.
     """
 
@@ -71,7 +63,7 @@ class Table(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A text with its level: -1 a title, 0 a paragraph, 1 an item, 2 an item of the one above."""
+    """A text and its level: -1 a title, 0 a paragraph, 1 an item, 2 an item of an item."""
 
     text: str
     level: int = 0
@@ -99,11 +91,11 @@ def write_markdown(parts: Iterable[Table | Line]) -> str:
 
 
 def _write_markdown_cell(cell: Cell) -> str:
-    return f"**{escape_markdown(cell.text)}**" if cell.best else escape_markdown(cell.text)
+    return ("**{}**" if cell.best else "{}").format(escape_markdown(cell.text))
 
 
 def escape_markdown(text: str) -> str:
-    """Escape a text: a user's name of a system must not become markup or a new line."""
+    """Escape a text: the name of a user's system must not become markup or a new line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
 
 
@@ -111,7 +103,7 @@ BOOKTABS = "% needs \\usepackage{booktabs}"
 
 
 def write_float(table: Table, label: str, size: str = "") -> str:
-    """Return a table as a float of LaTeX: caption, label, tabular, and the notes below it."""
+    """Return a table as a float of LaTeX: caption, label, tabular and notes."""
     below = "".join(f"\n{escape_latex(note)}\\par" for note in table.notes)
     said = f"\n\\par\\footnotesize{below}" if below else ""
     head = f"\\begin{{table}}\n\\centering\n{size}\\caption{{{escape_latex(table.title)}}}\n\\label{{{label}}}"
@@ -133,7 +125,6 @@ def _write_latex_cell(cell: Cell) -> str:
 
 
 def write_latex_comment(text: str) -> str:
-    """Return a text as a comment of the source, on one line."""
     return f"% {_remove_line_breaks(text)}"
 
 
@@ -183,10 +174,8 @@ def write_html(parts: Iterable[Table | Line]) -> str:
 def _write_html_table(table: Table) -> str:
     sides = ["left" if k < table.words else "right" for k in range(len(table.header))]
     caption = f'<caption style="text-align:left">{escape_html(table.title)}</caption>' if table.title else ""
-    head = "".join(
-        f'<th style="text-align:{side}">{escape_html(name)}</th>'
-        for name, side in zip(table.header, sides, strict=True)
-    )
+    headings = map(escape_html, table.header)
+    head = "".join(map('<th style="text-align:{}">{}</th>'.format, sides, headings))
     body = "".join("<tr>" + "".join(map(_write_html_cell, row, sides)) + "</tr>" for row in table.rows)
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

@@ -6,24 +6,20 @@ from io import StringIO
 from typing import Any
 
 from goodgain.files.escaping import escape_controls
-from goodgain.files.tables import Cell, Table
+from goodgain.files.tables import Table
 
 #: In characters: wide enough for any table.
 ANY_WIDTH = 10_000
-
-#: Verdict -> its colour on a terminal.
 _COLOURS = {"better": "green", "worse": "red"}
-#: The lengths to which a narrow terminal shortens names, one after the other, and how many names it shortens at most.
+#: A narrow terminal shortens names to these lengths, one after the other. It shortens at most so many names.
 _LENGTHS, _MOST_NAMES = (32, 24, 16, 12), 20
 
 
 def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_first: bool = False) -> Iterator[Any]:
-    """Yield what rich prints: the table and its notes, then the whole names and the columns that are left out.
+    """Yield what rich prints: the table and the notes, then the whole names and the headings of columns left out.
 
-    Args:
-        width: the width of the terminal. A table that has no columns to leave out can be wider.
-        brief: without borders.
-        by_first: with a line where the text of the first column changes.
+    `width` is that of the terminal: a table without columns to leave out can be wider. `brief` draws no borders.
+    `by_first` draws a line where the text of the first column changes.
     """
     from rich import box
     from rich.table import Table as Drawn
@@ -44,7 +40,7 @@ def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_
 
 
 def print_drawn(console: Any, shown: Sequence[Any]) -> None:
-    """Print with rich; the terminal wraps the lines of a table that is wider."""
+    """Print with rich; the terminal wraps the lines of a wider table."""
     from rich.table import Table as Drawn
 
     whole = console.options.update(max_width=ANY_WIDTH)
@@ -69,7 +65,7 @@ def _escape(table: Table) -> Table:
 
 
 def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list[int]]:
-    """Return the table for a width, the sentences on what it lacks, and the width of each column."""
+    """Return the table for a width, a sentence for each thing left out, and the width of each column."""
     shown, names, left_out = table, dict[str, str](), []
     for length in _LENGTHS:
         if _fits(shown, width, between):
@@ -103,7 +99,7 @@ def _fits(table: Table, width: int, between: int) -> bool:
 
 
 def _measure(table: Table) -> Iterator[tuple[int, int]]:
-    """Yield the least and the most width of each column: words can wrap at blanks, numbers can not."""
+    """Yield the smallest and the largest width of each column: words can wrap at blanks, numbers cannot."""
     from rich.cells import cell_len
 
     columns = zip(table.header, *([one.text for one in row] for row in table.rows), strict=True)
@@ -114,7 +110,7 @@ def _measure(table: Table) -> Iterator[tuple[int, int]]:
 
 
 def _shorten_names(table: Table, length: int) -> dict[str, str]:
-    """Return long word -> the word without its middle; nothing for many words, or words that would become equal."""
+    """Return long word -> the word without the middle; no words if there are many, or if some would become equal."""
     texts = [*table.header, *(cell.text for row in table.rows for cell in row[: table.words])]
     words = dict.fromkeys(word for text in texts for word in text.split(" "))
     long = [word for word in words if len(word) > length]
@@ -127,8 +123,6 @@ def _rename(table: Table, names: dict[str, str]) -> Table:
     def rename(text: str) -> str:
         return " ".join(names.get(word, word) for word in text.split(" "))
 
-    rows: list[list[Cell]] = [
-        [cell._replace(text=rename(cell.text)) if k < table.words else cell for k, cell in enumerate(row)]
-        for row in table.rows
-    ]
+    words = table.words
+    rows = [[*(cell._replace(text=rename(cell.text)) for cell in row[:words]), *row[words:]] for row in table.rows]
     return table._replace(header=[*map(rename, table.header)], rows=rows)

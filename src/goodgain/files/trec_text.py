@@ -20,12 +20,7 @@ _BLANKS = re.compile(r"[ \t\r\v\f]+")
 
 
 class PassedOver(NamedTuple):
-    """The parts of a text file that were not read and may be content.
-
-    Attributes:
-        comments: lines that begin with `#` and would be rows without it.
-        longer: lines of a run with more after the sixth field.
-    """
+    """The lines of a text file that were not read and may be content: comments with fields, and text after field 6."""
 
     comments: int = 0
     longer: int = 0
@@ -35,11 +30,10 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
     """Give one notice of the comments, and one of the longer lines, in the parts of a file."""
     comments, longer = (sum(numbers) for numbers in zip(PassedOver(), *parts, strict=True))
     if comments:
-        one = comments == 1
-        notice(
-            f"{label}: {comments:,} line{'s' * (not one)} with the fields of a row begin{'s' * one} with '#' and "
-            f"{'was left out as a comment' if one else 'were left out as comments'}; to read rows, remove the '#'"
-        )
+        s, were = ("", "begins with '#' and was left out as a comment")
+        if comments > 1:
+            s, were = ("s", "begin with '#' and were left out as comments")
+        notice(f"{label}: {comments:,} line{s} with the fields of a row {were}; to read rows, remove the '#'")
     if longer:
         notice(
             f"{label}: {longer:,} line{'s have' if longer != 1 else ' has'} text after the tag (field 6), which is ignored, as in "
@@ -49,7 +43,7 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
 
 
 class TextRows(NamedTuple):
-    """The columns of a text file, the line of each row (for errors), and the parts not read."""
+    """The columns of a text file, the line of each row (for errors), and the lines that were not read."""
 
     frame: pl.DataFrame
     lines: TextLines
@@ -59,9 +53,8 @@ class TextRows(NamedTuple):
 def read_text(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
     """Read the columns of a text file.
 
-    Ids are text, numbers Int64 or Float64, a run's `iteration` Int64 if all of its values are whole numbers, else text.
-    Lines that begin with `#` are comments. Text after the sixth field of a run is not read. A bad line raises
-    `InputError`; `errors="skip"` leaves it out and reports it.
+    Ids are text, numbers Int64 or Float64. The `iteration` of a run is Int64 if all values are whole numbers, else text.
+    Lines that begin with `#` are comments. Text after the sixth field of a run is not read.
     """
     text, comments = content.data, 0
     if text.startswith(COMMENT_BYTES):
@@ -117,7 +110,7 @@ def _find_separator(text: bytes) -> str | None:
 
 
 def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
-    """Read the columns with Polars if all lines separate their fields by the same single character, else return None."""
+    """Read the columns with Polars; None unless the same single character separates the fields of all lines."""
     if not text:
         return pl.DataFrame(schema=_make_types(table, pl.Float64))
     separator = _find_separator(text)
@@ -153,14 +146,11 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
         elif wrong:
             is_wide = len(fields) > len(table.columns)
             bad.refuse(number, wrong, remedy=_WRITE_BLANKS if is_wide else "correct the line")
-        if wrong:
-            continue
-        written = (
-            repr(float(f)) if name in table.numbers else f for name, f in zip(table.columns, fields, strict=True)
-        )
-        clean.append("\t".join(written))
-        lines.append(number)
-        longer += is_longer
+        else:
+            named = zip(table.columns, fields, strict=True)
+            clean.append("\t".join(repr(float(field)) if name in table.numbers else field for name, field in named))
+            lines.append(number)
+            longer += is_longer
     bad.report()
     frame = _read_clean("\n".join(clean).encode(), table)
     if frame is None:  # Python read a number that Polars does not
@@ -176,7 +166,7 @@ _SWAPPED = ": run and qrels may be swapped"
 
 
 def _split(line: bytes, table: Table) -> tuple[list[str], str, bool]:
-    """Return the fields of a line, its fault (empty if none), and whether there is more after the fields."""
+    """Return the fields of a line, the fault (empty if none), and whether text follows the last field."""
     if b"\0" in line:
         return [], "has NUL bytes (is the file UTF-16 or binary? goodgain reads UTF-8)", False
     try:
@@ -184,9 +174,9 @@ def _split(line: bytes, table: Table) -> tuple[list[str], str, bool]:
     except UnicodeDecodeError:
         return [], "is not valid UTF-8", False
     fields = _BLANKS.split(text)
-    is_longer = table is RUN and len(fields) > len(table.columns)
-    if is_longer:  # rank and score are numbers, and the tag is not; in "q 1 my file 7 1 2.5 t" the doc_id has blanks
-        is_longer = [*map(_is_finite_number, fields[3:6])] == [True, True, False]
+    # Rank and score are numbers, and the tag is not; in "q 1 my file 7 1 2.5 t" the doc_id has blanks.
+    has_more = table is RUN and len(fields) > len(table.columns)
+    is_longer = has_more and [*map(_is_finite_number, fields[3:6])] == [True, True, False]
     if is_longer:
         if "\r" in _FIRST_SIX.sub("", text, count=1):
             wrong = "goes on after a carriage return behind the tag (lines must end with \\n or \\r\\n, not only \\r)"

@@ -1,6 +1,6 @@
 """Writes files whole or not at all, never over an input or another output; and tables, at once or batch by batch.
 
-A file that cannot be written raises `InputError`; inside this module it is an `OSError`.
+A file that cannot be written raises `InputError`; inside this module the error is an `OSError`.
 """
 
 import errno
@@ -26,15 +26,13 @@ from goodgain.errors import InputError, notice
 from goodgain.files.opening import container, error_reason
 from goodgain.schema import COMMENT, EMPTY_DOC
 
-#: How Rust writes the number of an operating system's error.
+#: The number of an operating system's error, as Rust writes it.
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 #: Names of files that the process already has open.
 _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
-
-#: How the name of a file that is being written ends.
+#: The ending of an unfinished file.
 _PART_ENDING = re.compile(r"[0-9a-f]{8}\.part")
-
-#: White space and control characters of Unicode, which some readers take for the end of a field or a line.
+#: White space and control characters of Unicode: some readers take them for the end of a field or a line.
 _UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
 _UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
 
@@ -42,13 +40,13 @@ _UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
 class Outputs:
     """The files that a command writes: none may be an input or another output.
 
-    Files are compared by device and inode, not by name: a link is the file that it leads to. Pipes and devices are not
-    compared, because writing to them overwrites nothing.
+    Files are compared by device and inode, not by name: a link is the file that the link leads to. Pipes and devices are
+    not compared, because writing to them overwrites nothing.
     """
 
     def __init__(self, inputs: Iterable[Path]) -> None:
-        self._inputs: dict[_Identity, Path] = {_identify(path): path for path in inputs}
-        self._outputs: dict[_Identity, Path] = {}
+        self._inputs = {_identify(path): path for path in inputs}
+        self._outputs: dict[Any, Path] = {}
 
     def add(self, path: Path) -> None:
         """Add an output, before it is opened."""
@@ -64,28 +62,23 @@ class Outputs:
         self._outputs[identity] = path
 
 
-_Identity = tuple[int, int] | Path | None
-
-
-def _identify(path: Path) -> _Identity:
+def _identify(path: Path) -> tuple[int, int] | Path | None:
     """Return the device and inode of a file, the full path of a file that does not exist, or None for anything else."""
-    try:
-        status = path.stat()
-        return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
-    except FileNotFoundError:
-        with suppress(OSError):  # the working folder was deleted: opening the file will say so
+    with suppress(OSError, ValueError):  # opening the file will say what is wrong
+        try:
+            status = path.stat()
+        except FileNotFoundError:
             return path.resolve()
-    except (OSError, ValueError):  # opening it will say what is wrong
-        pass
+        return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
     return None
 
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing, compressed as its name says; it appears under its name only after success.
+    """Open a file for writing, compressed by the ending of its name. The name appears only after success.
 
-    An error, or a signal that raises one, leaves an existing file unchanged. A killed process leaves a file .NAME.*.part, which
-    the next one that writes NAME removes.
+    An error, or a signal that raises an error, leaves an existing file unchanged. A killed process leaves a file
+    .NAME.*.part: the next process that writes NAME removes it.
     """
     try:
         number = _number_of_descriptor(path)
@@ -125,9 +118,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _open_part(target: Path, mode: int) -> IO[bytes]:
-    """Open a new file beside the target, and remove those of the target that killed processes left there.
+    """Open a new file beside the target, and remove files that killed processes left there.
 
-    A writer holds a lock on its file, and the kernel drops the lock with the process.
+    A writer locks its file. The kernel drops the lock with the process.
     """
     own = f".{target.name[:60]}."
     with suppress(OSError):  # a folder that cannot be listed
@@ -147,7 +140,7 @@ def _open_part(target: Path, mode: int) -> IO[bytes]:
 
 
 def _number_of_descriptor(path: Path) -> int | None:
-    """Return the number of the open file for a name such as /dev/stdout; None for any other name."""
+    """Return the number of the open file of a name such as /dev/stdout; None for any other name."""
     found = _DESCRIPTOR.fullmatch(str(path))
     if found is None:
         return None
@@ -172,7 +165,7 @@ def _resolve(path: Path) -> Path:
 
 @contextmanager
 def write_with_polars() -> Iterator[None]:
-    """Raise the operating system's error that Polars wraps in its own."""
+    """Raise the operating system's error in place of the error of Polars that wraps it."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
@@ -184,7 +177,7 @@ def write_with_polars() -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make a folder for temporary files, and remove it with its content, even after an error or a signal."""
+    """Make a folder for temporary files, and remove the folder even after an error or a signal."""
     try:
         with tempfile.TemporaryDirectory(prefix="goodgain-") as folder:
             yield Path(folder)
@@ -209,7 +202,7 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Rows encoded for a file, as bytes; for Parquet and Arrow the frame itself, which only their writers can encode.
+    """Rows encoded as bytes; for Parquet and Arrow the frame itself, because only their writers can encode it.
 
     `escaped` counts the ids that were changed because TREC text cannot hold them.
     """
@@ -226,8 +219,8 @@ Append = Callable[[EncodedRows], object]
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame in the form that the file's name says, whole or not at all.
 
-    TREC text has the columns as its fields, in order. In it white space and control characters in ids, and a `#` that
-    would begin a comment, become %XX (UTF-8 bytes); one notice counts these ids.
+    TREC text has the columns as fields, in order. White space and control characters in ids, and a `#` that would begin a
+    comment, become %XX (UTF-8 bytes) in TREC text; one notice counts these ids.
     """
     kind = container(path)
     if kind == "text":
@@ -257,7 +250,7 @@ def warn_of_escaped_ids(count: int, path: Path) -> None:
 def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
     """Encode rows in the form that the file's name says: Parquet, Arrow, JSON Lines or TREC text.
 
-    Encoding is most of the work of writing; separate from `append_rows`, it can run in several processes.
+    Encoding is most of the work of writing. Several processes can encode, and one then calls `append_rows`.
     """
     kind = container(path)
     if kind in ("parquet", "arrow"):
@@ -277,6 +270,7 @@ def append_rows(path: Path) -> Iterator[Append]:
             yield lambda rows: file.write(rows.content)  # type: ignore[arg-type]  # bytes, by the same name
             return
         import pyarrow as pa
+        import pyarrow.parquet as pq
 
         writers: list[Any] = []
 
@@ -284,13 +278,13 @@ def append_rows(path: Path) -> Iterator[Append]:
             """Append a frame as a row group of Parquet or a batch of Arrow, which Polars cannot do."""
             table = pl.DataFrame(rows.content).to_arrow(compat_level=pl.CompatLevel.oldest())
             if not writers:
-                if kind == "parquet":
-                    import pyarrow.parquet as pq  # slow
-
-                    writer: Any = pq.ParquetWriter(file, table.schema, compression="zstd")
-                else:
-                    writer = pa.ipc.new_file(file, table.schema)
-                writers.append(stack.enter_context(writer))
+                is_arrow = kind == "arrow"
+                new = (
+                    pa.ipc.new_file(file, table.schema)
+                    if is_arrow
+                    else pq.ParquetWriter(file, table.schema, compression="zstd")
+                )
+                writers.append(stack.enter_context(new))
             writers[0].write_table(table)
 
         yield append

@@ -29,13 +29,10 @@ Columns = Mapping[Any, str]
 
 @dataclass(frozen=True)
 class FoundColumns:
-    """Which columns of a source are read.
+    """The columns of a source that are read (name in the source -> our name).
 
-    Attributes:
-        names: name in the source -> our name.
-        renamed: the names in the source that `columns` renames, as text.
-        likely_iteration: a column that looks like the iteration, if none was read as the iteration.
-        understood: the part of `names` found through synonyms.
+    `renamed` has the names that `columns` renames, `understood` the part of `names` found through synonyms.
+    `likely_iteration` looks like the iteration, if no column was read as the iteration.
     """
 
     names: Columns
@@ -58,7 +55,7 @@ def check_columns(columns: Columns | None) -> dict[str, str]:
 
 
 def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
-    """Match the columns of a source to those of a table.
+    """Match the columns of a source to the columns of a table.
 
     `columns` are the user's names, from `check_columns`; names that this source or table lacks are ignored.
     """
@@ -120,13 +117,7 @@ def check_columns_used(columns: Columns, *sources: Any) -> None:
 
 
 class OpenFrame(NamedTuple):
-    """The columns of a source, before their rows are checked.
-
-    Attributes:
-        frame: the columns of the table that the source has, uncast, under our names.
-        rows: how errors name its rows.
-        columns: how the source names its columns.
-    """
+    """The columns of a source under our names, uncast and unchecked, and the source of the rows."""
 
     frame: Frame
     rows: RowSource
@@ -138,19 +129,17 @@ def exists(path: str | os.PathLike[str]) -> bool:
     return os.path.exists(path)  # noqa: PTH110  # any text
 
 
-#: The tasks of tau-bench's banking domain: the documents that a task needs.
+#: The columns of the tasks of tau-bench's banking domain: each task lists the documents that it needs.
 _TASKS = {"id": "query_id", "required_documents": "doc_id"}
 
 
 def open_source(
     source: Any, table: Table, *, errors: str, columns: Columns, label: float | None = None, subtopics: bool = False
 ) -> tuple[str | None, OpenFrame, bool]:
-    """Open a run or qrels: a path, or what `open_frame` takes; `label` is that of every row of qrels without such a column.
+    """Open a run or qrels: a path, or what `open_frame` takes.
 
-    Qrels with `subtopics` may have the columns of nuggets.
-
-    Returns:
-        Its name, its columns, and whether it is TREC text (reading it has already checked each line).
+    `label` is the label of every row, for qrels without labels. Qrels with `subtopics` may have the columns of nuggets.
+    Returns the name, the columns, and whether the source is TREC text: its lines are already checked.
     """
     known = UNLABELLED if label is not None else NUGGETS if subtopics else table
     if not isinstance(source, (str, os.PathLike)):
@@ -174,7 +163,7 @@ def open_source(
 def _open_table(
     path: Path, table: Table, known: Table, *, errors: str, columns: Columns, content: Content | None
 ) -> OpenFrame:
-    """Open a file with named columns; `known` is the table with the columns it may lack."""
+    """Open a file with named columns; `known` says which columns the file needs."""
 
     def find(names: Iterable[str]) -> FoundColumns:
         return find_columns(names, known, columns, label=str(path))
@@ -206,7 +195,7 @@ def _open_table(
 
 
 def is_of_tasks(content: Content) -> bool:
-    """Tell whether a text is the tasks of tau-bench's banking domain."""
+    """Return whether a text holds the tasks of tau-bench's banking domain."""
     return begins_json(content) and b'"required_documents"' in content.data
 
 
@@ -221,7 +210,7 @@ def _add_label(opened: OpenFrame, label: float | None) -> OpenFrame:
 def find_header(content: Content, path: Path, columns: Columns) -> list[str] | None:
     """Return the column names of a .csv or .tsv file; None for other files and for TREC text.
 
-    A .tsv file may hold TREC text, so its header must contain a known name.
+    A .tsv file may hold TREC text, so the header must contain a known name.
     """
     separator = separator_by_name(path)
     if separator is None:
@@ -241,8 +230,8 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
 def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
     """Open a frame, a dict of dicts or named tuples.
 
-    Frames in memory become Polars frames; lazy ones (Polars, DuckDB, PySpark ...) stay on their engine. `columns` maps
-    the source's column names to ours.
+    Frames in memory become Polars frames; lazy frames (Polars, DuckDB, PySpark ...) stay on their engine. `columns` maps
+    names in the source to our names.
     """
     columns = columns or {}
     label = f"the {table.name} frame"
@@ -270,7 +259,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 def _check_first_row(
     names: Iterable[Any], table: Table, found: FoundColumns, label: str, *, is_text: bool = False
 ) -> None:
-    """Raise InputError if the names may be a row of data: one is a number, and none is known without `columns`."""
+    """Raise InputError if the names may be a row of data: some name is a number, and no name is known without `columns`."""
     if {*map(str, found.names)} - found.renamed:
         return
     used = names if {*table.required} - {*found.names.values()} else found.names if is_text else ()

@@ -26,7 +26,7 @@ _COLUMNS = ("chunk_id", "doc_id")
 
 
 class MappedIds(NamedTuple):
-    """What a mapping finds: how many ids of chunks (each once a query), and the documents that they become."""
+    """The number of mapped chunk ids (each counted once a query), and the ids of their documents."""
 
     number: int
     documents: pl.Series
@@ -34,12 +34,10 @@ class MappedIds(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentMap:
-    """A mapping of chunks to documents.
+    """A mapping of chunks to documents in the `run`, the `qrels` or `both`.
 
-    Attributes:
-        source: the pattern, with one group; a table of chunk_id, doc_id; or the document as an expression, null if unmapped.
-        of: what it maps: `run`, `qrels` or `both`.
-        chunks: what several chunks of one document are in an iteration: `collapse` (one result) or `repeat`.
+    The source is a pattern with one group, a table of chunk_id and doc_id, or an expression of the document, null if
+    unmapped. Several chunks of one document in an iteration are one result (`collapse`) or repeats (`repeat`).
     """
 
     source: str | pl.DataFrame | nw.Expr
@@ -48,13 +46,13 @@ class DocumentMap:
 
     @cached_property
     def signature(self) -> dict[str, str]:
-        """What the signature of scores says of it."""
+        """The options of the mapping, for the signature of scores."""
         name = digest_rows(self.source) if isinstance(self.source, pl.DataFrame) else str(self.source)
         others = {"documents_of": self.of, "chunks": self.chunks}
         return {"documents": name} | {key: value for key, value in others.items() if value not in ("both", "collapse")}
 
     def add_documents(self, frame: Frame) -> Any:
-        """Return a frame of any engine with the column `document`, null where the id is not mapped."""
+        """Return a frame of any engine with the column `document`, null for ids that are not mapped."""
         if isinstance(self.source, nw.Expr):
             return frame.with_columns(self.source.alias("document"))
         if isinstance(self.source, pl.DataFrame):
@@ -67,12 +65,12 @@ class DocumentMap:
             raise InputError(
                 f"{spell('documents')} is a pattern, and this run stays on its engine; give a table of chunk_id and doc_id"
             )
-        found = pl.col("doc_id").str.extract(_match_whole(self.source), 1)
+        found = pl.col("doc_id").str.extract(f"^(?:{self.source})$", 1)
         is_mapped = found.is_in(["", EMPTY_DOC]).not_() & (pl.col("doc_id") != EMPTY_DOC)
         return nw.from_native(frame.to_native().with_columns(document=pl.when(is_mapped).then(found)))
 
     def find_mapped(self, frame: Frame) -> MappedIds:
-        """Return which ids of a frame with query_id and doc_id are mapped."""
+        """Count the mapped ids of a frame with query_id and doc_id."""
         mapped = self.add_documents(frame).filter(~nw.col("document").is_null())
         number = collect(mapped.select("query_id", "doc_id").unique().select(nw.len())).item()
         return MappedIds(number, collect(mapped.select("document").unique()).get_column("document"))
@@ -83,7 +81,7 @@ class DocumentMap:
         return collect(mapped.select("doc_id").unique()).get_column("doc_id")
 
     def map_run(self, run: Run) -> Run:
-        """Return a run of documents; with `collapse` the chunks of one are one result, with the best rank and score."""
+        """Return a run of documents; `collapse` makes the chunks of a document one result, with the best rank and score."""
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
             return cut_run(self.map_run(run.unpaged), run.reading.page)
         if isinstance(self.source, pl.DataFrame) and self.chunks == "repeat" and not run.lives_on_engine:
@@ -107,7 +105,7 @@ class DocumentMap:
         return run.with_frame(rows.select(columns).to_native())
 
     def map_qrels(self, qrels: Qrels, kept: pl.Series) -> Qrels:
-        """Return qrels of documents, each with the largest label of its chunks; ids among `kept` stay as they are."""
+        """Return qrels of documents: a document has the largest label of its chunks. Ids in `kept` do not change."""
 
         def replace(rows: pl.DataFrame) -> pl.DataFrame:
             if isinstance(self.source, pl.DataFrame):
@@ -130,7 +128,7 @@ class DocumentMap:
             return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
-            """Return the labels of each chunk at every iteration that its document has: its own, else that for any."""
+            """Label each chunk at every iteration of its document: with the label of this iteration, else of any."""
             document = replace(frame).get_column("doc_id").alias("document")
             chunks, place = frame.with_columns(document), ["query_id", "document"]
             any_label = chunks.filter(pl.col("iteration").is_null()).select(*place, "doc_id", of_any="relevance")
@@ -162,12 +160,8 @@ def rename(ids: pl.Series, table: pl.DataFrame) -> pl.Series:
     return ids.clone().scatter(at, ids.gather(at).replace_strict(old, new, return_dtype=pl.String))
 
 
-def _match_whole(pattern: str) -> str:
-    return f"^(?:{pattern})$"
-
-
 def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse") -> DocumentMap:
-    """Read a mapping: a pattern with one group, or a table of chunk_id and doc_id: a file, a frame, or {chunk_id: doc_id}."""
+    """Read a mapping: a pattern with one group, or a table of chunk_id and doc_id (a file, a frame, or a dict)."""
     check_choice("documents_of", of)
     check_choice("chunks", chunks)
     if isinstance(source, str) and not exists(source):
@@ -176,12 +170,9 @@ def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse"
     if isinstance(source, (str, os.PathLike)):
         frame, rows, _ = read_table(Path(source), dict.fromkeys(_COLUMNS, pl.String), errors=None)
     else:
-        listed = (
-            pl.DataFrame({"chunk_id": [*source], "doc_id": [*source.values()]})
-            if isinstance(source, Mapping)
-            else source
-        )
-        frame, rows = read_frame(listed, "documents", _COLUMNS), FrameRows("documents")
+        if isinstance(source, Mapping):
+            source = pl.DataFrame({"chunk_id": [*source], "doc_id": [*source.values()]})
+        frame, rows = read_frame(source, "documents", _COLUMNS), FrameRows("documents")
     if missing := [name for name in _COLUMNS if name not in frame.columns]:
         raise InputError(
             f"{rows.label}: has no column {', '.join(missing)}; a table of documents has chunk_id and doc_id"
@@ -203,7 +194,7 @@ def _check_pattern(pattern: str) -> None:
     wrong = f"{spell('documents', pattern)} is not a file, and not a pattern with one group"
     remedy = r"give a table of chunk_id and doc_id, or a regular expression such as '^(.+)-\d+$'"
     try:
-        groups = pl.select(pl.lit("").str.extract_groups(_match_whole(pattern))).to_series().struct.fields
+        groups = pl.select(pl.lit("").str.extract_groups(f"^(?:{pattern})$")).to_series().struct.fields
     except pl.exceptions.ComputeError as error:
         raise InputError(f"{wrong} ({str(error).splitlines()[-1]}); {remedy}") from None
     if len(groups) != 1:

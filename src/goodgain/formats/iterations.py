@@ -13,7 +13,7 @@ from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, quote
 from goodgain.options import check_whole_number, spell
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
-from goodgain.schema import EMPTY_DOC
+from goodgain.schema import EMPTY_DOC, RUN
 
 if TYPE_CHECKING:
     from goodgain.counting.run_in_blocks import RunFile
@@ -38,7 +38,7 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
     """Make the column `iteration` Int64: numbers stay, one word for a whole query becomes `first`.
 
     `errors="skip"` leaves out rows of an iterated query without a number in column 2. Two words in one query are always
-    an error: either may be right. The third value returned says whether any query has numbers.
+    an error: either may be right. The third value returned tells whether any query has numbers.
     """
     column = nw.col("iteration")
     if frame.collect_schema()["iteration"].is_integer():
@@ -49,15 +49,9 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
     else:  # 1.0 is the number 1, as spreadsheets and pandas write it
         frame = frame.with_columns(column.str.replace_all(r"^(\+?[0-9]+)\.0+$", "$1"))
     whole = column.str.contains(WHOLE)
-    queries = collect(
-        frame.with_columns(whole.cast(nw.Int64).alias("whole"))
-        .group_by("query_id")
-        .agg(
-            column.n_unique().alias("values"),
-            nw.col("whole").min().alias("all_numbers"),
-            nw.col("whole").max().alias("any_number"),
-        )
-    )
+    grouped = frame.with_columns(whole.cast(nw.Int64).alias("whole")).group_by("query_id")
+    all_numbers, any_number = nw.col("whole").min().alias("all_numbers"), nw.col("whole").max().alias("any_number")
+    queries = collect(grouped.agg(column.n_unique().alias("values"), all_numbers, any_number))
     mixed = queries.filter((pl.col("values") > 1) & (pl.col("all_numbers") == 0)).sort("query_id")
     query_ids = mixed.get_column("query_id").to_list()
     if len(mixed) and errors == "skip" and mixed.get_column("any_number").min() == 1:
@@ -89,7 +83,7 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
     """Take out the rows of queries that never searched, and return the queries of these rows.
 
-    Such a row has `-` or null as its iteration and `-` as its doc_id, and is the only row of its query.
+    Such a row has `-` or null as iteration and `-` as doc_id. The query has no other row.
     """
     iteration, is_text = nw.col("iteration"), frame.collect_schema()["iteration"] == nw.String
     lacks_number = iteration.is_null() | (iteration == EMPTY_DOC) if is_text else iteration.is_null()
@@ -97,12 +91,9 @@ def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[
     found = collect(frame.filter(is_such).select("query_id")).get_column("query_id").cast(pl.String)
     if found.is_empty():
         return frame, rows, found
-    counted = (
-        frame.filter(nw.col("query_id").is_in(found.unique().to_list()))
-        .group_by("query_id")
-        .agg(nw.len().alias("rows"))
-    )
-    mixed = collect(counted.filter(nw.col("rows") > 1)).get_column("query_id").to_list()
+    of_such = frame.filter(nw.col("query_id").is_in(found.unique().to_list()))
+    counted = of_such.group_by("query_id").agg(nw.len().alias("rows")).filter(nw.col("rows") > 1)
+    mixed = collect(counted).get_column("query_id").to_list()
     if mixed:
         has_others = nw.col("query_id").is_in(mixed)
         wrong = (is_such & has_others, "says that query {query_id} never searched, but the query has other rows")
@@ -114,21 +105,18 @@ def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[
 
 
 def add_never_searched(rows: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
-    """Return the rows of a run, as files have them: with a row for each query that never searched."""
+    """Return the rows of a run as in a file: with a row for each query that never searched."""
     if query_ids.is_empty():
         return rows
-    such = query_ids.to_frame("query_id").with_columns(
-        doc_id=pl.lit(EMPTY_DOC),
-        rank=pl.lit(0, pl.Int64),
-        score=pl.lit(0.0),
-        tag=pl.lit(rows.item(0, "tag") if "tag" in rows.columns and rows.height else None, pl.String),
-    )
-    such = such.select(name for name in rows.columns if name in such.columns)
-    return pl.concat([rows, such], how="diagonal_relaxed")
+    tag = rows.item(0, "tag") if "tag" in rows.columns and rows.height else None
+    values = {"doc_id": EMPTY_DOC, "rank": 0, "score": 0.0, "tag": tag}
+    types = RUN.polars
+    known = [pl.lit(value, types[name]).alias(name) for name, value in values.items() if name in rows.columns]
+    return pl.concat([rows, query_ids.to_frame("query_id").with_columns(known)], how="diagonal_relaxed")
 
 
 class UnnamedRows(NamedTuple):
-    """Rows that may be results with a lost doc_id: how many, and the first."""
+    """The number of rows that may be results with a lost doc_id, and the place of the first."""
 
     number: int = 0
     first: str = ""
@@ -137,8 +125,8 @@ class UnnamedRows(NamedTuple):
 def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
     """Return the rows with a null doc_id that may be results with a lost id.
 
-    A null doc_id marks an empty iteration. Its rank and score are then 0 or null; if both are null or missing, the
-    iteration has no results beside it.
+    A null doc_id also marks an empty iteration. The rank and score of such a row are 0 or null; if both are null or missing,
+    the row is the only row of the iteration.
     """
     schema = frame.collect_schema()
     is_null = nw.col("doc_id").is_null()
@@ -167,11 +155,12 @@ def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
     found = [part for part in parts if part.number]
     if found:
         count = sum(part.number for part in found)
+        look = "row without a doc_id looks like a result and was"
+        if count > 1:
+            look = "rows without a doc_id look like results and were"
         notice(
-            f"{label}: {count:,} row{'s' * (count != 1)} without a doc_id look{'s' * (count == 1)} like "
-            f"{'a result' if count == 1 else 'results'} and {'was' if count == 1 else 'were'} not counted; the first: "
-            f"{found[0].first}; write the ids (pandas reads the id NA as null: keep_default_na=False), or '-' with rank and "
-            "score 0 for an empty iteration"
+            f"{label}: {count:,} {look} not counted; the first: {found[0].first}; write the ids (pandas reads the id NA as "
+            "null: keep_default_na=False), or '-' with rank and score 0 for an empty iteration"
         )
 
 
@@ -197,11 +186,10 @@ def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     missing = _find_missing(collect(frame.group_by("query_id", "iteration").agg(*tags)), first=first)
     if missing.is_empty():
         return frame
-    there: Any = nw.from_native(missing)
+    added: Any = nw.from_native(missing)
     if isinstance(frame, nw.LazyFrame):
-        there = move_to_engine(frame, there.select(schema.names()))
-    whole: Frame = nw.concat([frame, there.select(nw.col(name).cast(schema[name]) for name in schema.names())])
-    return whole
+        added = move_to_engine(frame, added.select(schema.names()))
+    return nw.concat([frame, added.select(nw.col(name).cast(schema[name]) for name in schema.names())])  # type: ignore[no-any-return]  # as given
 
 
 def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
@@ -230,23 +218,18 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
             f"read the run without {spell('gaps', 'empty')}"
         )
     tag = [pl.col("tag").max().over("query_id")] if "tag" in searched.columns else []
-    return (
-        gaps.with_columns(*tag)
-        .filter(pl.col("gap") > 0)
-        .with_columns(iteration=pl.int_ranges(pl.col("before") + 1, pl.col("iteration")))
-        .drop("before", "gap")
-        .explode("iteration")
-        .with_columns(doc_id=pl.lit(EMPTY_DOC), rank=pl.lit(0), score=pl.lit(0.0))
-    )
+    numbers = pl.int_ranges(pl.col("before") + 1, pl.col("iteration"))
+    rows = gaps.with_columns(*tag).filter(pl.col("gap") > 0).with_columns(iteration=numbers).drop("before", "gap")
+    return rows.explode("iteration").with_columns(doc_id=pl.lit(EMPTY_DOC), rank=pl.lit(0), score=pl.lit(0.0))
 
 
 def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None) -> bool:
-    """Return whether no row of a run has a number as its iteration, or all rows have the same one, other than 1."""
+    """Return whether no row of a run has a number as iteration, or all rows have the same number other than 1."""
     return not has_numbers or (lowest is not None and lowest == highest != 1)
 
 
 def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str = "") -> None:
-    """Raise `InputError` unless a run, whose rows are those of the parts, can be cut into pages of so many results."""
+    """Raise `InputError` unless the run of these parts can be cut into pages of so many results."""
     check_whole_number("page", size, 1, others=", the number of results of a page")
     has_numbers, ends = False, set[int]()
     for part in parts:
@@ -260,7 +243,7 @@ def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str =
 
 
 def cut_run(run: Run, size: int) -> Run:
-    """Return a run, or whole queries of one, in iterations of so many results in the order of rank, then row.
+    """Cut a run, or some queries of a run, into iterations of so many results in the order of rank, then row.
 
     Rows of an engine come into memory. A query without results keeps one empty iteration.
     """
@@ -279,7 +262,7 @@ def warn_of_missing_iterations(run: Run | RunFile) -> None:
 
 
 def warn_of_likely_iteration(run: Run | RunFile) -> None:
-    """Give a notice if a column looks like the iteration and was not read as it, once per run."""
+    """Give a notice, once per run, if a column looks like the iteration and was not read as the iteration."""
     if run.likely_iteration is not None:
         sentence = describe_likely_iteration(run.likely_iteration)
         warn_once(run, f"{sentence}; it was read as a run of one iteration a query")

@@ -26,14 +26,14 @@ _LEAST_LABEL = 1e-280
 _MOST_LEVELS = 10_000_000
 #: Lower labels make trec_eval write outside its memory, and pytrec_eval may crash. Measures treat -1 like any lower label.
 LOWEST_LABEL = -1
-#: How autonuggetizer assigns a nugget to a document -> the label.
+#: Assignment of a nugget to a document by autonuggetizer -> label.
 GRADES_OF_NUGGETS = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
 
 
 def take_out_null_labels(
     frame: pl.DataFrame, rows: RowSource, *, report: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, RowSource]:
-    """Return the rows with a label, the rows without (None if there are none), and the source of the former."""
+    """Return the rows with a label, the rows without a label (None if each has one), and the source of labelled rows."""
     is_null = frame.get_column("relevance").is_null()
     if not is_null.any():
         return frame, None, rows
@@ -105,7 +105,7 @@ def count_differing_labels(frame: pl.DataFrame) -> int:
 
 
 def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep one row per (query, document); return these, and one per (query, document, subtopic): column 2."""
+    """Return one row per (query, document), and one row per (query, document, subtopic): column 2."""
     key = ["query_id", "doc_id"]
     by_iteration = frame.get_column("iteration").unique().str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
@@ -129,7 +129,7 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep one row per (query, document, iteration), where a null iteration means any; return these rows twice."""
+    """Return one row per (query, document, iteration), twice; a null iteration means any."""
     column = nw.col("iteration")
     odd = (
         column.str.contains(_NUMBER_BUT_NO_ITERATION),
@@ -156,28 +156,22 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[
 
 
 def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Keep one row per (query, document) with its largest label, and beside them one per (query, document, subtopic).
+    """Return the largest label per (query, document), and one row per (query, document, subtopic), sorted by label.
 
-    The latter are by query and label: of several, hosts that know no subtopics keep the last.
+    A host without subtopics keeps the last row of a document.
     """
     key = ["query_id", "doc_id", "iteration"]
     _check_contradictions(frame, rows, key, "keep the one that is right")
-    subtopics = frame.unique(key, keep="first", maintain_order=True)
-    largest = subtopics.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("relevance").max())
-    return largest.select("query_id", pl.lit("0").alias("iteration"), "doc_id", "relevance"), subtopics.sort(
-        "query_id", "relevance", maintain_order=True
-    )
+    subtopics = frame.unique(key, keep="first", maintain_order=True).sort("query_id", "relevance", maintain_order=True)
+    largest = frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("relevance").max())
+    return largest.select("query_id", pl.lit("0").alias("iteration"), "doc_id", "relevance"), subtopics
 
 
 def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
     """Raise `InputError` with both lines where one key has two different labels."""
     judged = frame.with_row_index("row")
-    clashing = (
-        judged.group_by(key)
-        .agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
-        .filter(pl.col("labels") > 1)
-        .sort("row")
-    )
+    keys = judged.group_by(key).agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
+    clashing = keys.filter(pl.col("labels") > 1).sort("row")
     if clashing.is_empty():
         return
     first = clashing.item(0, "row")
@@ -194,45 +188,42 @@ def read_assignments(source: Any) -> pl.DataFrame | None:
         return None
     path = Path(source)
     content = read_bytes(path)
-    if not begins_json(content) or not _has_nuggets(next(number_lines(content), (0, b""))[1]):
+    if not begins_json(content) or _read_record(next(number_lines(content), (0, b""))[1]) is None:
         return None
-    rows = [row for number, line in number_lines(content) for row in _read_record(line, path, number)]
+    rows = [row for number, line in number_lines(content) for row in _read_nuggets(line, f"{path}, line {number}")]
     return pl.DataFrame(rows, schema=NUGGETS.polars, orient="row")
 
 
-def _has_nuggets(line: bytes) -> bool:
+def _read_record(line: bytes) -> dict[str, Any] | None:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and "qid" in record and isinstance(record.get("nuggets"), list)
+        return None
+    has_nuggets = isinstance(record, dict) and "qid" in record and isinstance(record.get("nuggets"), list)
+    return record if has_nuggets else None
 
 
-def _read_record(line: bytes, path: Path, number: int) -> Iterator[tuple[str, str, str, float, float]]:
-    if not _has_nuggets(line):
-        raise InputError(
-            f"{path}, line {number}: is not a record of assignments with qid and nuggets; correct the line"
-        )
-    record = json.loads(line)
+def _read_nuggets(line: bytes, place: str) -> Iterator[tuple[str, str, str, float, float]]:
+    record = _read_record(line)
+    if record is None:
+        raise InputError(f"{place}: is not a record of assignments with qid and nuggets; correct the line")
     if "docid" not in record:
         raise InputError(
-            f"{path}, line {number}: assigns nuggets to an answer, not to a document (docid). Assign them to documents: "
+            f"{place}: assigns nuggets to an answer, not to a document (docid). Assign them to documents: "
             "nuggetizer assign --input-kind retrieval"
         )
     for nugget in record["nuggets"]:
         named = nugget if isinstance(nugget, dict) else {}
         grade = GRADES_OF_NUGGETS.get(str(named.get("assignment")))
         if grade is None or not isinstance(named.get("text"), str):
-            raise InputError(
-                f"{path}, line {number}: a nugget needs a text, and one of {', '.join(GRADES_OF_NUGGETS)} as its assignment; "
-                "correct the line"
-            )
+            needed = f"a text, and one of {', '.join(GRADES_OF_NUGGETS)} as its assignment"
+            raise InputError(f"{place}: a nugget needs {needed}; correct the line")
         is_vital = float(named.get("importance") == "vital")
         yield str(record["qid"]), named["text"], str(record["docid"]), grade, is_vital
 
 
 def take_out_vital(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Return judgments without the column vital, and query_id, subtopic of the vital nuggets; None without this column."""
+    """Split the column vital off: return the judgments, and query_id, subtopic of vital nuggets (None without the column)."""
     if "vital" not in frame.columns:
         return frame, None
     vital = frame.filter(pl.col("vital") > 0).select("query_id", subtopic="iteration").unique(maintain_order=True)

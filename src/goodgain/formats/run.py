@@ -67,7 +67,7 @@ class ScoredDoc(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The options of `read_run` that a run was read with; of `columns` those that its source has: `step=iteration`."""
+    """The options of `read_run` for a run; `columns` has the columns that the source of the run has: `step=iteration`."""
 
     gaps: str = "close"
     first: int = 1
@@ -82,21 +82,16 @@ class Reading(NamedTuple):
 
     @property
     def signature(self) -> dict[str, Any]:
-        """The options without their default value."""
+        """The options that differ from their defaults."""
         return {name: value for name, value in self._asdict().items() if value != self._field_defaults[name]}
 
 
 class PandasFacade:
-    """Looks up attributes that a subclass lacks in a pandas copy of its `host_frame`, built on first use."""
-
-    @property
-    def host_frame(self) -> pl.DataFrame:
-        """The rows that a host may see."""
-        raise AttributeError(f"{type(self).__name__} does not say what hosts may see")
+    """Looks up missing attributes in a pandas copy of `host_frame`: the rows that a host may see. First use builds it."""
 
     @cached_property
     def _pandas(self) -> pd.DataFrame:
-        return self.host_frame.to_pandas()
+        return self.host_frame.to_pandas()  # type: ignore[no-any-return]  # a Polars frame of the subclass
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # copying and pickling look for private names, and must not find pandas'
@@ -119,19 +114,19 @@ class Run(PandasFacade):
 
     Attributes:
         frame: query_id, iteration, doc_id, rank, score, tag (rank, score and tag if known); a Polars frame, or the lazy
-            frame it was made from.
+            frame that was given.
         name: the name of the system, from the file's stem; None for frames.
-        has_iterations: False if no row of the source has a number as its iteration.
-        likely_iteration: a column of the source that looks like the iteration, if none was read as the iteration.
+        has_iterations: False if no row of the source has a number as iteration.
+        likely_iteration: a column of the source that looks like the iteration, if no column was read as the iteration.
         lacks_column: whether the source has no column of iterations.
         renamed: the columns of the source that `columns=` renamed.
         warned: notices already given about this run.
         unnamed: rows without doc_id that may be results.
-        never_searched: the queries that never searched, which have no row in `frame`.
-        ids_mapped: how many ids of chunks became documents, each once a query.
-        reading: the options that the run was read with.
-        firsts: order -> first occurrences, where an experiment keeps them; else None.
-        unpaged: the run before `page=` cut it: its ranking is that of classic measures; None for a run without pages.
+        never_searched: the queries that never searched; they have no row in `frame`.
+        ids_mapped: the number of chunk ids that became documents, each counted once a query.
+        reading: the options of `read_run` for this run.
+        firsts: order -> first occurrences, if an experiment keeps them; else None.
+        unpaged: the run before `page=` cut it, with the ranking for classic measures; None for a run without pages.
 
     >>> import goodgain as gg
     >>> import polars as pl
@@ -152,7 +147,7 @@ class Run(PandasFacade):
     unnamed: UnnamedRows = field(default=UnnamedRows())
     never_searched: pl.Series = field(default_factory=lambda: pl.Series("query_id", [], pl.String))
     reading: Reading = field(default=Reading())
-    # What a run with other rows does not keep.
+    # A run with other rows loses these values.
     lacks_column: bool = field(default=False, init=False)
     ids_mapped: int = field(default=0, init=False)
     firsts: dict[str, FirstOccurrences] | None = field(default=None, init=False)
@@ -178,11 +173,12 @@ class Run(PandasFacade):
         return not (isinstance(self.frame, pl.DataFrame) or nw.from_native(self.frame).implementation.is_polars())
 
     def flatten(self, order: str = "seen") -> pl.DataFrame:
-        """Return the classic ranking; a notice says where its ranks contradict the scores."""
-        return self._ranking if order == "seen" else self._flatten(order)
+        """Return the classic ranking; a notice says where the ranks contradict the scores."""
+        return self.host_frame if order == "seen" else self._flatten(order)
 
     @cached_property
-    def _ranking(self) -> pl.DataFrame:
+    def host_frame(self) -> pl.DataFrame:
+        """The rows that a host may see: the flattened ranking."""
         return self._flatten("seen")
 
     def _flatten(self, order: str) -> pl.DataFrame:
@@ -207,17 +203,12 @@ class Run(PandasFacade):
         """query_id, doc_id, iteration: the number of the first iteration that returned each document."""
         return collect(find_first_rows(to_lazy(nw.from_native(self.frame)), nw.col("iteration").min()))
 
-    @property
-    def host_frame(self) -> pl.DataFrame:
-        """The rows that a host may see: the flattened ranking."""
-        return self._ranking
-
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
-        """The flattened ranking as named tuples; the arguments of pandas' method are ignored."""
-        return map(ScoredDoc._make, self._ranking.select(self.columns).iter_rows())
+        """Return the flattened ranking as named tuples; the arguments of pandas' method are ignored."""
+        return map(ScoredDoc._make, self.host_frame.select(self.columns).iter_rows())
 
     def __len__(self) -> int:
-        return self._ranking.height
+        return self.host_frame.height
 
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
@@ -276,7 +267,7 @@ def read_run(
 def load_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run:
-    """Read a run as `read_run` does, and leave pages and three checks to the caller.
+    """Read a run as `read_run` does. The caller cuts pages and makes three checks.
 
     `check_columns_used`: a name in `columns` may belong to the qrels. `warn_of_likely_iteration`: only some measures need
     the iteration. `warn_of_repeats`: a run in pages has repeats.
@@ -298,41 +289,38 @@ def make_run(
     """
     frame, rows, found = source
     columns = frame.collect_schema().names()
-    unnamed = UnnamedRows()
+    run = Run(None, name=name, likely_iteration=found.likely_iteration, renamed=found.renamed)
+    run.reading = Reading.of(gaps, first, errors, found.names, found.renamed)
     if not is_text:
         frame = cast_to_table(frame, RUN, rows.label)
-        unnamed = find_unnamed_rows(frame, rows)
+        run.unnamed = find_unnamed_rows(frame, rows)
         frame = mark_empty_iterations(frame)
         frame, rows = check_rows(frame, rows, find_problems(frame, RUN), errors=errors)
     has_column = "iteration" in columns
-    never_searched = pl.Series("query_id", [], pl.String)
     if has_column:
-        frame, rows, never_searched = take_never_searched(frame, rows, errors=errors)
+        frame, rows, run.never_searched = take_never_searched(frame, rows, errors=errors)
     else:
         frame = frame.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
     frame, rows, has_numbers = number_iterations(frame, rows, first=first, errors=errors)
-    has_iterations = has_column and has_numbers
+    run.has_iterations = has_column and has_numbers
     if "tag" in columns:
         _check_tags(frame, rows)
     frame = frame.select([column for column in RUN.columns if column in (*columns, "iteration")])
     if isinstance(frame, nw.DataFrame):
         frame = nw.from_native(add_ranks(frame.to_native()))
-    if gaps == "empty" and has_iterations:
+    if gaps == "empty" and run.has_iterations:
         frame = add_empty_iterations(frame, first=first)
-    run = Run(frame.to_native(), name=name, has_iterations=has_iterations, never_searched=never_searched)
-    run.likely_iteration, run.renamed, run.unnamed = found.likely_iteration, found.renamed, unnamed
-    run.reading = Reading.of(gaps, first, errors, found.names, found.renamed)
-    if is_part:
-        return run
-    warn_of_unnamed_rows(rows.label, [unnamed])
-    if never_searched.is_empty() and not len(collect(frame.select("query_id").head(1))):
-        notice(f"{rows.label}: {EMPTY_RUN}")
-    run.lacks_column = not has_column
+    run.frame = frame.to_native()
+    if not is_part:
+        run.lacks_column = not has_column
+        warn_of_unnamed_rows(rows.label, [run.unnamed])
+        if run.never_searched.is_empty() and not len(collect(frame.select("query_id").head(1))):
+            notice(f"{rows.label}: {EMPTY_RUN}")
     return run
 
 
 def warn_of_repeats(run: Run) -> None:
-    """Give the notice on missing iterations if a run without column 2 has a document twice in a query."""
+    """Give the notice on missing iterations if a run without column 2 returns a document twice in a query."""
     if not run.lacks_column or run.likely_iteration is not None:
         return
     results = nw.from_native(run.frame).filter(nw.col("doc_id") != EMPTY_DOC)
@@ -369,7 +357,7 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
-    """Raise `InputError` for an unknown option, options for a `Run` already read, and in a forked process."""
+    """Raise `InputError` for an unknown option, for options with a `Run`, and in a forked process."""
     check_fork()
     if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
         raise InputError(
@@ -385,8 +373,8 @@ def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None)
     """Write a run as TREC text, or as Parquet, Arrow or JSON Lines if the file's name says so (.gz, .zst too).
 
     TREC text writes white space and control characters in ids, and a `#` that begins a line, as %XX, with one notice; the
-    other forms keep ids. Its column 6 is `tag`, else the run's tag, else the run's name. The file is written whole or not
-    at all.
+    other forms keep ids. Column 6 of TREC text is `tag`, else the run's tag, else the run's name. The file is written
+    whole or not at all.
 
     Raises:
         InputError: the file cannot be written.
