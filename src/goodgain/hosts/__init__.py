@@ -1,1 +1,1 @@
-"""The evaluation packages that take our measures: one file or folder each, imported on use."""
+"""The evaluation packages that take our measures: a file or folder for each, imported on use."""

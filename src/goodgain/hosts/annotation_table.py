@@ -1,4 +1,4 @@
-"""Annotations for servers that keep traces: what each search and each query of a log found, with the ids of its span and trace.
+"""Annotations for servers that keep traces: scores of each search and each query of a log, with the ids of span and trace.
 
 `annotate` makes the table. `hosts/phoenix.py` and `hosts/langfuse.py` send it.
 """
@@ -43,13 +43,12 @@ _REMEDIES = {
 
 
 class NotWrittenError(GoodgainError):
-    """Raised where a server does not take annotations; it says how many it has taken."""
+    """Raised if a server refuses annotations; the message says how many were written."""
 
     exit_status = 1
 
     @classmethod
     def of(cls, why: str, written: int, total: int) -> NotWrittenError:
-        """Return the error that says how many annotations were written."""
         again = ". The same command replaces them and goes on" if written else ""
         return cls(f"{why}. {written:,} of {total:,} annotations were written{again}")
 
@@ -74,8 +73,8 @@ def annotate(
 
     Returns:
         A row for each value: query_id, trace_id, span_id, name, score. The span of each search has `new_good`, `repeats`
-        and `unjudged`: the ledger, with each search as an iteration. A trace (span_id is null) has each measure, as `evaluate`
-        computes it; where lower is better, a share of the results (SRR) has no row for a query that returned nothing.
+        and `unjudged`: the ledger, with each search as an iteration. Rows without span_id hold the measures of the whole
+        trace, as in `evaluate`. A query that returned nothing has no row for a share of the results to minimise (SRR).
         Queries without judgments have no rows.
 
     Raises:
@@ -128,7 +127,7 @@ def annotate(
 
 
 def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the results of logs with their documents, as `convert_traces` finds them, and the trace id of each query."""
+    """Return the results of logs with documents, as in `convert_traces`, and the trace id of each query."""
     (results, ids), summary = read_frames(traces, options, ["traces"])
     if ids.is_empty():
         raise InputError(
@@ -143,7 +142,7 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def explain_refusal(address: str, status: int, said: str, keys: Sequence[str], hide: Callable[[str], str]) -> str:
-    """Return why a server refused annotations, and the remedy, as one sentence; `hide` removes secrets from its answer."""
+    """Return the reason of a refusal, and the remedy, as one sentence; `hide` removes secrets from the server's answer."""
     remedy = _REMEDIES.get(status, "Check the server, and run the command again").format(keys=" and ".join(keys))
     said = hide(" ".join(said.split()))[:300]
     return f"{address} answers {status}: {remedy}{f' ({said})' if said else ''}"

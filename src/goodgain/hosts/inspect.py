@@ -21,11 +21,11 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
     """Return an Inspect scorer, for `Task(scorer=...)` and `inspect_ai.score(log, ...)`.
 
     The value of a sample is a dict of measure and value. Each measure has the metrics mean and stderr over the samples;
-    Inspect's reducer averages the epochs of a sample first. So a mean is that of `goodgain.evaluate` for the same samples,
-    with the epochs as replicates.
+    Inspect's reducer averages the epochs of a sample first. So `goodgain.evaluate` gives the same means with the epochs as
+    replicates.
 
-    A sample is unscored, and its explanation says why, if its searches cannot be read or the qrels lack its id. A judged
-    query without a sample does not count.
+    A sample is unscored if the searches cannot be read or the qrels lack the id of the sample; the explanation says why. A
+    judged query without a sample does not count.
 
     Args:
         qrels: what `goodgain.read_qrels` takes. Give a path if Inspect may create the scorer again from the log.
@@ -75,7 +75,7 @@ def _register() -> Any:
 
 
 def _write_sample(state: Any) -> bytes:
-    """Return the sample of a task's state as in a log, with the tool events that its messages may lack."""
+    """Return the sample of a task's state as in a log, with the tool events that the messages may lack."""
     transcript = import_extra("inspect_ai.log", "inspect").transcript()
     events = [event for event in transcript.events if event.event == "tool"]
     sample = {

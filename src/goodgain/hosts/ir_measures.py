@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GoodgainProvider", "register"]
 
-#: The measures that ir_measures lacks, beside those of the ledger and those that need a table beside the run.
+#: The measures that ir_measures lacks, except measures of the ledger and measures that need a table beside the run.
 _OTHERS = HOSTLESS_MEASURES | {
     name: of for name, of in SESSION_MEASURES.items() if not of.table(read_parameters(of.measure))
 }
@@ -39,7 +39,7 @@ class GoodgainProvider(Provider):
     """
 
     NAME = "goodgain"
-    #: Where an ir_measures that loads entry points puts it: first, as `register` does. Of its own providers the first has -10.
+    #: The place for an ir_measures that loads entry points: first, as in `register`. Other providers begin at -10.
     PRIORITY = -11
     SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in _OTHERS.values())]  # noqa: RUF012  # declared in their base class
 
@@ -74,7 +74,7 @@ class GoodgainEvaluator(Evaluator):
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
         """Yield a value for every measure and query of the qrels, also for queries that the run lacks.
 
-        For these, ir_measures would use one default value, which is wrong for some measures.
+        For such queries ir_measures would use one default value, and some measures need another.
         """
         import narwhals as nw
 
@@ -106,8 +106,8 @@ class GoodgainEvaluator(Evaluator):
 def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
     """Return the measures of the current call of ir_measures that are not ours.
 
-    ir_measures shows a provider only the measures that the provider supports. All measures of the call are in a local
-    variable of its pipeline, which is found on the stack.
+    ir_measures shows a provider only the measures that the provider supports. A local variable of the pipeline, on the
+    stack, has all measures of the call.
     """
     frame = inspect.currentframe()
     while frame is not None:

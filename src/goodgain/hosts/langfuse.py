@@ -23,22 +23,20 @@ KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 ADDRESSES = ("LANGFUSE_BASE_URL", "LANGFUSE_HOST")
 _PATH = "/api/public/scores"
 _TIMEOUT = 60
-#: How often a score is sent that the rate limit refuses, and the longest wait between.
+#: Attempts to send a score that the rate limit refuses, and the longest wait between two attempts.
 _TRIES, _LONGEST_WAIT = 5, 60
 _TOO_MANY = 429
-#: Bytes that are read of an answer.
+#: Bytes to read of an answer.
 _MOST_READ = 2_000
 
 
-class _NoRedirects(HTTPRedirectHandler):
-    """Follows no redirect: the keys go to the given host only."""
-
+class _NoRedirects(HTTPRedirectHandler):  # the keys go to the given host only
     def redirect_request(self, *given: Any) -> None:
         return None
 
 
 def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the annotations as scores of Langfuse; a second one with the same target and name has the same id."""
+    """Return the annotations as scores of Langfuse; scores with equal target and name have the same id."""
     return [
         {
             "id": hashlib.sha256("\0".join(("goodgain", trace, span or "", name)).encode()).hexdigest()[:32],
@@ -54,7 +52,7 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
-    """Write scores, each with a request: servers of all versions take single ones.
+    """Write scores, each with a request: servers of all versions take single scores.
 
     `key` is the public and the secret key, joined by a colon; `hide` removes secrets from a text.
     """
@@ -80,7 +78,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
 
 
 def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], str]) -> str:
-    """Send a request; return why it failed, or an empty text. Wait where the server has a rate limit."""
+    """Send a request; return the reason of a failure, or an empty text. Wait if the server limits the rate."""
     host = hide(f"{request.type}://{request.host}")
     for attempt in range(1, _TRIES + 1):
         try:

@@ -16,7 +16,7 @@ __all__ = ["log_comparison", "metric_name", "scorer"]
 
 
 def metric_name(measure: str) -> str:
-    """Return the name of a measure in MLflow, which takes neither @ nor brackets.
+    """Return the name of a measure in MLflow: without @ and brackets.
 
     >>> metric_name("nCG@3"), metric_name("nCG(rel=1)@3")
     ('nCG_at_3', 'nCG_rel_1_at_3')
@@ -27,7 +27,7 @@ def metric_name(measure: str) -> str:
 def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **options: Any) -> Any:
     """Return a scorer for `mlflow.genai.evaluate(data=traces, scorers=[...])`, with one feedback per measure and trace.
 
-    The RETRIEVER and TOOL spans of a trace are its searches. The query id is `query_id` in the tags or the metadata of the
+    The RETRIEVER and TOOL spans of a trace are searches. The query id is `query_id` in the tags or the metadata of the
     trace, else in `inputs` or `expectations`, else the session. A trace whose searches cannot be read, or whose query has
     no judgments, gets a feedback with this error, and does not count. The mean of a measure is over the other traces.
 

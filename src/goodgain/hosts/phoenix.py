@@ -8,7 +8,7 @@ import polars as pl
 from goodgain.errors import import_extra
 from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, explain_silence
 
-#: The variable of the key. Those of the address are the client's own.
+#: The variable of the key. The client reads the variables of the address.
 KEYS = ("PHOENIX_API_KEY",)
 ADDRESSES = ()
 #: Annotations in one request.
@@ -16,7 +16,7 @@ _AT_ONCE = 100
 
 
 def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the annotations as Phoenix takes them; a second one with equal target, name and identifier replaces the first."""
+    """Return the annotations for Phoenix; equal target, name and identifier replace an earlier annotation."""
     return [
         {
             **({"trace_id": trace} if span is None else {"span_id": span}),

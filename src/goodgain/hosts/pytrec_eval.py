@@ -38,7 +38,7 @@ class RelevanceEvaluator:
         measures: names of pytrec_eval, its nicknames, and ours.
         relevance_level: the smallest relevant label for trec_eval's measures.
         judged_docs_only_flag: whether trec_eval's measures leave out unjudged documents.
-        rel: the smallest good label for our measures; None leaves each at its own default, mostly 2.
+        rel: the smallest good label for our measures; None means the default of each measure, mostly 2.
 
     Raises:
         InputError: the qrels cannot be read, or have a fractional label that a measure of trec_eval cannot take.
@@ -80,8 +80,8 @@ class RelevanceEvaluator:
                 measures get the flattened ranking.
 
         Returns:
-            {query_id: {measure: value}}: our measures for every query of the qrels, trec_eval's for the queries in both
-            qrels and run.
+            {query_id: {measure: value}}: our measures for every query of the qrels, trec_eval's measures for the queries
+            in both qrels and run.
 
         Raises:
             InputError: the run cannot be read.

@@ -1,4 +1,4 @@
-"""Scores one trace at a time, as the hosts of agents hand them out: reads its searches, and scores its query."""
+"""Scores one trace at a time, as hosts of agents hand traces out: reads the searches, and scores the query."""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +18,7 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 
 class TraceScores(NamedTuple):
-    """The values of one trace (None: not finite), what each iteration found in a line, and the notices about the trace."""
+    """The values of one trace (None: not finite), a line on each iteration, and the notices about the trace."""
 
     values: dict[str, float | None]
     explanation: str
@@ -29,8 +29,8 @@ class TraceScores(NamedTuple):
 class TraceScorer:
     """Scores traces of one format with one table of qrels.
 
-    `query_ids_are` says where the host has the query id of a trace, for errors. `options` are those of
-    `goodgain.read_traces`; the host decides what an error leaves out, so `errors` has no effect.
+    Errors name the place of the query id in the host by `query_ids_are`. `options` are options of `goodgain.read_traces`;
+    `errors` has no effect, because the host decides what an error leaves out.
     """
 
     def __init__(
@@ -46,7 +46,8 @@ class TraceScorer:
         self._qrels = read_qrels(qrels)
         self._measures = parse_measures(measures, rel=rel)
         self.names = [str(measure) for measure in self._measures]
-        self._options, self._query_ids_are = {**options, "format": format, "errors": "raise"}, query_ids_are
+        self._query_ids_are = query_ids_are
+        self._options = {**options, "format": format, "errors": "raise"}
         if "tools" in options:  # a function: one trace may call other tools only, which is an error for names
             self._options["tools"] = make_tool_predicate(options["tools"])
         ReadOptions(**self._options)  # checks them now, not in every trace

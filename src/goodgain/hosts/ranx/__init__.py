@@ -13,18 +13,31 @@ measures, and pass everything else to the originals.
 np.float64(0.5)
 """
 
+from __future__ import annotations
+
 import functools
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import polars as pl
 import ranx  # type: ignore[import-untyped]  # ranx has no types
+from ranx.data_structures import Report as RanxReport  # type: ignore[import-untyped]  # ranx has no types
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
-from goodgain.errors import MeasureError, notice
-from goodgain.hosts.ranx.metrics import Given, Report, parse_metric
-from goodgain.hosts.ranx.run_and_qrels import Qrels, Run
-from goodgain.measures.names import HOST_NAMES
+import goodgain.formats as formats
+from goodgain.counting.ledger import Counts, count
+from goodgain.errors import InputError, MeasureError, count_of, notice
+from goodgain.evaluation import count_with_notices
+from goodgain.formats.systems import find_likely_replicates
+from goodgain.hosts.ranx.run_and_qrels import Qrels, Run, find_iterations, find_judgments
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumResults
+from goodgain.measures.ledger_values import final_values
+from goodgain.measures.names import HOST_NAMES, needs_results
+from goodgain.measures.thresholds import warn_if_no_label_reaches
 
 __all__ = ["Qrels", "Run", "register", "unregister"]
 
@@ -33,6 +46,195 @@ _evaluate: Any = sys.modules["ranx.meta.evaluate"]
 _compare: Any = sys.modules["ranx.meta.compare"]
 
 Function = Callable[..., Any]
+
+_AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
+
+#: Host name without case and underscores -> host name: ncg and nCG are n_cg.
+_SPELLINGS = {name.replace("_", ""): name for name in HOST_NAMES}
+
+
+def split_name(metric: str) -> tuple[str, str | None]:
+    """Return the name in a metric as written, and the host name for this spelling: None if the name is not ours."""
+    written = re.split("@|-l", metric, maxsplit=1)[0]
+    return written, _SPELLINGS.get(written.replace("_", "").lower())
+
+
+def parse_metric(metric: str) -> GoodGainMeasure | None:
+    """Parse a metric such as `sre@3-l2.5`: @ is a cutoff in iterations, -l the threshold.
+
+    Returns None if the metric is not ours. Registration puts our names into the table of labels of ranx; a name that was
+    there before belongs to ranx.
+
+    >>> parse_metric("sre@3-l2.5"), parse_metric("nCG@2")
+    (SRE(rel=2.5)@3, nCG@2)
+    """
+    written, name = split_name(metric)
+    if name is None or metric_labels.get(name) != str(HOST_NAMES[name]):
+        return None
+    if written != name and written in metric_labels:
+        return None
+    parts = _AFTER_NAME.fullmatch(metric.removeprefix(written))
+    if parts is None:
+        raise MeasureError(
+            f"{metric!r}: write {name}, {name}@3 for a cutoff at iteration 3, or {name}@3-l2.5 for the threshold 2.5"
+        )
+    given = {key: (float if key == "rel" else int)(value) for key, value in parts.groupdict().items() if value}
+    measure: GoodGainMeasure = HOST_NAMES[name](**given)
+    measure.validate_params()
+    return measure
+
+
+class Given:
+    """The qrels or run given to `ranx.evaluate`. First use makes each form; each threshold has one ledger."""
+
+    def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
+        if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
+            source.sort()  # as ranx does before it converts
+        self.source = source
+        self._converted = converted
+        self._counts: dict[Given, dict[float, Counts]] = {}
+
+    @functools.cached_property
+    def for_classic(self) -> Any:
+        """The form for ranx's metrics, with hashed ids."""
+        return self._converted(self.source)
+
+    @functools.cached_property
+    def iterations(self) -> formats.Run:
+        return find_iterations(self.source)
+
+    @functools.cached_property
+    def judgments(self) -> formats.Qrels:
+        return find_judgments(self.source)
+
+    def compute_values(
+        self, given: Given, metric: str, measure: GoodGainMeasure
+    ) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Return the value of a measure for each query of this run, in the order of the run."""
+        rel, run, qrels = measure.rel, self.iterations, given.judgments
+        if measure.declaration.uses_rel and rel not in qrels.warned_rels:
+            bare = metric.partition("-l")[0]
+            warn_if_no_label_reaches(qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
+            qrels.warned_rels.add(rel)
+        if given not in self._counts:
+            self._counts[given] = count_with_notices(qrels, run, [rel])
+        elif rel not in self._counts[given]:  # give notices on a run once
+            self._counts[given] |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
+        results = NumResults(cutoff=measure.cutoff) if measure.cutoff else NumResults()
+        asked = list(dict.fromkeys([measure, results]))
+        scores = final_values(asked, {rel: self._counts[given][rel]})
+        queries = pl.DataFrame({"query_id": [*map(str, self.source.keys())]}, schema={"query_id": pl.String})
+        found = queries.join(scores, on="query_id", how="left", maintain_order="left")
+        values = found.get_column(str(measure))
+        if values.null_count():
+            query_id = found.row(values.is_null().arg_true()[0])[0]
+            raise InputError(f"query {query_id!r} has no label in these qrels; remove it from qrels and run")
+        if needs_results(measure) and (empty := int((found.get_column(str(results)) == 0).sum())):
+            name = getattr(self.source, "name", None) or "the run"
+            notice(
+                f"{name} returned nothing in {count_of(empty, 'query', 'queries')}. There {metric} is 0, its best value. "
+                "goodgain.compare leaves these queries out."
+            )
+        return values.to_numpy()
+
+
+_LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
+
+
+def _show(name: str) -> Callable[..., str]:
+    """Return a method of ranx's report that looks at the values of `_Shown`."""
+    return lambda report, *args, **named: str(getattr(_Shown(report), name)(*args, **named))
+
+
+class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
+    """The report that `ranx.compare` returns: superscripts, bold and wins go to the better value, also to a lower one.
+
+    Columns of other metrics, and reports without our measures, are those of ranx.
+
+    Raises:
+        InputError: two runs have the same name: ranx has then overwritten the values of the first.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        parsed = {metric: parse_metric(metric) for metric in self.metrics}
+        self._columns = {metric: measure for metric, measure in parsed.items() if measure is not None}
+        twice = [name for name in self.model_names if self.model_names.count(name) > 1]
+        if self._columns and twice:
+            raise InputError(
+                f"two runs have the name {twice[0]!r}; name them: goodgain.hosts.ranx.Run(source, name=...)"
+            )
+        for systems in find_likely_replicates(self.model_names).values() if self._columns else ():
+            notice(
+                f"{', '.join(systems)} look like runs of one system, and ranx tests each as a system. goodgain.compare averages "
+                "a list of runs query by query."
+            )
+        down = {metric for metric, measure in self._columns.items() if measure.declaration.better == "down"}
+        for found in self.win_tie_loss.values():
+            found |= {
+                metric: {"W": found[metric]["L"], "T": found[metric]["T"], "L": found[metric]["W"]} for metric in down
+            }
+
+    def to_table(self) -> str:
+        """Return the report as text."""
+        return str(_Shown(self).to_table())
+
+    def to_latex(self) -> str:
+        """Return the report as a LaTeX table."""
+        return str(_Shown(self, _LATEX_ARROWS).to_latex())
+
+    get_metric_label = _show("get_metric_label")
+    get_superscript_for_table = _show("get_superscript_for_table")
+    get_superscript_for_latex = _show("get_superscript_for_latex")
+    get_phantoms_for_latex = _show("get_phantoms_for_latex")
+
+
+class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
+    """A copy of a report for one output. `>` between values means better: the code of ranx marks the right values."""
+
+    def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
+        self.__dict__.update(report.__dict__)
+        self._arrows = arrows or {}
+        columns = self._columns
+        self.results = {
+            model: {name: _Value(value, columns[name]) if name in columns else value for name, value in values.items()}
+            for model, values in report.results.items()
+        }
+
+    def get_metric_label(self, m: str) -> str:
+        if m not in self._columns:
+            return str(super().get_metric_label(m))
+        (written, name), arrow = split_name(m), self._columns[m].declaration.arrow
+        return f"{HOST_NAMES[str(name)]}{m.removeprefix(written)} {self._arrows.get(arrow, arrow)}"
+
+    def format_score(self, score: float) -> str:
+        """Return a value as text. Only a share can be a percentage: 1 iteration is not 100 %."""
+        if isinstance(score, _Value) and score.measure.declaration.bounds != ("0", "1"):
+            return f"{score:.{self.rounding_digits}f}"
+        return str(super().format_score(score))
+
+
+class _Value(float):
+    """A value of one of our measures; `>` means better."""
+
+    measure: GoodGainMeasure
+
+    def __new__(cls, value: float, measure: GoodGainMeasure) -> _Value:
+        made = super().__new__(cls, value)
+        made.measure = measure
+        return made
+
+    def __gt__(self, other: float) -> bool:
+        """Return whether this value is better. ranx compares with the plain number 0 first: any value to minimise is better."""
+        if self.measure.declaration.better != "down":
+            return float(self) > float(other)
+        return not isinstance(other, _Value) or float(self) < float(other)
+
+    def __lt__(self, other: float) -> bool:
+        return isinstance(other, _Value) and other > self
+
+    def __round__(self, ndigits: int | None = None) -> _Value:  # type: ignore[override]  # ranx rounds before it looks for the best
+        return self
 
 
 def register() -> None:
@@ -67,7 +269,7 @@ def unregister() -> None:
 
 
 def _wrap_extract(original: Function) -> Function:
-    """Wrap ranx's parser of metrics. Ours are parsed first: ranx refuses -l2.5, and reads any name with rbp as RBP."""
+    """Wrap ranx's parser of metrics, which refuses -l2.5 and reads any name with rbp as RBP: first parse our metrics."""
 
     @functools.wraps(original)
     def extract_metric_and_params(metric: str) -> tuple[str, int, float]:
@@ -80,7 +282,7 @@ def _wrap_extract(original: Function) -> Function:
 
 
 def _wrap_switch(original: Function) -> Function:
-    """Wrap the look-up of a metric's function: our measures get qrels and run as given, ranx's get the form of ranx."""
+    """Wrap the look-up of a metric's function: our measures get qrels and run as given, other metrics the form of ranx."""
 
     @functools.wraps(original)
     def metric_switch(metric: str) -> Function:
@@ -97,9 +299,9 @@ def _wrap_switch(original: Function) -> Function:
 
 
 def _wrap_convert(original: Function) -> Function:
-    """Wrap a conversion to the form of ranx, to make it for ranx's metrics only.
+    """Delay a conversion to the form of ranx until a metric of ranx needs it.
 
-    That form replaces ids by hashes, which may collide and cannot be reversed.
+    This form replaces ids by hashes. Hashes may collide and cannot be reversed.
     """
     return functools.update_wrapper(functools.partial(Given, converted=original), original)
 

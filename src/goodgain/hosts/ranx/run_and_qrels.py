@@ -19,7 +19,7 @@ from goodgain.formats.label_rules import count_differing_labels
 
 
 def _refuse_call(why: str) -> Any:
-    """Return a method that raises an error: ranx's own method would change the data for ranx's metrics only."""
+    """Return a method that raises an error: the method of ranx would change the data for ranx's metrics only."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise InputError(why)
@@ -121,37 +121,34 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
     )
 
 
-_WANTED = "a {0} here has no doc_ids for our measures; give a goodgain.hosts.ranx.{1}, a ranx.{1} or a dict"
-
-
 def find_iterations(run: Any) -> formats.Run:
     """Return the iterations of a run for `ranx.evaluate`; a plain `ranx.Run` or a dict is one iteration."""
     if isinstance(run, Run):
         return run.iterated
-    if isinstance(run, ranx.Run):
-        searched = formats.read_run(_read_typed_dict(run.run, "score"))
-        searched.name = run.name
-        return searched
-    if isinstance(run, Mapping):
-        return formats.read_run(run)
-    raise InputError(_WANTED.format(type(run).__name__, "Run"))
+    is_plain = isinstance(run, ranx.Run)
+    searched = formats.read_run(_read_typed_dict(run.run, "score") if is_plain else _check_dict(run, "Run"))
+    searched.name = run.name if is_plain else searched.name
+    return searched
 
 
 def find_judgments(qrels: Any) -> formats.Qrels:
-    """Return the judgments of qrels for `ranx.evaluate`."""
     if isinstance(qrels, Qrels):
         return qrels.judged
-    if isinstance(qrels, ranx.Qrels):
-        return formats.read_qrels(_read_typed_dict(qrels.qrels, "relevance"))
-    if isinstance(qrels, Mapping):
-        return formats.read_qrels(qrels)
-    raise InputError(_WANTED.format(type(qrels).__name__, "Qrels"))
+    is_plain = isinstance(qrels, ranx.Qrels)
+    return formats.read_qrels(_read_typed_dict(qrels.qrels, "relevance") if is_plain else _check_dict(qrels, "Qrels"))
+
+
+def _check_dict(source: Any, kind: str) -> Any:
+    if not isinstance(source, Mapping):
+        wanted = f"give a goodgain.hosts.ranx.{kind}, a ranx.{kind} or a dict"
+        raise InputError(f"a {type(source).__name__} here has no doc_ids for our measures; {wanted}")
+    return source
 
 
 # ranx makes typed dicts from arrays of fixed-width text: numba compiles again (10 s or more) for each new width of the longest
 # id. It reads them in Python at 0.1 ms per id. Here an array of code points carries all ids, both ways.
 def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
-    """Return rows of query_id, doc_id and a number as a typed dict of ranx; of at least one query, also of those without a row."""
+    """Return rows of query_id, doc_id and a number as a typed dict of ranx, with at least one query; some may have no row."""
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
     sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")
