@@ -13,7 +13,6 @@ import ranx
 
 import goodgain as gg
 import goodgain.hosts.ranx as host
-from goodgain.hosts.ranx import metrics
 from tests.support.tables import in_one_search, no_notices
 
 #: All ids of documents have two characters here, as those of `random_runs` have: for each length ranx compiles for some seconds.
@@ -152,7 +151,7 @@ def test_a_plain_run_is_one_notice_that_points_at_the_caller() -> None:
     with pytest.warns(gg.GoodgainNotice, match="no iterations in this run") as said:
         ranx.evaluate(ranx.Qrels(QRELS), plain, ["sre@2", "cg@3", "srr@2-l3", "ndcg@10"])
     assert len(said) == 1
-    assert said[0].filename != metrics.__file__
+    assert said[0].filename != host.__file__
 
 
 @pytest.mark.parametrize(
@@ -208,7 +207,7 @@ def test_a_query_without_any_label_is_one_clear_error() -> None:
 
 def test_the_ledger_is_made_once_for_each_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[float] = []
-    real, quiet = metrics.count_with_notices, metrics.count
+    real, quiet = host.count_with_notices, host.count
 
     def first(*args: Any) -> Any:
         made.extend(args[2])
@@ -218,8 +217,8 @@ def test_the_ledger_is_made_once_for_each_threshold(monkeypatch: pytest.MonkeyPa
         made.extend(options["rels"])
         return quiet(*args, **options)
 
-    monkeypatch.setattr(metrics, "count_with_notices", first)
-    monkeypatch.setattr(metrics, "count", later)
+    monkeypatch.setattr(host, "count_with_notices", first)
+    monkeypatch.setattr(host, "count", later)
     ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), ["ndcg@10", "cg", "srr@2", "sre", "cg-l3", "rag@1-l3", "num_iter"])
     assert made == [2, 3]
 

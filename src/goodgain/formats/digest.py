@@ -1,4 +1,4 @@
-"""A digest of eight hexadecimal digits that identifies a table, whatever the order of its rows."""
+"""A digest of eight hexadecimal digits that identifies a table, whatever the order of the rows."""
 
 import hashlib
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def _take_bits(numbers: pl.Series) -> Callable[[int, int], Any]:
 
 
 def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
-    """Return a function (start, end) -> a hash of the UTF-8 bytes of each of these texts."""
+    """Return a function (start, end) -> a hash of each text's UTF-8 bytes."""
     is_long = texts.str.len_bytes() > _LONG
     if is_long.any():
         hashed = [hashlib.blake2b(text.encode()).hexdigest() for text in texts.filter(is_long)]

@@ -10,9 +10,9 @@ import polars as pl
 
 from goodgain.formats.urls import canonicalise_url, normalise_host
 
-#: A fragment names a part of a page; a route (`#/`, `#!`) is the path of one, and a text fragment only shows a place in it.
+#: A fragment names a part of a page. But a route (`#/`, `#!`) is the path of a page, and a text fragment only shows a place.
 _PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
-#: The beginnings of addresses that a service makes for each call again: one page has several.
+#: The beginnings of addresses that a service makes again for each call: one page has several such addresses.
 ONE_TIME_ADDRESSES = ("https://vertexaisearch.cloud.google.com/grounding-api-redirect/",)
 #: Addresses in which `find_pages` only changes the host and a slash at the end, unless the host has rules.
 _SIMPLE = r"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?$"
@@ -20,7 +20,7 @@ _HAS_MORE = r"(?i)/\.|/(?:amp|(?:index|default)\.[a-z0-9]+)/*$|~\d+$"
 
 
 def find_page(doc_id: str) -> str | None:
-    """Return the canonical address of the page that an id spells; None if it has none, or that of a part of a page.
+    """Return the canonical address of the page that an id spells; None for other ids, and for parts of pages.
 
     >>> find_page("http://www.example.org/a/"), find_page("https://example.org/onto#A"), find_page("d1")
     ('https://example.org/a', None, None)
@@ -30,7 +30,7 @@ def find_page(doc_id: str) -> str | None:
 
 
 def is_one_time(doc_id: Any) -> Any:
-    """Return whether an id, a column of Polars or narwhals, is an address that a service makes for each call again.
+    """Return whether an id, a column of Polars or narwhals, is an address that a service makes again for each call.
 
     >>> pl.select(is_one_time(pl.lit(ONE_TIME_ADDRESSES[0] + "AUZ"))).item()
     True
@@ -39,7 +39,7 @@ def is_one_time(doc_id: Any) -> Any:
 
 
 def find_pages(ids: pl.Series) -> pl.Series:
-    """Return `find_page` of each id. Most addresses need Python for their hosts only.
+    """Return `find_page` of each id. Polars reads most addresses; Python reads each host once.
 
     >>> find_pages(pl.Series(["http://www.example.org/a/", "d1"])).to_list()
     ['https://example.org/a', None]

@@ -78,20 +78,20 @@ class Judgment(NamedTuple):
 class Qrels(PandasFacade):
     """Judgments that every host accepts.
 
-    Our measures read `frame` with its labels unchanged. ir_measures' providers see whole labels, one per document: through
+    Our measures read the labels of `frame` unchanged. ir_measures' providers see whole labels, one per document: through
     `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
 
     Attributes:
         frame: query_id, iteration, doc_id, relevance (Int64 if all labels are whole, else Float64); one row per (query,
-            document), with `labels="iteration"` one per (query, document, iteration), where a null iteration means any.
+            document). With `labels="iteration"`, one row per (query, document, iteration); a null iteration means any.
         labels: None, or `iteration` if each label applies to one iteration.
-        has_subtopics: whether `rows` has a label for each subtopic of a document; `frame` has the largest of them.
+        has_subtopics: whether `rows` has a label for each subtopic of a document; `frame` has the largest label.
         vital: query_id, subtopic of the vital nuggets; None for qrels without a column vital.
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
         ungraded: query_id, iteration, doc_id of rows with a null label; these documents are unjudged and not in `frame`.
-        documents: what the signature says of the options that chose or changed rows.
-        ids_mapped: how many ids of chunks became documents, each once a query.
+        documents: the part of the signature for options that chose or changed rows.
+        ids_mapped: the number of chunk ids that became documents, each counted once a query.
 
     >>> import goodgain as gg
     >>> qrels = gg.read_qrels({"q": {"a": 2, "b": 0}})
@@ -126,11 +126,9 @@ class Qrels(PandasFacade):
         return "subtopic" if self.has_subtopics else self.labels
 
     def with_rows(self, frame: pl.DataFrame, rows: pl.DataFrame, *, ungraded: pl.DataFrame | None) -> Qrels:
-        """Return the same qrels with other rows."""
         return replace(self, frame=frame, rows=rows, ungraded=ungraded)
 
     def select_queries(self, query_ids: Sequence[str]) -> Qrels:
-        """Return the judgments of some queries."""
         is_kept = pl.col("query_id").is_in(query_ids)
         ungraded = None if self.ungraded is None else self.ungraded.filter(is_kept)
         return self.with_rows(self.frame.filter(is_kept), self.rows.filter(is_kept), ungraded=ungraded)
@@ -142,14 +140,14 @@ class Qrels(PandasFacade):
 
     @cached_property
     def largest(self) -> pl.DataFrame:
-        """query_id, doc_id, relevance: one row per (query, document), its largest label."""
+        """query_id, doc_id, relevance: one row per (query, document), with the largest label."""
         if self.labels is None:
             return self.frame.select("query_id", "doc_id", "relevance")
         return self.frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("relevance").max())
 
     @cached_property
     def judgments(self) -> Judgments:
-        """The labels by the numbers of their queries, the largest of each document."""
+        """The largest label of each document, by the number of the query."""
         return number_judgments(self.largest)
 
     @cached_property
@@ -198,7 +196,7 @@ class Qrels(PandasFacade):
         return clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Judgment]:
-        """Whole labels as named tuples; the arguments of pandas' method are ignored."""
+        """Return whole labels as named tuples; the arguments of pandas' method are ignored."""
         return map(Judgment._make, self.host_frame.iter_rows())
 
     def __len__(self) -> int:
@@ -263,7 +261,7 @@ def load_qrels(
     label: float | None = None,
     report_null: bool = True,
 ) -> Qrels:
-    """Read qrels as `read_qrels` does, and leave `check_columns_used` to the caller.
+    """Read qrels as `read_qrels` does. The caller calls `check_columns_used`.
 
     With `report_null=False` the caller also gives the notice about null labels.
     """
@@ -282,8 +280,9 @@ def load_qrels(
         source = read_judged_data_set(dataset_id)
     assigned = read_assignments(source)
     given = source if assigned is None else assigned
+    has_subtopics = labels == "subtopic"
     name, (opened, rows, found), is_text = open_source(
-        given, QRELS, errors=errors, columns=check_columns(columns), label=label, subtopics=labels == "subtopic"
+        given, QRELS, errors=errors, columns=check_columns(columns), label=label, subtopics=has_subtopics
     )
     warn_of_understood_columns(found, rows.label)
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
@@ -291,16 +290,10 @@ def load_qrels(
     frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
     check_sizes(frame, rows.label)
     frame, all_rows = _READINGS[labels](keep_whole_labels(frame), rows)
-    return Qrels(
-        frame,
-        labels=labels if labels == "iteration" else None,
-        name=dataset_id or (name if assigned is None else stem(Path(source))),
-        rows=all_rows,
-        renamed=found.renamed,
-        ungraded=ungraded,
-        has_subtopics=labels == "subtopic",
-        vital=vital,
-    )
+    qrels = Qrels(frame, rows=all_rows, renamed=found.renamed, ungraded=ungraded, vital=vital)
+    qrels.labels, qrels.has_subtopics = None if has_subtopics else labels, has_subtopics
+    qrels.name = dataset_id or (name if assigned is None else stem(Path(source)))
+    return qrels
 
 
 def _read_judgments(
@@ -330,7 +323,7 @@ def _read_judgments(
 
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
-    """Tell whether a file holds qrels: by its columns, or in text by the number of fields of its first line."""
+    """Return whether a file holds qrels: by the columns, or for TREC text by the number of fields of the first line."""
     if exists(path) and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file")
     kind, content = container(path), read_bytes(path)
@@ -362,8 +355,8 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the file's name says so (.gz, .zst too).
 
-    TREC text writes white space and control characters in ids, and a `#` that begins a line, as %XX, and leaves out null
-    labels; a notice counts each. The other forms keep ids and null labels. The file is written whole or not at all.
+    TREC text writes white space and control characters in ids, and a `#` that begins a line, as %XX. TREC text leaves out
+    null labels. A notice counts each. The other forms keep ids and null labels. The file is written whole or not at all.
 
     Raises:
         InputError: the file cannot be written.

@@ -8,7 +8,6 @@ from typing import Any
 
 import narwhals as nw
 import polars as pl
-import polars.selectors as cs
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import BadLines, FrameRows, check_rows, lacks, number_lines
@@ -20,15 +19,11 @@ from goodgain.schema import BLANKS, COSTS, IDS, USES
 
 #: Queries that a notice names.
 _EXAMPLES = 3
-
-#: The system of uses that name none, as of runs of logs that name none.
+#: The name of the system for uses without a system; runs of logs get the same name.
 _ONLY_SYSTEM = "goodgain"
-_REMEDY_OF_USES = "Give the file that goodgain convert --uses writes."
 #: Larger counts are not exact as floats.
 _MOST = 2**53
-_TRUTH = {"true": "1", "false": "0"}
-
-#: The columns of numbers; whole ones may be written 12.0.
+#: The columns of numbers; a whole number may be written 12.0.
 AMOUNTS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
 _NUMBERS = ("iteration", *AMOUNTS)
 _COST_TYPES = {name: pl.Float64() if name in _NUMBERS else dtype for name, dtype in COSTS.polars.items()}
@@ -38,7 +33,7 @@ _KEY = ["query_id", "system", "replicate", "iteration"]
 def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     """Read query_id and group, each pair once, for the judged queries; give a notice if some have no group.
 
-    A query may be in several groups. `judged` are the ids of the queries.
+    A query may be in several groups.
     """
     texts = ("query_id", "group")
     frame, label = _open_table(source, spell("groups"), texts, texts)
@@ -58,8 +53,8 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
 def read_query_ids(source: Any) -> pl.Series:
     """Read the ids of some queries, each once, sorted.
 
-    The source is a list of ids, or a frame or table with query_id (.csv, .tsv, .jsonl, .parquet). Any other file has one id
-    a line.
+    The source is a list of ids, or a frame or table with query_id (.csv, .tsv, .jsonl, .parquet). In any other file each line
+    is an id.
     """
     argument = spell("only")
     if isinstance(source, pl.Series | list | tuple | set):
@@ -85,8 +80,7 @@ def read_outcomes(source: Any) -> pl.DataFrame:
 
 def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return query_id, system and the mean of each outcome over replicates."""
-    averaged = outcomes.drop("replicate").group_by("query_id", "system", maintain_order=True)
-    return averaged.agg(pl.all().mean())
+    return outcomes.drop("replicate").group_by("query_id", "system", maintain_order=True).agg(pl.all().mean())
 
 
 def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
@@ -104,15 +98,9 @@ def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
     if len(twice) and "replicate" not in frame.columns:
         query_id, system = twice.select("query_id", "system").row(0)
         raise InputError(f"{label}: has several rows of query {query_id} and system {system}. Add a column replicate.")
-    frame = frame.with_columns((cs.by_name(*names) & cs.string()).str.strip_chars().replace("", None))
     for name in names:
-        column = frame.get_column(name)
-        number = _read_numbers(column)
-        wrong = column.filter(number.is_null() & column.is_not_null())
-        if len(wrong):
-            raise InputError(
-                f"{label}: {name} has {str(wrong[0])[:80]!r}, which is not a number. Leave the column out."
-            )
+        column, number = _read_numbers(frame.get_column(name))
+        _refuse(column.filter(number.is_null()), f"{label}: {name}", "is not a number. Leave the column out.")
         frame = frame.with_columns(number.fill_nan(None))
     replicate = pl.col("replicate") if "replicate" in frame.columns else pl.lit(None)
     return frame.select("query_id", "system", replicate.cast(pl.String).alias("replicate"), *names)
@@ -121,27 +109,25 @@ def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
 def read_uses(source: Any) -> pl.DataFrame:
     """Read the documents that queries returned, opened and cited: the columns of `USES`.
 
-    The source is a file or a frame with query_id, doc_id, returned_at, opened_at, opens and cited, or a list of them. Rows
-    without a system are of one system.
+    The source is a file or a frame with query_id, doc_id, returned_at, opened_at, opens and cited, or a list of such sources.
+    Rows without a system belong to one system.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     types = USES.polars
     ids = [name for name in types if types[name] == pl.String]
     tables = [pl.DataFrame(schema=types)]
     for one in sources:
-        frame, label = _open_table(one, spell("uses"), ids, USES.required, _REMEDY_OF_USES)
+        frame, label = _open_table(
+            one, spell("uses"), ids, USES.required, "Give the file that goodgain convert --uses writes."
+        )
         given = [name for name in types if name in frame.columns]
         frame, texts = frame.select(given), [name for name in given if name in ids]
         is_blank = pl.col(*texts).str.strip_chars(BLANKS) == ""
         frame = frame.with_columns(pl.when(~is_blank).then(pl.col(*texts)))  # an id keeps its blanks, as in qrels
-        frame = frame.with_columns((~cs.by_name(*texts) & cs.string()).str.strip_chars().replace("", None))
         for name in (name for name in given if name not in texts):
-            column = frame.get_column(name)
-            number = _read_numbers(column)
+            column, number = _read_numbers(frame.get_column(name))
             is_right = (number == number.round()) & number.is_between(0, 1 if name == "cited" else _MOST)
-            wrong = column.filter(column.is_not_null() & ~is_right.fill_null(False))
-            if len(wrong):
-                raise InputError(f"{label}: {name} has {str(wrong[0])[:80]!r}, which it cannot have. Correct the row.")
+            _refuse(column.filter(~is_right.fill_null(False)), f"{label}: {name}", "it cannot have. Correct the row.")
             frame = frame.with_columns(number.cast(types[name]))
         if any(frame.get_column(name).null_count() for name in ("query_id", "doc_id")):
             raise InputError(f"{label}: a row has no query_id or no doc_id. Write - for a query that used no document.")
@@ -151,24 +137,32 @@ def read_uses(source: Any) -> pl.DataFrame:
     twice = uses.filter(uses.select(key).is_duplicated())
     if len(twice):
         query_id, system, _, doc_id = twice.select(key).row(0)
-        twice_in = f"document {doc_id} of query {query_id} and system {system}"
-        raise InputError(f"{spell('uses')}: two rows have {twice_in}. Keep one.")
+        of = f"document {doc_id} of query {query_id} and system {system}"
+        raise InputError(f"{spell('uses')}: two rows have {of}. Keep one.")
     return uses
 
 
-def _read_numbers(column: pl.Series) -> pl.Series:
-    """Return a column as numbers, with true as 1; null where it has anything else."""
+def _read_numbers(column: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return a column with blanks as null, and the numbers in the column: true is 1, anything else null."""
+    number = column
     if column.dtype == pl.String:
-        column = column.str.to_lowercase().replace(_TRUTH)
+        column = column.str.strip_chars().replace("", None)
+        number = column.str.to_lowercase().replace({"true": "1", "false": "0"})
     elif not column.dtype.is_numeric() and column.dtype != pl.Boolean:
-        column = pl.Series(column.name, [None] * len(column), pl.Float64)
-    return column.cast(pl.Float64, strict=False)
+        number = pl.Series(column.name, [None] * len(column), pl.Float64)
+    return column, number.cast(pl.Float64, strict=False)
+
+
+def _refuse(values: pl.Series, what: str, why: str) -> None:
+    wrong = values.drop_nulls()
+    if len(wrong):
+        raise InputError(f"{what} has {str(wrong[0])[:80]!r}, which {why}")
 
 
 def _open_table(
     source: Any, argument: str, texts: Sequence[str], required: Sequence[str], remedy: str = "Rename its columns."
 ) -> tuple[pl.DataFrame, str]:
-    """Return all columns of a file or frame, those of `texts` as text, and its name in errors."""
+    """Return all columns of a file or frame, with `texts` as text, and the name of the source in errors."""
     if not isinstance(source, (str, os.PathLike)):
         frame, label = read_frame(source, argument), argument
     else:
@@ -187,7 +181,7 @@ def _open_table(
         elif not has_columns and container(path) == "text" and argument == spell("uses"):
             raise InputError(f"{path}: is not a table of uses. {remedy}")
         else:
-            text: dict[str, Any] = defaultdict(lambda: pl.String)  # the type of every column
+            text: dict[str, Any] = defaultdict(lambda: pl.String)
             frame = read_table(path, text, find=lambda names: {name: name for name in names}, content=content).frame
     if missing := [name for name in required if name not in frame.columns]:
         raise _lack_columns(label, ", ".join(missing), frame.columns, remedy)
@@ -195,7 +189,7 @@ def _open_table(
 
 
 def _write_value(value: Any, name: str, texts: Sequence[str]) -> Any:
-    """Return a value of JSON as the text that CSV would have; one that must be text stays, for `ObjectRows` to check."""
+    """Return a value of JSON as CSV would write it; `ObjectRows` checks values that must be text."""
     must_be_text = name in texts and (name in IDS or not isinstance(value, bool))
     return value if must_be_text or isinstance(value, str | None) else json.dumps(value)
 
@@ -205,15 +199,11 @@ def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = 
 
 
 def read_costs(source: Any) -> pl.DataFrame:
-    """Read what queries cost.
+    """Read the costs of queries: the columns of `COSTS` and `tokens` (input and output), null if unknown.
 
-    Args:
-        source: a file, a frame, or a list of them: query_id[, system][, replicate][, iteration], and any of calls,
-            input_tokens, output_tokens, seconds and cost. Without a system, rows are of the only run; without an iteration
-            (or with iteration 0), of the query as a whole.
-
-    Returns:
-        The columns of `COSTS` and `tokens` (input and output); amounts are Float64, and null where unknown.
+    The source is a file, a frame, or a list of such sources with query_id[, system][, replicate][, iteration], and any of
+    calls, input_tokens, output_tokens, seconds and cost. Rows without a system belong to the only run. Rows without an
+    iteration (or with iteration 0) belong to the query as a whole.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     if not sources:
@@ -256,7 +246,7 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
 
 
 def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl.DataFrame:
-    """Return the costs of one of the systems, as `select_system` does; rows without a system are of the only run."""
+    """Return the costs of a system, as `select_system` does; rows without a system belong to the only run."""
     without = costs.get_column("system").null_count()
     if without and (len(systems) > 1 or without < len(costs)):
         there = "several runs" if len(systems) > 1 else "rows that have one"
@@ -279,8 +269,7 @@ def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFra
     if of.is_empty():
         of = table.filter(pl.concat_str("system", "replicate", separator=".") == system)
     if of.is_empty():
-        known = table.get_column("system").unique(maintain_order=True).to_list()
-        raise lack_rows(argument, system, known)
+        raise lack_rows(argument, system, table.get_column("system").unique(maintain_order=True).to_list())
     replicates = of.get_column("replicate").unique().sort(nulls_last=True).to_list()
     if len(replicates) > 1:
         first = f"{system}.{replicates[0]}"

@@ -29,12 +29,12 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
 
 
 def is_replicates(source: Any) -> bool:
-    """Return whether a source is a list of runs, not one of rows (tuples) or a run: several runs of one system."""
+    """Return whether a source is a list of runs of one system, not a run or a list of rows (tuples)."""
     return isinstance(source, list) and bool(source) and not isinstance(source[0], tuple)
 
 
 def list_runs(source: Any) -> list[Any]:
-    """Return the runs of a system, one or several. Also used for the files of an argument."""
+    """Return the runs of a system, one or several; or the files of an argument."""
     return source if is_replicates(source) else [source]
 
 
@@ -44,7 +44,7 @@ def stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return system -> the names of its runs, for two or more named as `convert` names them: agent.1, agent.2."""
+    """Return system -> names of runs, for two or more runs with names as `convert` writes them: agent.1, agent.2."""
     found: dict[str, list[str]] = {}
     for name in names:
         front, _, number = name.rpartition(".")
@@ -54,7 +54,7 @@ def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def number_repeats(names: Sequence[str]) -> list[str]:
-    """Return the names; one that stood before gets a number.
+    """Return the names; a repeated name gets a number.
 
     >>> number_repeats(["a", "b", "a"])
     ['a', 'b', 'a (2)']
@@ -68,7 +68,7 @@ def number_repeats(names: Sequence[str]) -> list[str]:
 
 
 def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return each run under a name of its own, and system -> the names of its runs.
+    """Return name of run -> run, and system -> names of runs.
 
     >>> name_runs({"old": "a.run", "new": ["b.run", "c.run"]})[0]
     {'old': 'a.run', 'new (run 1)': 'b.run', 'new (run 2)': 'c.run'}

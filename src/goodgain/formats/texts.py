@@ -18,6 +18,7 @@ from goodgain.schema import BLANKS
 
 #: Names of the column with the text of a query.
 _QUERY_TEXT = ("text", "query", "title")
+_DESCRIPTION = "description"
 
 
 def read_queries(source: Any) -> pl.DataFrame:
@@ -40,16 +41,16 @@ def read_queries(source: Any) -> pl.DataFrame:
             text = fields.get("text") or fields.get("title") or query.default_text()
             found.append((query.query_id, text, fields.get("description")))
         source = pl.DataFrame(found, schema=["query_id", "text", "description"], orient="row")
-    columns = ("query_id", "text", "description", *_QUERY_TEXT)
-    frame, rows = open_texts(source, columns, "the queries")
+    frame, rows = open_texts(source, ("query_id", "text", _DESCRIPTION, *_QUERY_TEXT), "the queries")
     name = next((name for name in _QUERY_TEXT if name in frame.columns), "text")
-    description = {name: name for name in ("description",) if name in frame.columns}
-    texts = _check_texts(frame, {"query_id": "query_id", "text": name} | description, rows)
-    return texts if description else texts.with_columns(description=pl.lit(None, pl.String))
+    columns = {"query_id": "query_id", "text": name}
+    if _DESCRIPTION in frame.columns:
+        return _check_texts(frame, columns | {_DESCRIPTION: _DESCRIPTION}, rows)
+    return _check_texts(frame, columns, rows).with_columns(description=pl.lit(None, pl.String))
 
 
 def read_questions(source: Any) -> dict[str, str]:
-    """Return query_id -> its text on one line, as tables and pictures show it; queries with one text also show their ids."""
+    """Return query_id -> text on one line, for tables and pictures; queries with equal texts also show their ids."""
     texts = read_queries(source).with_columns(pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars())
     named = pl.when(pl.len().over("text") > 1).then(pl.format("{} ({})", "text", "query_id")).otherwise("text")
     return dict(texts.select("query_id", named).iter_rows())
@@ -62,7 +63,7 @@ def read_texts(source: Any) -> pl.DataFrame:
 
 
 def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) -> pl.DataFrame:
-    """Return these columns (new name -> name) as text; one row for each id."""
+    """Return these columns (new name -> name) as text; a row for each id."""
     key = next(iter(columns))
     if not {key, columns["text"]} <= set(frame.columns):
         raise InputError(
@@ -82,7 +83,7 @@ def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) 
 
 
 def open_texts(source: Any, columns: tuple[str, ...], label: str) -> tuple[pl.DataFrame, RowSource]:
-    """Return those of these columns that a table of texts has, and how errors name its rows."""
+    """Return the columns that a table of texts has, and the source of the rows."""
     if isinstance(source, Mapping):
         return _read_dict(source, columns[0], label), FrameRows(label)
     if not isinstance(source, (str, os.PathLike)):
@@ -95,7 +96,7 @@ def open_texts(source: Any, columns: tuple[str, ...], label: str) -> tuple[pl.Da
 
 
 def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFrame, RowSource]:
-    """Read TSV, which has no header unless its first value is the first of these columns."""
+    """Read TSV without a header, unless the first value is the name of the first column."""
     content = read_lines(path)
     try:
         found = parse_text(
@@ -138,7 +139,7 @@ def load_data_set(dataset_id: str) -> Any:
 
 
 def read_judged_data_set(dataset_id: str) -> Any:
-    """Return the judgments of a data set of ir_datasets, as its named tuples."""
+    """Return the judgments of a data set of ir_datasets as named tuples."""
     dataset = load_data_set(dataset_id)
     if dataset is None:
         raise InputError(

@@ -1,6 +1,6 @@
 """Normalises URLs, and splits them into the page and the content that the query selects.
 
-The tables say which parameters select a page and which only track its visitor.
+The tables say which parameters select a page and which only track the visitor.
 """
 
 import re
@@ -32,7 +32,7 @@ class Url(NamedTuple):
 
     @property
     def canonical(self) -> str:
-        """The canonical address: equal for equal items, and itself a URL; for other schemes than http the normalised URL."""
+        """The canonical address: a URL, equal for equal items; for other schemes than http the normalised URL."""
         is_web = self.normalised.startswith(("http://", "https://")) and self.item != self.normalised
         return "https://" + self.item if is_web else self.normalised
 
@@ -49,7 +49,7 @@ _TRACKING = frozenset(
 )
 _TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "aspsessionid", "ml_subscriber")
 
-#: Names of sessions on some sites and of articles on others: a session only if the value is a token.
+#: Names of sessions on some sites and of articles on others. The value of a session is a token.
 _SESSION_IF_TOKEN = frozenset({"sid", "session", "s", "token", "sess"})
 _TOKEN = re.compile(r"(?=.*\d)(?:[0-9A-Za-z_-]{16,}|(?=.*[A-Za-z])[0-9A-Za-z]{8,})")
 
@@ -67,7 +67,7 @@ _SELECTING = frozenset(
 #: The parameters of page numbers; the default is page 1.
 _PAGE_NUMBERS = ("p", "page")
 
-#: Sites of documentation: their first folders may select a language and a version. A version shows it on any host.
+#: Sites of documentation: the first folders may select a language and a version. A version shows documentation on any host.
 _DOCUMENTATION_HOST = re.compile(
     r"(?:.+\.)?(?:docs?|documentation|developers?|learn|help|support|manuals?|readthedocs|rtfd)\..+"
 )
@@ -78,22 +78,22 @@ _EDITION = re.compile(
     r"(?:/(?:(?P<moving>stable|latest|current|main|master|dev)|v?(?P<version>(?<=v)\d+|\d{1,3}(?:\.(?:\d{1,3}|x)){1,3})))?)(?=/|$)"
 )
 
-#: How the paths begin to which one of these rules can apply: few paths do, and nothing else is tried for the others.
+#: The beginnings of paths to which these rules can apply: few paths.
 _SPECIAL = re.compile(
     r"/(?:..|..[-_].*|v?\d+\..*|v\d.*|stable|latest|current|main|master|dev|docs?|documentation|manual)(?:/|$)"
 )
 
-#: How many URLs may be carried within each other: more are malicious.
+#: The most nested URLs: more are malicious.
 _MAX_WRAPPERS = 5
 
-#: Labels of hosts that show the same site in another view, and file names that servers use for a folder itself.
+#: Labels of hosts that show the same site in another view, and file names that servers use for a folder.
 _VIEW_LABELS = frozenset({"www", "m", "mobile", "amp"})
 _INDEX_NAMES = re.compile(r"(?:index|default)\.(?:html?|xhtml|shtml|php\d?|aspx?|jsp|cfm|cgi|pl)", re.IGNORECASE)
 
-#: Paths that are a site's or an application's first page, whatever is shown on it.
+#: Paths of the first page of a site or an application.
 _START_PAGES = frozenset({"", "/home", "/start", "/main", "/index", "/default"})
 
-#: Schemes of URLs that hold content or code, or belong to one browser, instead of naming a page.
+#: Schemes of URLs that name no page: they hold content or code, or belong to one browser.
 _NO_ADDRESS = frozenset({"javascript", "data", "about", "blob", "vbscript", "view-source", "chrome"})
 
 _SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
@@ -122,9 +122,9 @@ _COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([0-9a-zA-Z\-_]{8,}\))+\)(?=/|$)")
 def normalise_url(url: str | None) -> str | None:
     """Return the URL without the parts that do not distinguish pages; None if it does not name a page (javascript:, blank).
 
-    Host in lower case and IDNA; default port, user information, sessions and tracking parameters removed; parameters
-    sorted; needless escapes decoded, the others in upper case, non-ASCII characters as UTF-8 escapes. Source: RFC
-    3986, section 6.2.
+    The host is in lower case and IDNA. Default port, user information, sessions and tracking parameters are removed.
+    Parameters are sorted. Needless escapes are decoded; other escapes are in upper case, non-ASCII characters as UTF-8
+    escapes. Source: RFC 3986, section 6.2.
 
     >>> normalise_url("HTTP://Example.ORG:80/%7Eann/?b=2&utm_source=x&a=1")
     'http://example.org/~ann/?a=1&b=2'
@@ -136,8 +136,9 @@ def normalise_url(url: str | None) -> str | None:
 def canonicalise_url(url: str | None) -> str | None:
     """Return the canonical address of a URL: equal for all spellings of one page; None if it does not name a page.
 
-    https; the host without www., m., mobile., amp. and default port; no tracking, index file, final slash or fragment
-    other than a route (`#/`, `#!`); web identities (arXiv, DOI, YouTube ...) and the URLs that archives carry as declared.
+    The scheme is https. The host has no www., m., mobile., amp. or default port. Tracking, index files, final slashes and
+    fragments other than a route (`#/`, `#!`) are removed. Web identities (arXiv, DOI, YouTube ...) and URLs inside the URLs
+    of archives are read as declared.
 
     >>> canonicalise_url("http://www.example.org:80/a/index.html?utm_source=x#top"), canonicalise_url("https://youtu.be/abcdefghijk")
     ('https://example.org/a', 'https://youtube.com/watch?v=abcdefghijk')
@@ -149,7 +150,7 @@ def canonicalise_url(url: str | None) -> str | None:
 def parse_url(url: str, wrappers: int = 0) -> Url | None:
     """Return all forms of one URL; None if it does not name a page.
 
-    The forms of a URL that carries another, as an archive does, are those of the inner one. `wrappers` counts the outer ones.
+    An archive's URL carries an inner URL: the forms are those of the inner URL. `wrappers` counts the outer URLs.
     """
     common = _COMMON.fullmatch(url)
     if common:
@@ -180,9 +181,8 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
     if fragment:
         place = _escape(fragment, _UNRESERVED)
         tail = "" if place.startswith(":~:") else "#" + place
-        if place.startswith(("/", "!")) and place.strip(
-            "/!"
-        ):  # the page is built in the browser, and this route is its path
+        # The browser builds the page, and a route is the path of the page.
+        if place.startswith(("/", "!")) and place.strip("/!"):
             route = "#" + place.rstrip("/")
             own_path += route
     page = bare_host + own_path
@@ -206,7 +206,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
 
 
 def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
-    """Return the forms of a URL with a web identity; None if it carries no URL of a page, or too many within each other."""
+    """Return the forms of a URL with a web identity; None if it carries no URL of a page, or too many nested URLs."""
     if known.carries:
         text = known.address + ("?" + "&".join(known.parameters) if known.parameters else "")
         has_scheme = text.startswith(("http:", "https:"))
@@ -216,7 +216,7 @@ def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
 
 
 def _is_documentation(folders: re.Match[str], host: str) -> bool:
-    """Return whether the first folders are a language or version of documentation, by the host or a version and a page."""
+    """Return whether the first folders are a language or version of documentation: on such a host, or with version and page."""
     if not folders["edition"]:
         return False
     has_version = folders["moving"] or folders["version"]
@@ -261,9 +261,9 @@ def _trim(url: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
-    """Return the authority without user information and default port; the same without labels such as www and m; its rules.
+    """Return the authority without user information and default port, the host without www and m, and the rules for it.
 
-    Raises ValueError if it cannot be a host.
+    Raises ValueError for an impossible host.
     """
     if not netloc:
         return "", "", ()

@@ -16,11 +16,11 @@ class WebIdentity(NamedTuple):
 
     Attributes:
         name: what the addresses name.
-        canonical: the canonical address without scheme. `{host}` and the named groups of the spelling are filled in;
-            the group `url` is an address that another one carries, and this one is read instead.
+        canonical: the canonical address without scheme, with `{host}` and the named groups of the spelling. The group `url`
+            is an inner address, which is read instead.
         spellings: `HOSTS PATH [PARAMETER=VALUE ...]`. Hosts are separated by `|` and have no `www.` or `m.`; `*.`
-            stands for subdomains. PATH and VALUE are regular expressions for the whole path and the whole value, which
-            becomes the group PARAMETER. The first declaration with a fitting spelling holds.
+            stands for subdomains. PATH and VALUE are regular expressions for the whole path and the whole value. The value
+            becomes the group PARAMETER. The first declaration with a fitting spelling applies.
         drops: names of other parameters that do not matter; `*` for all.
         same: two addresses of one page.
         different: two addresses of different pages.
@@ -211,7 +211,7 @@ def _read_declaration(text: str) -> WebIdentity:
 
 IDENTITIES = tuple(map(_read_declaration, _DECLARATIONS.split("\n\n")))
 
-#: Groups without difference of upper and lower case, and those of titles, in which a blank is an underscore.
+#: Groups without difference of upper and lower case, and groups of titles: a blank is an underscore.
 _CASELESS = frozenset({"doi", "owner", "repository"})
 _TITLES = frozenset({"title"})
 _SAFE = "/!$'()*,:;@+&=~"
@@ -229,7 +229,7 @@ class Rule(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A canonical address without scheme, or one that another address carries, and the parameters that stay."""
+    """A canonical address without scheme, or an inner address (`carries`), and the parameters that stay."""
 
     address: str
     parameters: list[str]
@@ -254,13 +254,13 @@ def _make_rule(identity: WebIdentity, spelling: str) -> Rule:
 
 
 def find_rules(labels: Sequence[str]) -> tuple[Rule, ...]:
-    """Return the rules for a host, given by its labels without `www.` and `m.`; nearly all hosts have none."""
+    """Return the rules for the labels of a host without `www.` and `m.`; nearly all hosts have no rules."""
     names = [".".join(labels), *("*." + ".".join(labels[-count:]) for count in (2, 3) if len(labels) > count)]
     return tuple(_make_rule(*one) for name in names for one in _SPELLINGS.get(name, ()))
 
 
 def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str]) -> Known | None:
-    """Return what the first fitting rule makes of an address; None if no rule fits."""
+    """Apply the first fitting rule to an address; None if no rule fits."""
     values = {name.lower(): value for name, _, value in (part.partition("=") for part in parameters)}
     for rule in rules:
         found = [rule.path.fullmatch(path), *(form.fullmatch(values.get(name, "")) for name, form in rule.values)]

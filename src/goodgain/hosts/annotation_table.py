@@ -149,5 +149,4 @@ def explain_refusal(address: str, status: int, said: str, keys: Sequence[str], h
 
 
 def explain_silence(address: str, reason: str) -> str:
-    """Return that a server cannot be reached, and the remedy, as one sentence."""
     return f"{address}: cannot be reached ({reason}). Start the server, or correct --base-url"

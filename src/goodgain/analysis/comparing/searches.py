@@ -11,8 +11,7 @@ import polars as pl
 from goodgain.analysis.comparing.causes import Searched
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.errors import InputError, notice
-from goodgain.files.results import open_results
-from goodgain.files.table_reading import read_frame
+from goodgain.files.table_reading import open_results, read_frame
 from goodgain.logs.dedup.document_types import normalise_texts
 from goodgain.logs.traces.output.results_to_run import list_searches, name_results
 from goodgain.options import spell

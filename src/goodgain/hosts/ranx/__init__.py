@@ -142,7 +142,7 @@ _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 
 
 def _show(name: str) -> Callable[..., str]:
-    """Return a method of ranx's report that looks at the values of `_Shown`."""
+    """Return a method that calls the method of `_Shown`."""
     return lambda report, *args, **named: str(getattr(_Shown(report), name)(*args, **named))
 
 

@@ -17,7 +17,7 @@ from goodgain.evaluation import check_iterations
 from goodgain.files.bad_rows import quote
 from goodgain.files.escaping import guard_formulas
 from goodgain.files.opening import container, separator_by_name
-from goodgain.files.results import open_results
+from goodgain.files.table_reading import open_results
 from goodgain.files.writing import atomic_write, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used

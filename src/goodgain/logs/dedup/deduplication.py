@@ -14,7 +14,7 @@ import polars as pl
 from narwhals.typing import IntoFrame
 
 from goodgain.errors import InputError, notice
-from goodgain.files.results import open_results
+from goodgain.files.table_reading import open_results
 from goodgain.logs.dedup.candidates import Policy, form_pairs, make_keys
 from goodgain.logs.dedup.document_types import TYPES
 from goodgain.logs.dedup.groups_and_names import add_earlier_rows, group_records, keep_earlier_documents, name_documents

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.results import check_results_name, read_results
+from goodgain.files.table_reading import check_results_name, read_results
 from goodgain.files.writing import Outputs, atomic_write
 from goodgain.logs.dedup.said_pairs import Pairs, read_pairs
 from goodgain.logs.traces.output.results_to_run import NormaliseUrl

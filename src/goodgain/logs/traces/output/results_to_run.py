@@ -8,8 +8,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
-from goodgain.files.results import open_results
-from goodgain.files.table_reading import read_frame
+from goodgain.files.table_reading import open_results, read_frame
 from goodgain.formats.urls import canonicalise_url
 from goodgain.logs.traces.reading_summary import RunName
 from goodgain.options import spell
