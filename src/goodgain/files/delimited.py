@@ -43,10 +43,8 @@ def read_names(line: str, separator: str, path: Path) -> list[str]:
     except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB
         raise InputError(f"{path}: the header cannot be read ({error}); correct the names of the columns") from None
     if len(found) > _MOST_COLUMNS:
-        raise InputError(
-            f"{path}: the first line has {len(found):,} values, so it is not a header (at most {_MOST_COLUMNS:,} names); "
-            "write the names of the columns on a line of their own"
-        )
+        wrong = f"the first line has {len(found):,} values, so it is not a header (at most {_MOST_COLUMNS:,} names)"
+        raise InputError(f"{path}: {wrong}; write the names of the columns on a line of their own")
     return [name.strip() for name in found]
 
 
@@ -72,13 +70,11 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
         text = _cut_ragged_lines(text, separator, len(names), BadLines(str(path), content, errors), before)
         frame = _read_text(text, separator)
     if isinstance(frame, str):
-        raise InputError(
-            f"{path}: cannot be read ({frame}); give every line as many values as the header has names, use UTF-8, and double "
-            "each quote inside a quoted value"
-        )
+        remedy = "give each line a value for each name, use UTF-8, and double each quote inside a quoted value"
+        raise InputError(f"{path}: cannot be read ({frame}); {remedy}")
     if frame.width != len(names):
         raise InputError(
-            f"{path}, line {before + 1}: the header has a line feed in a name; write the names of the columns on one line"
+            f"{path}, line {before + 1}: the header has a line feed in a name; write all names on one line"
         )
     frame.columns = [str(place) for place in range(frame.width)]
     values = pl.all().str.strip_chars(BLANKS)

@@ -165,9 +165,7 @@ def open_plain(path: Path) -> BufferedReader:
         raise InputError(f"{str(path)[:200]!r}: {error_reason(error)}; give the path of a readable file") from error
     if is_pickle:
         file.close()
-        raise InputError(
-            f"{path}: is a Python pickle, which can run any code when it is loaded; save its content as JSON"
-        )
+        raise InputError(f"{path}: is a Python pickle. Loading it can run any code. Save its content as JSON")
     return file
 
 
@@ -294,9 +292,8 @@ def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
             with unpack(file, kind, path, size) as stream:
                 return Content(_read_pieces(stream, path, has_lines=has_lines))
         if path.suffix.lower() in COMPRESSED:
-            raise InputError(
-                f"{path}: not {path.suffix[1:]} data although its name says so; decompress or download it again, or rename it"
-            )
+            kind = path.suffix[1:]
+            raise InputError(f"{path}: not {kind} data although its name says so; rename it, or download it again")
         if size is None:  # a pipe, or a device that may never end
             return Content(_read_pieces(file, path, has_lines=has_lines))
         data = file.read()

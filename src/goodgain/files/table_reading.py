@@ -160,9 +160,8 @@ def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
         if wanted == nw.String and not is_null:
             is_id = found.is_integer() or isinstance(found, (nw.String, nw.Categorical, nw.Enum))
             if found.is_nested() or found in (nw.Object, nw.Binary, nw.Duration) or (name in IDS and not is_id):
-                raise InputError(
-                    f"{label}: has {found} in {name}, where each row needs a text or a whole number; convert the column to text"
-                )
+                needed = "each row needs a text or a whole number"
+                raise InputError(f"{label}: has {found} in {name}, where {needed}; convert the column to text")
         elif not is_null and not found.is_numeric():
             raise InputError(f"{label}: has {found} in {name}, which is not a number; convert the column to numbers")
         casts.append(nw.col(name).cast(wanted))

@@ -71,10 +71,8 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         if len(own) > 1:
             name = next(name for name in own if name in renamed)
             other = next(other for other in own if other != name)
-            raise InputError(
-                f"{label} has two columns for {ours}, {name!r} and {other!r}; rename one of them, or leave it out of "
-                f"{spell('columns')}"
-            )
+            remedy = f"rename one of them, or leave it out of {spell('columns')}"
+            raise InputError(f"{label} has two columns for {ours}, {name!r} and {other!r}; {remedy}")
         if ours == "relevance" and own == ["relevance"] and others and "relevance" not in renamed:
             raise InputError(
                 f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}. Rename or remove one. "
@@ -86,10 +84,9 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             # PyTerrier's results have both; docid is the index's internal number of the document.
             others = [name for name in others if name.lower() == "docno"]
         if not own and len(others) > 1:
-            raise InputError(
-                f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}. "
-                f"Name one of them: {spell('columns', {others[0]: ours})} or {spell('columns', {others[1]: ours})}"
-            )
+            remedy = " or ".join(spell("columns", {other: ours}) for other in others[:2])
+            wrong = f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}"
+            raise InputError(f"{wrong}. Name one of them: {remedy}")
         understood |= dict.fromkeys(() if own else others, ours)
         found |= dict.fromkeys(own or others, ours)
     likely = None
@@ -264,29 +261,23 @@ def _check_first_row(
         return
     used = names if {*table.required} - {*found.names.values()} else found.names if is_text else ()
     if number := next((name for name in used if isinstance(name, str) and re.fullmatch(r"-?\d+(\.\d+)?", name)), None):
-        raise InputError(
-            f"{label}: the column {number!r} has a number as its name, so the first row may be data. Give the table a header, "
-            f"such as {', '.join(table.required)}"
-        )
+        wrong = f"the column {number!r} has a number as its name, so the first row may be data"
+        raise InputError(f"{label}: {wrong}. Give the table a header, such as {', '.join(table.required)}")
 
 
 def _require_columns(names: Iterable[Any], table: Table, found: FoundColumns, label: str) -> None:
     missing = [name for name in table.required if name not in found.names.values()]
     if missing:
-        raise InputError(
-            f"{label}: has no column {', '.join(map(repr, missing))} (it has {', '.join(map(str, names)) or 'none'}); "
-            f"pass {spell('columns', {'its name': missing[0]})}, or rename the column"
-        )
+        wrong = f"has no column {', '.join(map(repr, missing))} (it has {', '.join(map(str, names)) or 'none'})"
+        raise InputError(f"{label}: {wrong}; pass {spell('columns', {'its name': missing[0]})}, or rename the column")
 
 
 def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
     value_name, value_type = ("relevance", "label") if table.name == QRELS.name else ("score", "score")
     for query_id, documents in source.items():
         if not isinstance(documents, Mapping):
-            raise InputError(
-                f"the {table.name} dict has a {type(documents).__name__} for query {query_id!r}; "
-                f"give {{query_id: {{doc_id: {value_type}}}}}"
-            )
+            wrong = f"the {table.name} dict has a {type(documents).__name__} for query {query_id!r}"
+            raise InputError(f"{wrong}; give {{query_id: {{doc_id: {value_type}}}}}")
     query_ids = [query_id for query_id, documents in source.items() for _ in documents]
     doc_ids = [doc_id for documents in source.values() for doc_id in documents]
     values = [value for documents in source.values() for value in documents.values()]
@@ -312,15 +303,12 @@ def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenF
         empty = pl.DataFrame(schema=dict.fromkeys(table.required, pl.Null))
         return OpenFrame(nw.from_native(empty), FrameRows(label), FoundColumns({}))
     if isinstance(first, pl.Series):
-        raise InputError(
-            f"{label} came as the columns of a Polars frame; give ir_measures goodgain.read_{table.name}(frame)"
-        )
+        remedy = f"give ir_measures goodgain.read_{table.name}(frame)"
+        raise InputError(f"{label} came as the columns of a Polars frame; {remedy}")
     fields = getattr(first, "_fields", None)
     if fields is None:
-        raise InputError(
-            f"{label} holds a {type(first).__name__}, not a named tuple; give named tuples with "
-            f"{', '.join(table.required)}, a data frame, a dict of dicts, or a path"
-        )
+        remedy = f"give named tuples with {', '.join(table.required)}, a data frame, a dict of dicts, or a path"
+        raise InputError(f"{label} holds a {type(first).__name__}, not a named tuple; {remedy}")
     found = find_columns(fields, table, columns, label=label)
     rows = [first, *following]
     if any(not hasattr(row, name) for row in rows for name in found.names):
@@ -340,9 +328,8 @@ def _make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
         except (TypeError, OverflowError, pl.exceptions.PolarsError):
             if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
                 kinds = sorted({type(value).__name__ for value in values})
-                raise InputError(
-                    f"the {table.name} mixes {' and '.join(kinds)} in {name}; give every row the same type"
-                ) from None
+                mixed = f"the {table.name} mixes {' and '.join(kinds)} in {name}"
+                raise InputError(f"{mixed}; give every row the same type") from None
             try:
                 series.append(pl.Series(name, [float(value) for value in values]))
             except OverflowError:

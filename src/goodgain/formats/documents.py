@@ -62,9 +62,8 @@ class DocumentMap:
                 return nw.from_native(joined)
             return frame.join(move_to_engine(frame, table), on="doc_id", how="left")
         if not frame.implementation.is_polars():
-            raise InputError(
-                f"{spell('documents')} is a pattern, and this run stays on its engine; give a table of chunk_id and doc_id"
-            )
+            wrong = f"{spell('documents')} is a pattern, and this run stays on its engine"
+            raise InputError(f"{wrong}; give a table of chunk_id and doc_id")
         found = pl.col("doc_id").str.extract(f"^(?:{self.source})$", 1)
         is_mapped = found.is_in(["", EMPTY_DOC]).not_() & (pl.col("doc_id") != EMPTY_DOC)
         return nw.from_native(frame.to_native().with_columns(document=pl.when(is_mapped).then(found)))
@@ -174,9 +173,7 @@ def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse"
             source = pl.DataFrame({"chunk_id": [*source], "doc_id": [*source.values()]})
         frame, rows = read_frame(source, "documents", _COLUMNS), FrameRows("documents")
     if missing := [name for name in _COLUMNS if name not in frame.columns]:
-        raise InputError(
-            f"{rows.label}: has no column {', '.join(missing)}; a table of documents has chunk_id and doc_id"
-        )
+        raise InputError(f"{rows.label}: has no column {', '.join(missing)}; a table of chunks has chunk_id and doc_id")
     frame = cast_texts(frame.select(_COLUMNS), _COLUMNS, rows.label)
     nothing = (
         (nw.col("chunk_id") == EMPTY_DOC) | (nw.col("doc_id") == EMPTY_DOC),

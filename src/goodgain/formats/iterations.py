@@ -200,23 +200,17 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
     low = gaps.filter(pl.col("iteration") < first)
     if not low.is_empty():
         query_id, number = low.select("query_id", "iteration").row(0)
-        raise InputError(
-            f"query {query_id!r}: iteration {number} is below {spell('first', first)}. Set {spell('first')} to the lowest "
-            "iteration number"
-        )
+        remedy = f"Set {spell('first')} to the lowest iteration number"
+        raise InputError(f"query {query_id!r}: iteration {number} is below {spell('first', first)}. {remedy}")
+    no_iterations = f"column 2 does not hold iterations; renumber it, or read the run without {spell('gaps', 'empty')}"
     wide = gaps.filter(pl.col("gap") > _LARGEST_GAP)
     if not wide.is_empty():
         query_id, number, gap = wide.select("query_id", "iteration", "gap").row(0)
-        raise InputError(
-            f"query {query_id!r} lacks {gap} iterations before iteration {number}, more than {_LARGEST_GAP}: column 2 does not "
-            f"hold iterations; renumber it, or read the run without {spell('gaps', 'empty')}"
-        )
+        wrong = f"query {query_id!r} lacks {gap} iterations before iteration {number}, more than {_LARGEST_GAP}"
+        raise InputError(f"{wrong}: {no_iterations}")
     missing = gaps.get_column("gap").sum()
     if missing > max(_MOST_MISSING, _MOST_MISSING_EACH * len(gaps)):
-        raise InputError(
-            f"the run has {len(gaps):,} iterations and lacks {missing:,}: column 2 does not hold iterations; renumber it, or "
-            f"read the run without {spell('gaps', 'empty')}"
-        )
+        raise InputError(f"the run has {len(gaps):,} iterations and lacks {missing:,}: {no_iterations}")
     tag = [pl.col("tag").max().over("query_id")] if "tag" in searched.columns else []
     numbers = pl.int_ranges(pl.col("before") + 1, pl.col("iteration"))
     rows = gaps.with_columns(*tag).filter(pl.col("gap") > 0).with_columns(iteration=numbers).drop("before", "gap")
@@ -236,10 +230,8 @@ def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str =
         numbers: Any = part.rows.get_column("iteration")
         has_numbers, ends = has_numbers | part.has_iterations, ends | ({numbers.min(), numbers.max()} - {None})
     if not lacks_iterations(has_numbers, min(ends, default=None), max(ends, default=None)):
-        raise InputError(
-            f"{spell('page', size)}: {name or run.name or 'the run'} has iterations already. Leave out {spell('page')}, or "
-            f"name the system without: {spell('page', {'SYSTEM': size})}."
-        )
+        remedy = f"Leave out {spell('page')}, or name the system without: {spell('page', {'SYSTEM': size})}."
+        raise InputError(f"{spell('page', size)}: {name or run.name or 'the run'} has iterations already. {remedy}")
 
 
 def cut_run(run: Run, size: int) -> Run:

@@ -42,10 +42,8 @@ def take_out_null_labels(
     if labelled.is_empty():
         raise InputError(f"{rows.label}: every relevance is null, so these qrels judge nothing; give qrels with labels")
     if report:
-        notice(
-            f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged"
-            f"{describe_queries_left_out(ungraded, labelled)}"
-        )
+        left_out = describe_queries_left_out(ungraded, labelled)
+        notice(f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged{left_out}")
     return labelled, ungraded.drop("relevance"), rows.subset((~is_null).arg_true().to_list())
 
 
@@ -63,19 +61,16 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
         raise InputError(f"{label}: the labels are so large that their sum overflows; map them to a small scale")
     low = frame.get_column("relevance").filter(sizes.is_between(0, _LEAST_LABEL, "none"))
     if len(low):
-        raise InputError(
-            f"{label}: the label {low[0]:g} is so small that floats lose its digits; map the labels to a larger scale"
-        )
+        wrong = f"the label {low[0]:g} is so small that floats lose its digits"
+        raise InputError(f"{label}: {wrong}; map the labels to a larger scale")
 
 
 def check_levels(labels: pl.DataFrame) -> None:
     """Raise `InputError` for a label too large for the hosts: trec_eval would run out of memory, or give 0."""
     high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
     if len(high):
-        raise InputError(
-            f"the label {high[0]:g} is too large for trec_eval, whose memory grows with the largest label (the limit is "
-            f"{_MOST_LEVELS:,}); map the labels to a small scale"
-        )
+        limit = f"the memory of trec_eval grows with the largest label (the limit is {_MOST_LEVELS:,})"
+        raise InputError(f"the label {high[0]:g} is too large for trec_eval: {limit}; map the labels to a small scale")
 
 
 def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
@@ -208,10 +203,8 @@ def _read_nuggets(line: bytes, place: str) -> Iterator[tuple[str, str, str, floa
     if record is None:
         raise InputError(f"{place}: is not a record of assignments with qid and nuggets; correct the line")
     if "docid" not in record:
-        raise InputError(
-            f"{place}: assigns nuggets to an answer, not to a document (docid). Assign them to documents: "
-            "nuggetizer assign --input-kind retrieval"
-        )
+        remedy = "Assign them to documents: nuggetizer assign --input-kind retrieval"
+        raise InputError(f"{place}: assigns nuggets to an answer, not to a document (docid). {remedy}")
     for nugget in record["nuggets"]:
         named = nugget if isinstance(nugget, dict) else {}
         grade = GRADES_OF_NUGGETS.get(str(named.get("assignment")))

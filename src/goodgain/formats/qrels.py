@@ -268,9 +268,8 @@ def load_qrels(
     check_fork()
     if isinstance(source, Qrels):
         if labels is not None and labels != source.reading:
-            raise InputError(
-                f"these qrels were read with {spell('labels', source.reading)}; read them again with {spell('labels', labels)}"
-            )
+            given, wanted = spell("labels", source.reading), spell("labels", labels)
+            raise InputError(f"these qrels were read with {given}; read them again with {wanted}")
         return source
     check_choice("errors", errors)
     check_choice("labels", labels)
@@ -312,9 +311,8 @@ def _read_judgments(
     frame = collect(opened)
     if "iteration" not in frame.columns:
         if labels:
-            raise InputError(
-                f"{rows.label}: has no column iteration; add it, or read the labels without {spell('labels', labels)}"
-            )
+            remedy = f"add it, or read the labels without {spell('labels', labels)}"
+            raise InputError(f"{rows.label}: has no column iteration; {remedy}")
         frame = frame.with_columns(iteration=pl.lit("0"))
     if frame.is_empty():
         raise InputError(f"{rows.label}: there is no judgment in these qrels; give the file that holds the labels")

@@ -273,7 +273,6 @@ def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFra
     replicates = of.get_column("replicate").unique().sort(nulls_last=True).to_list()
     if len(replicates) > 1:
         first = f"{system}.{replicates[0]}"
-        raise InputError(
-            f"{argument} has {len(replicates)} replicates of {system}. Name the run of one of them {first}."
-        )
+        remedy = f"Name the run of one of them {first}."
+        raise InputError(f"{argument} has {len(replicates)} replicates of {system}. {remedy}")
     return of

@@ -360,9 +360,8 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
     """Raise `InputError` for an unknown option, for options with a `Run`, and in a forked process."""
     check_fork()
     if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
-        raise InputError(
-            f"this run has been read already; give {spell('gaps')}, {spell('first')} and {spell('errors')} where its file is read"
-        )
+        options = f"{spell('gaps')}, {spell('first')} and {spell('errors')}"
+        raise InputError(f"this run has been read already; give {options} where its file is read")
     check_choice("errors", errors)
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
         raise InputError(f"{spell('first', first)}: give the number of a first iteration, usually 1 or 0")

@@ -18,13 +18,10 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
     if len(named) < len(systems):
         raise InputError("two systems have the same name when written as text; give each its own name")
     if len(named) < least:
-        there = ", ".join(named) or "none"
         if least == 1:
             raise InputError("no run was given; give one with its name: {'agent': run}")
-        raise InputError(
-            f"a comparison needs two systems or more, and got only {there}; add another run, or "
-            "score this one with evaluate"
-        )
+        told = f"a comparison needs two systems or more, and got only {', '.join(named) or 'none'}"
+        raise InputError(f"{told}; add another run, or score this one with evaluate")
     return named
 
 

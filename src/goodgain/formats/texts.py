@@ -66,9 +66,8 @@ def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) 
     """Return these columns (new name -> name) as text; a row for each id."""
     key = next(iter(columns))
     if not {key, columns["text"]} <= set(frame.columns):
-        raise InputError(
-            f"{rows.label}: needs the columns {key} and text; it has {', '.join(frame.columns) or 'neither'}"
-        )
+        there = ", ".join(frame.columns) or "neither"
+        raise InputError(f"{rows.label}: needs the columns {key} and text; it has {there}")
     if frame.is_empty():
         raise InputError(f"{rows.label}: has no row. Write one with {key} and text")
     texts = cast_texts(frame.select(pl.col(name).alias(ours) for ours, name in columns.items()), [*columns], rows.label)
@@ -142,9 +141,8 @@ def read_judged_data_set(dataset_id: str) -> Any:
     """Return the judgments of a data set of ir_datasets as named tuples."""
     dataset = load_data_set(dataset_id)
     if dataset is None:
-        raise InputError(
-            f"{quote(dataset_id)}: no such file, and not an ir_datasets id; give the path of a readable file"
-        )
+        remedy = "give the path of a readable file"
+        raise InputError(f"{quote(dataset_id)}: no such file, and not an ir_datasets id; {remedy}")
     if not dataset.has_qrels():
         raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
     try:

@@ -130,9 +130,8 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
     """Return the results of logs with documents, as in `convert_traces`, and the trace id of each query."""
     (results, ids), summary = read_frames(traces, options, ["traces"])
     if ids.is_empty():
-        raise InputError(
-            f"the logs have no spans ({', '.join(summary.formats)}): give what Phoenix, Langfuse or OpenTelemetry exported"
-        )
+        remedy = "give what Phoenix, Langfuse or OpenTelemetry exported"
+        raise InputError(f"the logs have no spans ({', '.join(summary.formats)}): {remedy}")
     reissued = pl.col("query_id").is_in([one.query_id for one in find_reissued_ids(results)])
     lacking = results.select(LACKS_IDS | reissued).to_series()
     if lacking.any():

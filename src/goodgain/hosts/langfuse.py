@@ -57,9 +57,8 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
     `key` is the public and the secret key, joined by a colon; `hide` removes secrets from a text.
     """
     if not base_url:
-        raise InputError(
-            f"there is no address: nothing is sent anywhere by default. Give {spell('base_url')}, or set {ADDRESSES[0]}"
-        )
+        remedy = f"Give {spell('base_url')}, or set {ADDRESSES[0]}"
+        raise InputError(f"there is no address: nothing is sent anywhere by default. {remedy}")
     try:
         parts = urlsplit(base_url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname)

@@ -75,9 +75,8 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
         return None
     parts = _AFTER_NAME.fullmatch(metric.removeprefix(written))
     if parts is None:
-        raise MeasureError(
-            f"{metric!r}: write {name}, {name}@3 for a cutoff at iteration 3, or {name}@3-l2.5 for the threshold 2.5"
-        )
+        ways = f"{name}, {name}@3 for a cutoff at iteration 3, or {name}@3-l2.5 for the threshold 2.5"
+        raise MeasureError(f"{metric!r}: write {ways}")
     given = {key: (float if key == "rel" else int)(value) for key, value in parts.groupdict().items() if value}
     measure: GoodGainMeasure = HOST_NAMES[name](**given)
     measure.validate_params()
@@ -161,9 +160,8 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
         self._columns = {metric: measure for metric, measure in parsed.items() if measure is not None}
         twice = [name for name in self.model_names if self.model_names.count(name) > 1]
         if self._columns and twice:
-            raise InputError(
-                f"two runs have the name {twice[0]!r}; name them: goodgain.hosts.ranx.Run(source, name=...)"
-            )
+            remedy = "name them: goodgain.hosts.ranx.Run(source, name=...)"
+            raise InputError(f"two runs have the name {twice[0]!r}; {remedy}")
         for systems in find_likely_replicates(self.model_names).values() if self._columns else ():
             notice(
                 f"{', '.join(systems)} look like runs of one system, and ranx tests each as a system. goodgain.compare averages "
