@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from io import BufferedReader, FileIO, RawIOBase
@@ -145,8 +145,8 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path, size: int | None) -> Iterator[IO[bytes]]:
     """Open the decompressed bytes of a `gz` or `zst` file, limited by `size`: some files are decompression bombs."""
-    content = gzip.GzipFile(fileobj=file) if kind == "gz" else _Pieces(_unpack_zst(file))
-    with content, BufferedReader(_Pieces(_limit_size(content, path, size)), _BUFFER) as stream:
+    pieces = iter(partial(gzip.GzipFile(fileobj=file).read, _BUFFER), b"") if kind == "gz" else _unpack_zst(file)
+    with BufferedReader(_Pieces(_limit_size(pieces, path, size)), _BUFFER) as stream:
         yield stream
 
 
@@ -190,11 +190,11 @@ def error_reason(error: OSError | ValueError) -> str:
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
-def _limit_size(content: Any, path: Path, packed: int | None) -> Iterator[bytes]:
-    """Yield decompressed bytes, at most 64 MiB or 100 times the compressed ones; real data compress to a tenth."""
+def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iterator[bytes]:
+    """Yield decompressed bytes: at most 64 MiB, or 100 times the compressed bytes. Real data compress to a tenth."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     done = 0
-    while piece := content.read(_BUFFER):
+    for piece in pieces:
         done += len(piece)
         if done > most:
             raise InputError(
@@ -208,19 +208,15 @@ class _Pieces(RawIOBase):
     """A stream over an iterator of bytes."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
+        self._pieces = filter(None, pieces)
         self._rest = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration
-        """Fill a buffer, and return how many bytes are in it; 0 at the end."""
-        while not self._rest:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._rest = memoryview(piece)
+        """Fill a buffer, and return the number of bytes in it; 0 at the end."""
+        self._rest = self._rest or memoryview(next(self._pieces, b""))
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]

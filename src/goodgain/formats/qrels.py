@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import narwhals as nw
 import polars as pl
+from ir_measures.util import Qrel
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, Problem, RowSource, check_rows, find_problems, number_lines, number_rows
@@ -65,15 +66,6 @@ _NOTHING: Problem = (
 )
 
 
-class Judgment(NamedTuple):
-    """One label, in the form of ir_measures' qrels."""
-
-    query_id: str
-    doc_id: str
-    relevance: int
-    iteration: str = "0"
-
-
 @dataclass(eq=False, repr=False)
 class Qrels(PandasFacade):
     """Judgments that every host accepts.
@@ -115,7 +107,7 @@ class Qrels(PandasFacade):
     ids_mapped: int = field(default=0, init=False)
     #: thresholds already reported: ranx scores one run after another
     warned_rels: set[float] = field(default_factory=set, init=False)
-    columns: ClassVar[list[str]] = list(Judgment._fields)
+    columns: ClassVar[list[str]] = list(Qrel._fields)
 
     def __post_init__(self) -> None:
         self.rows = self.frame if self.rows is None else self.rows
@@ -195,9 +187,9 @@ class Qrels(PandasFacade):
         whole = pl.col("relevance").cast(pl.Int64)
         return clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
-    def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Judgment]:
+    def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
         """Return whole labels as named tuples; the arguments of pandas' method are ignored."""
-        return map(Judgment._make, self.host_frame.iter_rows())
+        return map(Qrel._make, self.host_frame.iter_rows())
 
     def __len__(self) -> int:
         return self.frame.height
@@ -277,11 +269,10 @@ def load_qrels(
     if isinstance(source, (str, os.PathLike)) and not exists(source):
         dataset_id, columns = str(source), None
         source = read_judged_data_set(dataset_id)
-    assigned = read_assignments(source)
-    given = source if assigned is None else assigned
-    has_subtopics = labels == "subtopic"
+    assigned, has_subtopics = read_assignments(source), labels == "subtopic"
+    named = source if assigned is None else assigned
     name, (opened, rows, found), is_text = open_source(
-        given, QRELS, errors=errors, columns=check_columns(columns), label=label, subtopics=has_subtopics
+        named, QRELS, errors=errors, columns=check_columns(columns), label=label, subtopics=has_subtopics
     )
     warn_of_understood_columns(found, rows.label)
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)

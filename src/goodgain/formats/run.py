@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
+from ir_measures.util import ScoredDoc
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, find_problems
@@ -56,14 +57,6 @@ if TYPE_CHECKING:
 
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
-
-
-class ScoredDoc(NamedTuple):
-    """One document of the flattened ranking, in the form of ir_measures' runs."""
-
-    query_id: str
-    doc_id: str
-    score: float
 
 
 class Reading(NamedTuple):
