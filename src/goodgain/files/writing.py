@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -202,10 +203,7 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Rows encoded as bytes; for Parquet and Arrow the frame itself, because only their writers can encode it.
-
-    `escaped` counts the ids that were changed because TREC text cannot hold them.
-    """
+    """Rows as bytes, and how many ids TREC text escaped; for Parquet and Arrow the frame, which only their writers encode."""
 
     content: bytes | pl.DataFrame
     rows: int
@@ -272,19 +270,14 @@ def append_rows(path: Path) -> Iterator[Append]:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        open_writer: Any = pa.ipc.new_file if kind == "arrow" else partial(pq.ParquetWriter, compression="zstd")
         writers: list[Any] = []
 
         def append(rows: EncodedRows) -> None:
             """Append a frame as a row group of Parquet or a batch of Arrow, which Polars cannot do."""
             table = pl.DataFrame(rows.content).to_arrow(compat_level=pl.CompatLevel.oldest())
             if not writers:
-                is_arrow = kind == "arrow"
-                new = (
-                    pa.ipc.new_file(file, table.schema)
-                    if is_arrow
-                    else pq.ParquetWriter(file, table.schema, compression="zstd")
-                )
-                writers.append(stack.enter_context(new))
+                writers.append(stack.enter_context(open_writer(file, table.schema)))
             writers[0].write_table(table)
 
         yield append

@@ -273,15 +273,16 @@ def _require_columns(names: Iterable[Any], table: Table, found: FoundColumns, la
 
 
 def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
-    value_name, value_type = ("relevance", "label") if table.name == QRELS.name else ("score", "score")
+    value, kind = ("relevance", "label") if table.name == QRELS.name else ("score", "score")
+    columns: dict[str, list[Any]] = {"query_id": [], "doc_id": [], value: []}
     for query_id, documents in source.items():
         if not isinstance(documents, Mapping):
             wrong = f"the {table.name} dict has a {type(documents).__name__} for query {query_id!r}"
-            raise InputError(f"{wrong}; give {{query_id: {{doc_id: {value_type}}}}}")
-    query_ids = [query_id for query_id, documents in source.items() for _ in documents]
-    doc_ids = [doc_id for documents in source.values() for doc_id in documents]
-    values = [value for documents in source.values() for value in documents.values()]
-    return _make_columns({"query_id": query_ids, "doc_id": doc_ids, value_name: values}, table)
+            raise InputError(f"{wrong}; give {{query_id: {{doc_id: {kind}}}}}")
+        columns["query_id"] += [query_id] * len(documents)
+        columns["doc_id"] += documents
+        columns[value] += documents.values()
+    return _make_columns(columns, table)
 
 
 def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
@@ -297,20 +298,18 @@ def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]
 
 def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenFrame:
     label = f"the {table.name}"
-    following = iter(source)
-    first = next(following, None)
-    if first is None:
+    rows = list(source)
+    if not rows:
         empty = pl.DataFrame(schema=dict.fromkeys(table.required, pl.Null))
         return OpenFrame(nw.from_native(empty), FrameRows(label), FoundColumns({}))
-    if isinstance(first, pl.Series):
+    if isinstance(rows[0], pl.Series):
         remedy = f"give ir_measures goodgain.read_{table.name}(frame)"
         raise InputError(f"{label} came as the columns of a Polars frame; {remedy}")
-    fields = getattr(first, "_fields", None)
+    fields = getattr(rows[0], "_fields", None)
     if fields is None:
         remedy = f"give named tuples with {', '.join(table.required)}, a data frame, a dict of dicts, or a path"
-        raise InputError(f"{label} holds a {type(first).__name__}, not a named tuple; {remedy}")
+        raise InputError(f"{label} holds a {type(rows[0]).__name__}, not a named tuple; {remedy}")
     found = find_columns(fields, table, columns, label=label)
-    rows = [first, *following]
     if any(not hasattr(row, name) for row in rows for name in found.names):
         raise InputError(f"{label} mixes named tuples of different fields; give every row {', '.join(found.names)}")
     frame = _make_columns({ours: [getattr(row, name) for row in rows] for name, ours in found.names.items()}, table)

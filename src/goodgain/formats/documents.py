@@ -110,10 +110,9 @@ class DocumentMap:
             if isinstance(self.source, pl.DataFrame):
                 table = self.source.filter(~pl.col("chunk_id").is_in(kept.implode()))
                 return rows.with_columns(rename(rows.get_column("doc_id"), table))
-            found = self.add_documents(nw.from_native(rows)).to_native()
+            found: pl.DataFrame = self.add_documents(nw.from_native(rows)).to_native()
             document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
-            mapped: pl.DataFrame = found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
-            return mapped
+            return found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
 
         def join(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
             mapped = replace(rows).with_row_index("row")

@@ -213,11 +213,3 @@ def _read_nuggets(line: bytes, place: str) -> Iterator[tuple[str, str, str, floa
             raise InputError(f"{place}: a nugget needs {needed}; correct the line")
         is_vital = float(named.get("importance") == "vital")
         yield str(record["qid"]), named["text"], str(record["docid"]), grade, is_vital
-
-
-def take_out_vital(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Split the column vital off: return the judgments, and query_id, subtopic of vital nuggets (None without the column)."""
-    if "vital" not in frame.columns:
-        return frame, None
-    vital = frame.filter(pl.col("vital") > 0).select("query_id", subtopic="iteration").unique(maintain_order=True)
-    return frame.drop("vital"), vital

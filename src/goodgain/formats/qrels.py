@@ -45,7 +45,6 @@ from goodgain.formats.label_rules import (
     keep_whole_labels,
     read_assignments,
     take_out_null_labels,
-    take_out_vital,
 )
 from goodgain.formats.run import PandasFacade
 from goodgain.formats.texts import read_judged_data_set
@@ -276,7 +275,10 @@ def load_qrels(
     )
     warn_of_understood_columns(found, rows.label)
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
-    frame, vital = take_out_vital(frame)
+    vital = None
+    if "vital" in frame.columns:
+        vital = frame.filter(pl.col("vital") > 0).select("query_id", subtopic="iteration").unique(maintain_order=True)
+        frame = frame.drop("vital")
     frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
     check_sizes(frame, rows.label)
     frame, all_rows = _READINGS[labels](keep_whole_labels(frame), rows)

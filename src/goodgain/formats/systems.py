@@ -1,7 +1,8 @@
 """The systems of a call: name -> run, or name -> several runs of one system (replicates)."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import polars as pl
@@ -56,12 +57,8 @@ def number_repeats(names: Sequence[str]) -> list[str]:
     >>> number_repeats(["a", "b", "a"])
     ['a', 'b', 'a (2)']
     """
-    times: Counter[str] = Counter()
-    found = []
-    for name in names:
-        times[name] += 1
-        found.append(f"{name} ({times[name]})" if times[name] > 1 else name)
-    return found
+    times: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
+    return [f"{name} ({time})" if (time := next(times[name])) > 1 else name for name in names]
 
 
 def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
