@@ -23,43 +23,6 @@ def write(tmp_path: Path, text: str, name: str = "t.csv") -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [
-        (
-            "q1,1,d1,1,2\nq1,1,d2,2,1\nq1,2\n",
-            r"t\.csv, line 4: 'q1,2' has 2 values, the header has 5 names; .*errors='skip'",
-        ),
-        ("q1,1,d1,1,2\n\n   \nq1,2", "line 5: 'q1,2' has 2 values"),
-        ("q1,1,d1,1,2\r\nq1\r\n", "line 3: 'q1' has 1 value, the header"),
-        ("q1,1,d1,1,2\nq1,1,d2,2,1,9\n", "line 3: 'q1,1,d2,2,1,9' has 6 values"),
-        ("q1,1,d1,1,2,7\nq1,1,d2,2\n", "line 2: 'q1,1,d1,1,2,7' has 6 values"),
-        ('q1,1,"d,1",1,2\nq1,2,d2\n', "line 3: 'q1,2,d2' has 3 values"),
-        ('q1,1,"d,,,,1",1,2\nq1,2,d2\n', "line 3: 'q1,2,d2' has 3 values"),
-        ('q1,1,"d""1",1,2\nq1,2,5"\n', "line 3: 'q1,2,5\"' has 3 values"),
-    ],
-)
-def test_a_line_of_csv_with_fewer_or_more_values_than_the_header_is_an_error(
-    tmp_path: Path, rows: str, says: str
-) -> None:
-    for before in ("", "\ufeff"):
-        with pytest.raises(gg.InputError, match=says):
-            gg.read_run(write(tmp_path, before + RUN + rows))
-
-
-def test_a_short_line_of_tsv_is_an_error(tmp_path: Path) -> None:
-    path = write(tmp_path, (RUN + "q1,1,d1,1,2\nq1,2\n").replace(",", "\t"), "t.tsv")
-    with pytest.raises(gg.InputError, match=r"line 3: .* has 2 values, the header has 5 names"):
-        gg.read_run(path)
-
-
-def test_a_short_line_of_qrels_and_of_grades_is_an_error_too(tmp_path: Path) -> None:
-    path = write(tmp_path, "\n" + QRELS + "q1,d1,2\nq1,d2\n")
-    for read in (gg.read_qrels, gg.aggregate):
-        with pytest.raises(gg.InputError, match=r"line 4: 'q1,d2' has 2 values, the header has 3 names"):
-            read(path)
-
-
 def test_lines_with_another_number_of_values_are_left_out_and_told_where_bad_rows_are_skipped(tmp_path: Path) -> None:
     path = write(tmp_path, RUN + 'q1,1,"d,1",1,2\nq1,2\nq1,1,d2,2,1\nq1,1,d3,2,1,9')
     with pytest.warns(GoodgainNotice, match=r"left out 2 bad lines; line 3 \(has 2 values.*; line 5 \(has 6 values"):
@@ -84,10 +47,6 @@ def test_a_label_that_is_not_a_number_is_a_bad_row_and_an_empty_one_is_unjudged(
     assert "1 row with a null relevance" in said
     assert qrels.frame["doc_id"].to_list() == ["d1", "d4"]
     assert qrels.ungraded is not None and qrels.ungraded["doc_id"].to_list() == ["d3"]
-    with pytest.raises(
-        gg.InputError, match="row 3 has the relevance 'x', which is not a number; correct the row, or leave"
-    ):
-        gg.read_qrels(path)
 
 
 def test_empty_values_blank_lines_and_quotes_are_no_short_lines(tmp_path: Path) -> None:
@@ -139,20 +98,6 @@ def test_values_of_tsv_that_stand_in_quotes_are_told(tmp_path: Path) -> None:
             read(path)
 
 
-def test_an_id_of_csv_with_a_line_feed_is_an_error(tmp_path: Path) -> None:
-    path = write(tmp_path, QRELS + 'q1,d0,2\nq1,"d1,2\nq1,d2,1\nq1,d3",0\n')
-    for read in (gg.read_qrels, gg.aggregate):
-        with pytest.raises(gg.InputError, match="row 3 has a line feed in the doc_id 'd1,2"):
-            read(path)
-
-
-def test_a_quote_of_csv_that_is_never_closed_is_an_error(tmp_path: Path) -> None:
-    for rows in ('q1,"d1,2\nq1,d2,1\n', 'q1,d1,2\nq1,d2,"1\n'):
-        for read in (gg.read_qrels, gg.aggregate):
-            with pytest.raises(gg.InputError):
-                read(write(tmp_path, QRELS + rows))
-
-
 def test_grade_and_relevance_in_one_table_are_an_error_whoever_reads_it(tmp_path: Path) -> None:
     path = write(tmp_path, "query_id,doc_id,grade,relevance\nq1,d1,0,2\n")
     frame = pl.read_csv(path)
@@ -160,7 +105,6 @@ def test_grade_and_relevance_in_one_table_are_an_error_whoever_reads_it(tmp_path
     for source in (path, frame, tmp_path / "t.jsonl"):
         with pytest.raises(gg.InputError, match="two columns that may be relevance, 'relevance' and 'grade'"):
             gg.read_qrels(source)
-    for source in (path, frame, tmp_path / "t.jsonl"):
         with pytest.raises(gg.InputError, match=r"two .* that may be the grade, grade and relevance"):
             gg.aggregate(source)
     assert gg.read_qrels(path, columns={"relevance": "relevance"}).frame["relevance"].to_list() == [2]

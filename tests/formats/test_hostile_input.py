@@ -179,16 +179,6 @@ def test_one_clear_sentence(source: Any) -> None:
             gg.read_qrels(source)
 
 
-@pytest.mark.parametrize(
-    "line",
-    ['{"query_id": "q", "doc_id": "a", "score": 1' + "0" * 400 + "}", '{"query_id": "\\ud800", "doc_id": "a"}'],
-)
-def test_json_that_no_table_can_hold(tmp_path: Path, line: str) -> None:
-    (tmp_path / "a.jsonl").write_text(line + "\n")
-    with pytest.raises(gg.InputError, match="line 1"):
-        gg.read_run(tmp_path / "a.jsonl")
-
-
 def test_json_lines_of_searches_without_results_and_floats_of_pandas(tmp_path: Path) -> None:
     rows = [{"query_id": "q", "iteration": float(i), "doc_id": None} for i in (1, 2)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))

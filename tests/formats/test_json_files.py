@@ -64,19 +64,6 @@ def test_json_lines_in_a_file_called_json_are_read(tmp_path: Path) -> None:
     assert gg.read_run(path).frame.height == 2
 
 
-def test_an_object_of_an_array_that_cannot_be_read_is_named_by_its_number(tmp_path: Path) -> None:
-    path = write(tmp_path / "run.json", [ROWS[0], ROWS[1] | {"rank": "x"}], 2)
-    with pytest.raises(gg.InputError, match=r"its objects as lines, line 2: .* has the rank"):
-        gg.read_run(path)
-
-
-def test_a_cut_array_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(ROWS)[:-5])
-    with pytest.raises(gg.InputError, match="begins as a JSON array and is not one"):
-        gg.read_run(path)
-
-
 def test_large_json_is_not_taken_for_trec_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goodgain.counting.run_opening.LARGE", 10)
     run = write(tmp_path / "run.json", RUN)
@@ -96,9 +83,6 @@ def test_iterations_with_a_zero_after_the_point_are_whole(tmp_path: Path) -> Non
     path = tmp_path / "agent.run"
     path.write_text("q1 1.0 a 1 1 t\nq1 2.00 b 1 1 t\nq2 1 c 1 1 t\nq2 2.0 d 1 1 t\n")
     assert gg.read_run(path).rows.get_column("iteration").to_list() == [1, 2, 1, 2]
-    path.write_text("q1 1.5 a 1 1 t\nq1 2.0 b 1 1 t\n")
-    with pytest.raises(gg.InputError, match=r"'1\.5' in column 2"):
-        gg.read_run(path)
 
 
 def test_queries_for_labels_can_be_an_array(tmp_path: Path) -> None:
@@ -108,51 +92,18 @@ def test_queries_for_labels_can_be_an_array(tmp_path: Path) -> None:
     assert read_table(path, {"query_id": pl.String, "text": pl.String}).frame.rows() == [("q1", "what")]
 
 
-@pytest.mark.parametrize(
-    "text", ["[" * 200_000, '{"a":' * 200_000, '[{"a":' * 100_000, "[]", "[1]", '{"q": {"d": NaN}}']
-)
-def test_hostile_json_is_one_clear_error(tmp_path: Path, text: str) -> None:
-    for name in ("qrels.json", "qrels.jsonl", "qrels"):
-        path = tmp_path / name
-        path.write_text(text)
-        with pytest.raises(gg.InputError):
-            gg.read_qrels(path)
-
-
-TWICE = '{"query_id": "q1", "doc_id": "http://a/b:c", "relevance": 3, "relevance" : 0}'
-ONCE = '{"query_id": "q1", "doc_id": "http://a/\\": 1, \\"relevance\\": 2", "relevance": 3, "more": [{"relevance": 1}]}'
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "place"),
-    [
-        ("qrels.json", '{"q1": {"a": 3}, "q1": {"b": 2}}', "the JSON has the key 'q1'"),
-        ("qrels.json", '{"q1": {"a": 3, "a": 0}}', "the JSON has the key 'a'"),
-        ("qrels.jsonl", f"{ONCE}\n{TWICE}\n", r"qrels\.jsonl, line 2: .* has the key 'relevance'"),
-        ("qrels.json", f"[{ONCE}, {TWICE}]", "line 2: .* has the key 'relevance'"),
-        ("qrels.jsonl", TWICE.replace(": 3", ": 12345678901234567890"), "has the key 'relevance'"),
-        ("qrels.jsonl", TWICE.replace('"relevance" : 0', '"more": [{"a": 1, "a": 2}]'), "has the key 'a'"),
-    ],
-)
-def test_a_key_that_stands_twice_is_an_error_and_drops_no_judgment(
-    tmp_path: Path, name: str, text: str, place: str
-) -> None:
-    path = tmp_path / name
-    path.write_text(text)
-    with pytest.raises(gg.InputError, match=f"{place} twice in one object"):
-        gg.read_qrels(path)
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"a":' * 200_000, '[{"a":' * 100_000])
+@pytest.mark.parametrize("name", ["qrels.json", "qrels.jsonl", "qrels"])
+def test_hostile_json_is_one_clear_error(tmp_path: Path, text: str, name: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(gg.InputError):
+        gg.read_qrels(tmp_path / name)
 
 
 def test_an_object_with_a_key_twice_is_skipped_as_other_bad_lines_are(tmp_path: Path) -> None:
     path = tmp_path / "qrels.jsonl"
-    path.write_text(f"{ONCE}\n{TWICE}\n")
+    path.write_text(
+        '{"query_id": "q", "doc_id": "a", "relevance": 1}\n{"query_id": "q", "relevance": 3, "relevance": 0}\n'
+    )
     with pytest.warns(gg.GoodgainNotice, match="1 bad line; line 2 .has the key 'relevance' twice"):
         assert gg.read_qrels(path, errors="skip").frame.height == 1
-
-
-@pytest.mark.parametrize(("name", "form"), [("grades.jsonl", "{}"), ("grades.json", "[{}]")])
-def test_grades_with_a_key_twice_are_an_error(tmp_path: Path, name: str, form: str) -> None:
-    path = tmp_path / name
-    path.write_text(form.format('{"query_id": "q", "doc_id": "d", "judge": "a", "grade": 1, "grade": 4}'))
-    with pytest.raises(gg.InputError, match="has the key 'grade' twice in one object"):
-        gg.aggregate(path)
