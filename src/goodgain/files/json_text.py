@@ -255,7 +255,7 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
 
 
 def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
-    """Put each element of a JSON array on a line; return the text, unchanged if it is no array, and its name in errors."""
+    """Put each element of a JSON array on a line; return the text, unchanged unless it is an array, and its name in errors."""
     if not content.data.lstrip().startswith(b"["):
         return content, str(path)
     try:
