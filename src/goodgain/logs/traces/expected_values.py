@@ -29,8 +29,6 @@ _WORDS = {"c": 1.0, "correct": 1.0, "true": 1.0, "yes": 1.0, "pass": 1.0, "p": 0
 _LISTS = ("scores", "feedback", "assessments", "annotations")
 #: Fields of such an object.
 _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedback", "result")
-#: Values of fields that say that a trace broke off; an `error` does too.
-_ENDS = (("status", "incomplete"), ("status", "failed"), ("termination_reason", "infrastructure_error"))
 
 
 def format_place(at: str) -> str:
@@ -152,7 +150,8 @@ def find_outcomes(record: Any) -> dict[str, float]:
     if not isinstance(record, dict):
         return {}
     found = {name: _read_number(value) for name, value in _iterate(record)}
-    if record.get("error") or any(record.get(key) == value for key, value in _ENDS):
+    broke_off = record.get("status") in ("incomplete", "failed") or record.get("error")
+    if broke_off or record.get("termination_reason") == "infrastructure_error":
         found[COMPLETED] = 0.0
     return {name: number for name, number in found.items() if name and number is not None}
 

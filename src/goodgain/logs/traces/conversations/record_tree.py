@@ -146,7 +146,7 @@ def find_message_key(value: Any) -> str | None:
         return None
     if "messages" in value:
         return "messages"
-    return next((key for key in _MESSAGE_KEYS if any_object(value.get(key), is_message)), None)
+    return next((key for key in _MESSAGE_KEYS if key in value and any_object(value[key], is_message)), None)
 
 
 def is_message(member: Any) -> bool:

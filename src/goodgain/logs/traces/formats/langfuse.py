@@ -100,7 +100,8 @@ def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], dept
     if key == "observations":
         if any(isinstance(one, str) for one in expect_list(record[key], f"{at}/{key}")):
             raise unexpected_value(f"{at}/{key}", "observations, each an object", record[key], _IDS_ONLY)
-        trace = {**record, "sessionId": tree.get_either(record, "sessionId") or trace.get("sessionId")}
+        session = tree.get_either(record, "sessionId") or trace.get("sessionId")
+        trace = {**record, "sessionId": session, OUTCOMES: find_outcomes(record)}
     else:
         trace = {"sessionId": record.get("id")} if key == "traces" else {}
     yield from _read_value(source, record[key] or [], f"{at}/{key}", trace, depth - 1)
@@ -118,7 +119,7 @@ def _read_observation(source: Source, record: dict[str, Any], at: str, trace: di
     metadata = {**held[0], **held[1]}
     session = tree.get_either(trace, "sessionId") or tree.get_either(record, "sessionId")
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
-    of_trace = {"metadata": metadata, "session.id": session, OUTCOMES: find_outcomes(trace)}
+    of_trace = {"metadata": metadata, "session.id": session, OUTCOMES: trace.get(OUTCOMES, {})}
     span = Span(
         trace_id, span_id, parent, name, read_kind(kind, LANGFUSE_KINDS, name, source.is_tool),
         read_nanoseconds(start, f"{at}/startTime"), read_nanoseconds(end, f"{at}/endTime") if end else 0,

@@ -96,11 +96,13 @@ def _list_files_at(path: Path) -> list[Path]:
 def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
     """Yield the files that one process reads: small files together, a large file alone."""
     task: list[TraceFile] = []
+    size = 0
     for file in files:
         task.append(file)
-        if sum(one.size for one in task) >= _TASK_SIZE:
+        size += file.size
+        if size >= _TASK_SIZE:
             yield task
-            task = []
+            task, size = [], 0
     if task:
         yield task
 
