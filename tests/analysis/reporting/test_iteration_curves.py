@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import polars as pl
 import pytest
@@ -114,39 +115,43 @@ def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runs", "measures", "options", "message"),
+    ("wrong", "message"),
     [
-        ({"a": {"q": {"a": 1.0}}}, "nDCG@10", {}, "a curve shows only the good-gain measures"),
-        ({"a": {"q": {"a": 1.0}}}, "CG@3", {}, "write it without @"),
-        ({"a": {"q": {"a": 1.0}}}, "IterationsForAllGoodResults", {}, "has no value per iteration"),
-        ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 0}, "upto=0"),
-        ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": 1_001}, "from 1 to 1,000"),
-        ({"a": {"q": {"a": 1.0}}}, "CG", {"upto": True}, "upto=True"),
-        ({"a": {"q": {"a": 1.0}}}, "CG", {"resamples": -1}, "resamples=-1: give a whole number from 0"),
-        ({"a": {"q": {"a": 1.0}}}, "CG", {"resamples": 10**14}, "resamples=10+: .* from 0 to 1,000,000"),
-        ({"a": {"q": {"a": 1.0}}}, "CG", {"seed": 1.5}, "seed=1.5"),
-        ({"a": {"q": {"a": 1.0}}}, "CG", {"alpha": 1}, "alpha=1"),
-        ({}, "CG", {}, "no run was given"),
-        ("agent.run", "CG", {}, "give each run a name"),
+        ({"measures": "nDCG@10"}, "a curve shows only the good-gain measures"),
+        ({"measures": "CG@3"}, "write it without @"),
+        ({"measures": "IterationsForAllGoodResults"}, "has no value per iteration"),
+        ({"upto": 0}, "upto=0"),
+        ({"upto": 1_001}, "from 1 to 1,000"),
+        ({"upto": True}, "upto=True"),
+        ({"resamples": -1}, "resamples=-1: give a whole number from 0"),
+        ({"resamples": 10**14}, "resamples=10+: .* from 0 to 1,000,000"),
+        ({"seed": 1.5}, "seed=1.5"),
+        ({"alpha": 1}, "alpha=1"),
+        ({"runs": {}}, "no run was given"),
+        ({"runs": "agent.run"}, "give each run a name"),
     ],
 )
-def test_what_has_no_curve_is_an_error(runs: object, measures: str, options: dict[str, int], message: str) -> None:
+def test_what_has_no_curve_is_an_error(wrong: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"runs": {"a": {"q": {"a": 1.0}}}, "measures": "CG", **wrong}
     with pytest.raises(gg.GoodgainError, match=message):
-        gg.curve({"q": {"a": 3}}, runs, measures, **options)  # type: ignore[arg-type]  # wrong on purpose
+        gg.curve({"q": {"a": 3}}, **given)
 
 
-def test_the_interval_of_a_mean_is_the_one_that_compare_gives_for_the_difference_from_nothing() -> None:
-    folder = EXAMPLES / "two_agents"
-    found = gg.curve(folder / "qrels.txt", {"late": folder / "late.run"}, "CG SRE nCG", seed=7, alpha=0.1)
-    assert found.filter(pl.col("low") > pl.col("mean")).is_empty()
-    assert found.filter(pl.col("high") < pl.col("mean")).is_empty()
-    with no_notices():  # a system that never searches has 0 everywhere
-        nothing = {"q01": {"-": 0.0}}
-        systems = {"nothing": nothing, "late": folder / "late.run"}
-        compared = gg.compare(folder / "qrels.txt", systems, "CG@1-6 SRE@1-6 nCG@1-6", seed=7, alpha=0.1)
+def check_intervals(found: pl.DataFrame, qrels: Path, run: object, measures: str, **options: float) -> None:
+    """The interval of a mean is the one that `compare` gives for the difference from a system that never searches."""
+    with no_notices():
+        systems = {"nothing": {"q01": {"-": 0.0}}, "new": run}
+        compared = gg.compare(qrels, systems, measures, **options)  # type: ignore[arg-type]  # by name
     stated = {row["measure"]: (row["low"], row["high"]) for row in compared.pairs.iter_rows(named=True)}
     for measure, i, low, high in found.select("measure", "iteration", "low", "high").iter_rows():
         assert (low, high) == pytest.approx(stated[f"{measure}@{i}"], rel=1e-12, abs=1e-12)
+
+
+def test_the_interval_of_a_mean_is_the_one_that_compare_gives_for_the_difference_from_nothing() -> None:
+    qrels, run = (EXAMPLES / "two_agents" / name for name in ("qrels.txt", "late.run"))
+    found = gg.curve(qrels, {"late": run}, "CG SRE nCG", seed=7, alpha=0.1)
+    assert found.filter((pl.col("low") > pl.col("mean")) | (pl.col("high") < pl.col("mean"))).is_empty()
+    check_intervals(found, qrels, run, "CG@1-6 SRE@1-6 nCG@1-6", seed=7, alpha=0.1)
 
 
 def test_intervals_do_not_depend_on_what_is_resampled_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,13 +239,7 @@ def test_the_means_and_intervals_of_several_runs_are_those_of_evaluate_and_compa
     for name, runs in RUNS.items():
         means = list_means(found, name)
         assert gg.evaluate(REPEATED / "qrels.txt", runs, list(means)).mean() == pytest.approx(means, rel=1e-12)
-    with no_notices():
-        systems = {"nothing": {"q01": {"-": 0.0}}, "new": RUNS["new"]}
-        compared = gg.compare(REPEATED / "qrels.txt", systems, "CG@1-3 SRE@1-3 nCG@1-3", seed=7)
-    stated = {row["measure"]: (row["low"], row["high"]) for row in compared.pairs.iter_rows(named=True)}
-    rows = found.filter(system="new").select("measure", "iteration", "low", "high")
-    for measure, i, low, high in rows.iter_rows():
-        assert (low, high) == pytest.approx(stated[f"{measure}@{i}"], rel=1e-12, abs=1e-12)
+    check_intervals(found.filter(system="new"), REPEATED / "qrels.txt", RUNS["new"], "CG@1-3 SRE@1-3 nCG@1-3", seed=7)
 
 
 def test_a_list_of_one_run_is_this_run() -> None:

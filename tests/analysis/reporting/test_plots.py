@@ -165,16 +165,14 @@ def test_a_measure_without_a_better_direction_has_differences_and_no_outcome() -
     ]
 
 
-def test_the_data_of_precision_recall_are_the_lectures_two_systems() -> None:
+def test_the_data_of_precision_recall_are_the_points_in_the_order_of_recall() -> None:
     systems = {"System 1": "a_and_c.run", "System 2": "b_and_d.run"}
     folder = EXAMPLES / "rankings"
     frame = gg.pr_curve(folder / "qrels.txt", {name: folder / file for name, file in systems.items()})
-    found = plot_data.prepare_precision_recall(frame)
+    found = plot_data.prepare_precision_recall(frame.reverse())
     assert found.columns == ["system", "query_id", "recall", "precision"]
-    first, second = ([round(p, 3) for p in found.filter(system=name)["precision"]] for name in systems)
-    assert first == [1.0, 1.0, 0.917, 0.917, 0.583, 0.583, 0.583, 0.567, 0.567, 0.45, 0.45]
-    assert second == [0.55, 0.55, 0.55, 0.55, 0.514, 0.514, 0.514, 0.514, 0.514, 0.514, 0.514]
-    assert [a > b for a, b in zip(first, second, strict=True)] == [True] * 9 + [False] * 2
+    for name in systems:
+        assert_frame_equal(found.filter(system=name).drop("query_id"), frame.filter(system=name))
 
 
 # --- What is drawn ----------------------------------------------------------------------------------------------------

@@ -113,11 +113,8 @@ def test_the_uses_of_one_system_are_said(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_results_and_uses_of_one_log_fit_one_run_of_any_name(tmp_path: Path) -> None:
     """convert -o names the system of the uses after the run, and that of the results after the log."""
-    log = {
-        "goodgain_trace": 1,
-        "query_id": "q",
-        "steps": [{"searches": [{"query": "dunes", "results": [{"doc_id": "a"}]}]}],
-    }
+    steps = [{"searches": [{"query": "dunes", "results": [{"doc_id": "a"}]}]}]
+    log = {"goodgain_trace": 1, "query_id": "q", "steps": steps}
     (tmp_path / "log.jsonl").write_text(json.dumps(log | {"system": "agent", "answer": "[a]"}))
     (tmp_path / "q.qrels").write_text("q 0 a 2\n")
     written = ["-o", tmp_path / "mine.run", "--results", tmp_path / "r.jsonl", "--uses", tmp_path / "u.jsonl"]
@@ -131,19 +128,10 @@ def test_results_and_uses_of_one_log_fit_one_run_of_any_name(tmp_path: Path) -> 
 
 
 def test_results_of_several_runs_are_refused_with_what_to_do() -> None:
-    rows = {
-        "query_id": "q",
-        "system": "A",
-        "replicate": ["1", "2"],
-        "iteration": 1,
-        "search": 1,
-        "rank": 1,
-        "doc_id": "a",
-    }
-    with pytest.raises(
-        gg.InputError,
-        match=r"results= has 2 runs of A\. Give a file with the rows of one replicate, or leave out results=",
-    ):
+    rows = {"query_id": "q", "system": "A", "replicate": ["1", "2"], "doc_id": "a"}
+    rows |= dict.fromkeys(("iteration", "search", "rank"), 1)
+    told = r"results= has 2 runs of A\. Give a file with the rows of one replicate, or leave out results="
+    with pytest.raises(gg.InputError, match=told):
         gg.report(GOOD, {"A": [find(1), find(1)]}, "a.csv", "CG", results=pl.DataFrame(rows))
 
 
@@ -171,11 +159,8 @@ def test_low_coverage_is_told_once_for_each_system(tmp_path: Path) -> None:
         "none: coverage is low: none",  # its ids
         "half: coverage is low: 0.50",
     ]
-    (alone,) = (
-        doubt
-        for doubt in json.loads(write(tmp_path / "b.json", {"q": {"a": 2}}, {"half": runs["half"]}, "nCG"))["doubts"]
-        if "coverage" in doubt
-    )
+    made = json.loads(write(tmp_path / "b.json", {"q": {"a": 2}}, {"half": runs["half"]}, "nCG"))
+    (alone,) = (doubt for doubt in made["doubts"] if "coverage" in doubt)
     assert alone.startswith("half: coverage is low: 0.50")
 
 

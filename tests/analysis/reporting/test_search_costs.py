@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -21,13 +19,7 @@ from tests.support.tables import ROOT
 AGENTS = ROOT / "qrels_examples" / "two_agents"
 RUNS = {name: AGENTS / f"{name}.run" for name in ("quick", "late")}
 QUERIES = [f"q{k:02}" for k in range(1, 26)]
-
-
-@pytest.fixture(autouse=True)
-def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gg.GoodgainNotice)
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 
 
 def read_rows() -> list[dict[str, Any]]:

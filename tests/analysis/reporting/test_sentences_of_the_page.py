@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import warnings
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,6 +19,7 @@ from goodgain.analysis.reporting.page_sentences import describe_comparison, desc
 from tests.analysis.comparing.test_sentences_of_compare import BY_HAND, make_inputs, table_by_hand, write_frame
 from tests.support.counts import how_many
 
+pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 #: `SRR@2 ↓ (0.2500 against 0.1000: +0.1500 [0.0000, 0.3000], 4 queries)`
 CHANGE = re.compile(r"(\S+)(?: [↑↓])? \((\S+) against (\S+): (\S+) \[[^\]]*\](?:, (\d+) quer\w+)?\)")
 ALIKE = re.compile(r"([\w@]+)(?: \(both have a value in (\d+) quer\w+\))?")
@@ -37,9 +37,7 @@ def split_verdicts(said: str) -> list[tuple[str, str]]:
 def test_sentences_on_pairs_are_those_of_the_values(seed: int) -> None:
     given = make_inputs(seed)
     runs = {name: [write_frame(run) for run in of] for name, of in given.systems.items()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gg.GoodgainNotice)
-        found = gg.compare(given.qrels, runs, given.measures, alpha=given.alpha, resamples=99)
+    found = gg.compare(given.qrels, runs, given.measures, alpha=given.alpha, resamples=99)
     table, number = table_by_hand(given), len(given.qrels)
     assert f"two means over {number:,} quer" in describe_method(found)
     told: set[tuple[str, str, str]] = set()
@@ -91,10 +89,8 @@ def test_sentences_on_one_system_are_those_of_its_values(seed: int) -> None:
     run = next(iter(given.systems.values()))[0]
     qrels, frame = gg.read_qrels(given.qrels), gg.read_run(write_frame(run))
     parts = divide_measure(gg.CG(cutoff=2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gg.GoodgainNotice)
-        scores = gg.evaluate(qrels, frame, "CG@2 GradedP@2")
-        searched = gg.Experiment(qrels, {"A": frame})._analyses.search([parts], {"A": "A"})
+    scores = gg.evaluate(qrels, frame, "CG@2 GradedP@2")
+    searched = gg.Experiment(qrels, {"A": frame})._analyses.search([parts], {"A": "A"})
     results: Results = read_results_of(["A"], None).spell_as(searched)
     iterations = tabulate_iterations(searched, results)
     means, rest = describe_one("A", scores, ["CG@2", "GradedP@2"], "CG@2", iterations)
@@ -135,11 +131,9 @@ def test_the_headline_is_computed_and_a_system_wins_only_with_the_verdict(seed: 
     asked = "CG@3 nDCG@10" if seed % 2 else "CG nDCG@10"
     lengths = [len(run.get(query, [])) for of in given.systems.values() for run in of for query in given.qrels]
     i = 3 if seed % 2 else max(1, math.ceil(median(lengths)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gg.GoodgainNotice)
-        x = gg.Experiment(given.qrels, runs, alpha=given.alpha, resamples=99)
-        made = json.loads(x.report(tmp_path / "a.json", asked).read_text())
-        compared = x.compare(f"{asked} nCG@{i} nDCGG@{i} SRR@{i}", baseline="A").pairs
+    x = gg.Experiment(given.qrels, runs, alpha=given.alpha, resamples=99)
+    made = json.loads(x.report(tmp_path / "a.json", asked).read_text())
+    compared = x.compare(f"{asked} nCG@{i} nDCGG@{i} SRR@{i}", baseline="A").pairs
     shares = {
         name: [sum(share_found(run.get(q, []), labels, i) for run in of) / len(of) for q, labels in given.qrels.items()]
         for name, of in given.systems.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,12 @@ QRELS, COSTS = FOLDER / "qrels.txt", FOLDER / "costs.csv"
 RUNS = {name: FOLDER / f"{name}.run" for name in ("quick", "late")}
 SEEDS = range(how_many(8, full=40))
 MEASURES = ("CG", "RG", "SRE", "SRR", "nDCGG", "NumGood")
+
+
+def read_cases(name: str) -> list[dict[str, Any]]:
+    cases: list[dict[str, Any]] = json.loads((Path(__file__).parent / name).read_text(encoding="utf-8"))
+    return cases
+
 
 #: query_id, iteration -> amount; None: the row is there without it.
 Amounts = dict[tuple[str, int], int | None]
@@ -183,7 +189,7 @@ def test_costs_are_those_of_the_iteration_number_in_the_run(numbers: tuple[int, 
     assert found.select("spend", "mean").rows() == [(1.0, 3.0), (6.0, 5.0)]
 
 
-def curve_from_0(costs: list[tuple[Any, ...]], *, first: int = 0, over: str = "cost") -> list[tuple[float, float]]:
+def curve_from_0(costs: Iterable[tuple[Any, ...]], first: int, over: str) -> list[tuple[float, float]]:
     """The curve of two queries with two searches each, each of which finds a document with label 2."""
     run = pl.DataFrame({"query_id": ["p", "p", "q", "q"], "iteration": [first, first + 1] * 2, "doc_id": [*"abab"]})
     types = {"query_id": pl.String, "iteration": pl.Int64, "cost": pl.Float64, "seconds": pl.Float64}
@@ -193,49 +199,18 @@ def curve_from_0(costs: list[tuple[Any, ...]], *, first: int = 0, over: str = "c
     return found.select("spend", "mean").rows()
 
 
-@pytest.mark.parametrize("has_row", [True, False])
-def test_costs_keep_the_numbers_of_a_run_from_0_where_iteration_0_has_no_amount(has_row: bool) -> None:
-    """They were taken for costs from 1, but only over the amount that iteration 0 lacks."""
-    rows = [("p", 1, 1.0), ("q", 1, 2.0), *([("p", 0, None, 5.0), ("q", 0, None, 5.0)] if has_row else [])]
-    with no_notices():
-        assert curve_from_0(rows) == [(0.0, 2.0), (1.0, 3.0), (2.0, 4.0)]
-
-
-def test_costs_from_1_fit_a_run_from_0() -> None:
-    rows = [("p", 1, 10.0, 0.0), ("p", 2, 10.0, 3.0), ("q", 1, 10.0, None), ("q", 2, None, 1.0)]
-    with no_notices():
-        assert curve_from_0(rows) == [(10.0, 3.0), (20.0, 4.0)]
-        assert curve_from_0(rows, over="seconds") == [(0.0, 2.0), (1.0, 3.0), (3.0, 4.0)]
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [(query_id, i, 1.0) for query_id in "pq" for i in (0, 1, 2)],
-        [("p", 1, 1.0), ("p", 2, 1.0), ("q", 1, 1.0)],
-    ],
-)
-def test_costs_that_may_begin_with_0_or_1_are_an_error_that_renumbering_both_ends(rows: list[tuple[Any, ...]]) -> None:
-    with pytest.raises(
-        gg.InputError, match=r"may begin with 0 or 1\. Number the searches of both from 1; iteration 0 of costs is then"
-    ):
-        curve_from_0(rows)
-    renumbered = [(query_id, i + 1, cost) for query_id, i, cost in rows]
-    with pytest.warns(gg.GoodgainNotice, match=r"costs= has cost for . iterations? that g lacks"):
-        curve_from_0(renumbered, first=1)
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_costs_per_query_make_no_curve_whatever_number_the_run_begins_with(first: int) -> None:
-    with pytest.raises(gg.InputError, match="the cost of g are per query, and a curve needs them per iteration"):
-        curve_from_0([("p", 0, 110.0), ("q", 0, 10.0)], first=first)
-
-
-def test_costs_of_other_iterations_than_those_of_the_run_are_an_error() -> None:
-    with pytest.raises(
-        gg.InputError, match=r"no cost for any judged query of g\. Write query ids and iterations as in the run"
-    ):
-        curve_from_0([("p", 1, 1.0), ("q", 2, 1.0)], first=5)
+@pytest.mark.parametrize("case", read_cases("numbers_of_costs.json"), ids=lambda case: case["rule"])
+def test_costs_are_those_of_the_search_whatever_number_is_the_first_or_an_error(case: dict[str, Any]) -> None:
+    given = (map(tuple, case["costs"]), case.get("first", 0), case.get("over", "cost"))
+    if "error" in case:
+        with pytest.raises(gg.InputError, match=case["error"]):
+            curve_from_0(*given)
+    elif "notice" in case:
+        with pytest.warns(gg.GoodgainNotice, match=case["notice"]):
+            curve_from_0(*given)
+    else:
+        with no_notices():
+            assert curve_from_0(*given) == [*map(tuple, case["curve"])]
 
 
 def test_costs_of_an_iteration_that_the_run_lacks_are_named() -> None:
@@ -475,29 +450,14 @@ def test_costs_of_systems_and_replicates_are_found_by_name() -> None:
         spend_one(both, ("new", "old"))
 
 
-@pytest.mark.parametrize(
-    ("costs", "message"),
-    [
-        (SPENT.drop("query_id"), "costs=: has no column query_id"),
-        (SPENT.select("query_id", "iteration"), "costs=: has no column of calls, input_tokens"),
-        (SPENT.with_columns(cost=-1.0), r"has the cost -1\.0, which cannot be"),
-        (SPENT.with_columns(cost=float("inf")), "has the cost inf"),
-        (SPENT.with_columns(iteration=1.5), r"has the iteration 1\.5, which is not a whole number"),
-        (SPENT.with_columns(iteration=-1), "has the iteration -1"),
-        (SPENT.with_columns(cost=pl.lit("much")), "cost, which is not a number"),
-        (SPENT.with_columns(query_id=pl.lit(None, pl.String)), "has no query_id"),
-        (pl.concat([SPENT, SPENT]), "two rows have query q, iteration 1. Write one row"),
-        (SPENT.with_columns(system=pl.lit("b")), "costs= has no rows of the system a; it has b. Rename one"),
-        (SPENT.clear(), "costs= has no rows. Write rows with the system a"),
-        (SPENT.with_columns(query_id=pl.lit("other")), "has no cost for any judged query of a"),
-        ([], "costs=: is empty"),
-        (7, "costs=: found a int"),
-        ("none.csv", r"none\.csv"),
-    ],
-)
-def test_costs_that_cannot_be_used_are_an_error_with_its_remedy(costs: Any, message: str) -> None:
-    with pytest.raises(gg.InputError, match=message):
-        spend_one(costs)
+@pytest.mark.parametrize("case", read_cases("wrong_costs.json"), ids=lambda case: case["error"])
+def test_costs_that_cannot_be_used_are_an_error_with_its_remedy(case: dict[str, Any]) -> None:
+    types = {name: pl.String if value is None else None for name, value in case.get("set", {}).items()}
+    changed = SPENT.with_columns(**{name: pl.lit(case["set"][name], of) for name, of in types.items()})
+    changed = changed.drop(case.get("drop", []))
+    changed = pl.concat([changed.clear(), *[changed] * case.get("times", 1)])
+    with pytest.raises(gg.InputError, match=case["error"]):
+        spend_one(case.get("source", changed))
 
 
 @pytest.mark.parametrize(
