@@ -10,12 +10,11 @@ import click
 from goodgain.analysis.comparing.baseline_file import write_baseline
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_forms import FORMS as COMPARISON_FORMS
-from goodgain.analysis.comparing.comparison_forms import ROWS, render_briefly, render_on_terminal, stack_groups
+from goodgain.analysis.comparing.comparison_forms import ROWS, Layout, render_briefly, render_on_terminal, stack_groups
 from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
-from goodgain.analysis.comparing.comparison_tables import Layout
+from goodgain.analysis.comparing.explanation import read_results_of
 from goodgain.analysis.comparing.gate_reports import choose_change, write_comment
 from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
-from goodgain.analysis.comparing.searches import read_results_of
 from goodgain.analysis.reporting.plots.pictures import draw_comparison, write_picture
 from goodgain.cli import shared_options as shared
 from goodgain.cli.gate_options import GateFiles, check_lines, exit_if_failed, gate_options, require_option

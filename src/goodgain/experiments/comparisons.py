@@ -6,16 +6,15 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.causes import divide_measure
-from goodgain.analysis.comparing.compare_systems import compare_scores
+from goodgain.analysis.comparing.compare_systems import compare_scores, read_unread
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_notes import Note, describe_shared_queries
 from goodgain.analysis.comparing.comparison_question import BASELINE, Question
-from goodgain.analysis.comparing.explanation import Explanation, explain_systems, pair_runs
-from goodgain.analysis.comparing.lost_queries import LostQueries, describe_incomplete, find_incomplete, read_unread
-from goodgain.analysis.comparing.searches import read_results_of
+from goodgain.analysis.comparing.comparison_sentences import describe_incomplete, describe_shared_queries
+from goodgain.analysis.comparing.explanation import Explanation, explain_systems, pair_runs, read_results_of
+from goodgain.analysis.comparing.outcomes import find_incomplete
 from goodgain.analysis.comparing.use_of_documents import check_uses
 from goodgain.counting.coverage import measure_coverage
-from goodgain.errors import InputError, collect_notices, notice
+from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
 from goodgain.experiments.shared_steps import KeptResults, find_name, find_rels
 from goodgain.formats.systems import check_systems, name_runs
@@ -36,8 +35,8 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
     shared = {option.name: of.options[option.name] for option in (*SCORING, *STATISTICS)}
     given = {name: value for name, value in own.items() if value is not None}
     question = Question(measures=measures, runs_of=opened.names, **shared, **given)
-    of_labels: list[Note] = []
-    with collect_notices(lambda one: of_labels.append(Note(one.text, one.minor))):
+    of_labels: list[GoodgainNotice] = []
+    with collect_notices(of_labels.append):
         of.warn_of_labels(question.asked, shared["provider"])
     kept = question.read_baseline(opened.qrels)
     scores = of.score_runs(question.asked, question.needed)
@@ -52,7 +51,7 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
         for name, run in opened.runs.items()
     }
     unread = {name: read_unread(source) for name, source in name_runs(of.systems)[0].items()}
-    return compare_scores(question, query_ids, scored, kept, of_labels, LostQueries(unread, incomplete))
+    return compare_scores(question, query_ids, scored, kept, of_labels, unread, incomplete)
 
 
 def _score_nothing(of: Analyses, question: Question) -> Scores:

@@ -188,7 +188,8 @@ class Experiment:
         with self.tell() as heard:
             found = compare(self._analyses, measures, own)
         lines = (re.sub("\n +", "; ", text.replace("\n ", "", 1)) for text in heard.texts)
-        return replace(found, notes=tuple(dict.fromkeys((*found.notes, *lines))))
+        others = tuple(dict.fromkeys(line for line in lines if line not in found.warnings))
+        return replace(found, warnings_of_runs=others)
 
     def curve(
         self,

@@ -7,8 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.explanation import explain_systems
-from goodgain.analysis.comparing.searches import read_results_of, tabulate_iterations
+from goodgain.analysis.comparing.explanation import explain_systems, read_results_of, tabulate_iterations
 from goodgain.analysis.comparing.use_of_documents import check_uses, funnel, read_uses_of
 from goodgain.analysis.reporting import report as page
 from goodgain.analysis.reporting.page_data import Evidence

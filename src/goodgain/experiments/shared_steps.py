@@ -220,7 +220,7 @@ class SharedSteps:
             if any(len(of) > 1 for of in opened.names.values()):
                 raise InputError(f"{spell(option)} belongs to one run of each system. Give one run each.")
             if option == "results":
-                from goodgain.analysis.comparing.searches import read_results_of  # which reads logs
+                from goodgain.analysis.comparing.explanation import read_results_of  # which reads logs
 
                 query_ids = opened.qrels.query_ids.to_frame("query_id")
                 read = read_results_of([*names], given).searches

@@ -11,13 +11,14 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.analysis.comparing.searches import normalise_queries
+from goodgain.analysis.comparing.explanation import normalise_queries
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.files.table_reading import read_results
 from tests.support import oracle
@@ -268,22 +269,6 @@ def test_without_results_empty_searches_are_those_without_a_row() -> None:
     assert explained.documents.get_column("title").null_count() == explained.documents.height
 
 
-def test_an_iteration_is_unproductive_only_while_good_documents_are_missing() -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 3], "doc_id": ["x", "a", "y"]})
-    explained = gg.explain({"q": {"a": 3}}, run, run)
-    of_base = explained.iterations.filter(system="base")
-    assert of_base.get_column("brought_nothing_good").to_list() == [True, False, False]
-    assert explained.wasted.filter(system="base").rows() == [("base", "q", 3, 2, 1, 2.0)]
-    nothing = gg.explain({"q": {"b": 3}}, run, run).wasted
-    assert nothing.get_column("last_good_iteration").to_list() == [0, 0]
-
-
-def test_a_query_without_good_documents_wastes_nothing() -> None:
-    run = pl.DataFrame({"query_id": ["q", "r"], "iteration": [1, 1], "doc_id": ["a", "x"]})
-    explained = gg.explain({"q": {"a": 3}, "r": {"x": 0}}, run, run)
-    assert explained.wasted.get_column("query_id").unique().to_list() == ["q"]
-
-
 @pytest.mark.parametrize(("cause", "said"), [("never_searched", "never searched"), ("absent", "has no row")])
 def test_a_system_that_never_searched_is_said_so_and_so_is_one_that_lacks_the_query(cause: str, said: str) -> None:
     run = pl.DataFrame({"query_id": ["q", "r"], "iteration": [1, 1], "doc_id": ["a", "b"]})
@@ -419,47 +404,25 @@ def searches(*rows: tuple[str, int, str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row")
 
 
-def test_a_rate_names_the_unit_of_its_amounts_and_only_the_part_that_changed() -> None:
-    qrels = {"q": {"a": 3, "b": 2}}
-    explained = gg.explain(qrels, searches(("q", 1, "a"), ("q", 2, "b")), searches(("q", 1, "a")), "nCG CG RG@2")
-    ncg, cg, rate = explained.queries["sentence"]
-    assert ncg.endswith("new had stopped after 1 iteration. new stopped before base found 1 good document (-0.4).")
-    assert cg.endswith("new stopped before base found 1 good document (-2).")
-    assert rate.endswith("CG@2 5 → 3. new stopped before base found 1 good document (-2 of CG@2).")
-    text = explained.to_text()
-    assert (
-        "nCG: new is worse than base in 1 of 1 query and better in 0; mean 1 → 0.6 (-0.4). Main cause: new stopped"
-        in text
-    )
-    assert "Main cause: new stopped before base found 1 good document (-1 in the mean)." in text
+CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("explained.json").read_text(encoding="utf-8"))
 
 
-def test_a_rate_that_only_its_denominator_lowers_has_this_as_its_main_cause() -> None:
-    new = searches(("q", 1, "a"), ("q", 1, "b"), ("q", 1, "x"), ("q", 1, "y"), ("q", 1, "z"))
-    text = gg.explain({"q": {"a": 3, "b": 2, "x": 0, "y": 0, "z": 0}}, searches(("q", 1, "a")), new, "SRE").to_text()
-    assert "Main cause: results 1 → 5 in 1 query (-1.2 in the mean). q lost most (-0.6)." in text
-
-
-def test_fewer_results_are_not_the_cause_of_a_lower_efficiency() -> None:
-    qrels = {"q": {"a": 3, "b": 3, "x": 0, "y": 0}}
-    base = searches(("q", 1, "a"), ("q", 1, "b"), ("q", 1, "x"), ("q", 1, "y"))
-    text = gg.explain(qrels, base, searches(("q", 1, "a"), ("q", 1, "x"), ("q", 1, "y")), "SRE").to_text()
-    assert "Main cause: new never retrieved 1 good document (-0.2917 in the mean)." in text
-    assert "| numerator: NumGood | 2 | 1 | -1 | -0.2917 |" in text
-    assert "| denominator: results | 4 | 3 | -1 | +0.125 |" in text
-
-
-def test_a_query_without_results_or_searches_is_the_cause_and_not_its_documents() -> None:
-    qrels, base = {"q": {"a": 3}, "r": {"a": 3}}, searches(("q", 1, "a"), ("q", 2, "a"), ("r", 1, "a"))
-    new = searches(("q", 1, "a"), ("q", 2, "a"), ("r", 1, "-"))
-    text = gg.explain(qrels, base, new, "SRE@2").to_text()
-    assert "Main cause: new got no results up to iteration 2 in 1 query (-0.5 in the mean)." in text
-    assert "| no results in one system |  |  |  | -0.5 |" in text
-    text = gg.explain(qrels, base, new.filter(query_id="q"), "RG").to_text()
-    assert "Main cause: new has no row in 1 query (-1.5 in the mean)." in text
-    again = searches(("r", 1, "a"), ("r", 2, "a"))
-    text = gg.explain({"r": {"a": 3}}, again, new.filter(query_id="r"), "SRR").to_text()
-    assert "Main cause: new got no results in 1 query (-0.5 in the mean)." in text
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
+def test_an_explanation_says_what_the_case_says(case: dict[str, Any]) -> None:
+    runs = (searches(*map(tuple, case[side])) for side in ("base", "new"))
+    with pytest.warns(gg.GoodgainNotice, match=case["notice"]) if "notice" in case else no_notices():
+        explained = gg.explain(case["qrels"], *runs, case["measures"], **case.get("options", {}))
+    text, sentences = explained.to_text(), explained.queries.get_column("sentence").to_list()
+    assert [part for part in case.get("text", []) if part not in text] == []
+    assert [part for part in case.get("text_lacks", []) if part in text] == []
+    assert [part for part in case.get("side_by_side", []) if part not in explained.to_text(query="q")] == []
+    assert [part for part in case.get("sentence", []) if part not in sentences[0]] == []
+    for said, end in zip(sentences, case.get("sentences_end", [""] * len(sentences)), strict=True):
+        assert (said or "").endswith(end)
+    places = [text.index(part) for part in case.get("in_order", [])]
+    assert places == sorted(places)
+    for name, columns in case.get("frames", {}).items():
+        assert getattr(explained, name).select([*columns]).to_dict(as_series=False) == columns
 
 
 def test_each_measure_counts_by_its_own_threshold() -> None:
@@ -487,29 +450,6 @@ def test_each_measure_counts_by_its_own_threshold() -> None:
     assert "**Query q (rel=3)**" in side_by_side and "**Query q (rel=1)**" in side_by_side
 
 
-def test_worse_comes_before_better_also_where_lower_is_better() -> None:
-    once, twice = searches(("q", 1, "a"), ("r", 1, "a")), searches(("q", 1, "a"), ("q", 2, "a"), ("r", 1, "a"))
-    more = searches(("q", 1, "a"), ("r", 1, "a"), ("r", 2, "a"))
-    text = gg.explain({"q": {"a": 3}, "r": {"a": 3}}, more, twice, "SRR").to_text()
-    assert (
-        text.index("**Worse in new**")
-        < text.index("- q: SRR")
-        < text.index("**Better in new**")
-        < text.index("- r: SRR")
-    )
-    assert "**Worse in new**" not in gg.explain({"q": {"a": 3}, "r": {"a": 3}}, twice, once, "SRR").to_text()
-
-
-def test_repeats_are_named_with_their_first_iteration() -> None:
-    base = searches(("q", 1, "a"), ("q", 2, "b"))
-    new = searches(("q", 1, "a"), ("q", 2, "a"), ("q", 2, "b"), ("q", 3, "b"), ("other", 1, "a"), ("other", 2, "a"))
-    with no_notices():
-        explained = gg.explain({"q": {"a": 3, "b": 2}}, base, new, "SRR@2")
-    assert explained.repeats.drop("title").rows() == [("q", "new", "a", 1, 2), ("q", "new", "b", 2, 3)]
-    assert "new found again a (first at iteration 1). NumDup@2 0 → 1" in explained.queries["sentence"][0]
-    assert "| a | new | 1 | 2 |" in explained.to_text(query="q")
-
-
 def test_unjudged_documents_that_one_system_alone_found_are_named() -> None:
     base, new = searches(("q", 1, "a"), ("q", 1, "u")), searches(("q", 1, "a"), ("q", 2, "u"), ("q", 2, "v"))
     explained = gg.explain({"q": {"a": 3}}, base, new, "CG@1 CG")
@@ -518,14 +458,6 @@ def test_unjudged_documents_that_one_system_alone_found_are_named() -> None:
     assert "| v | new | 2 |" in explained.to_text(query="q")
     assert json.loads(explained.to_text("json"))["unjudged"] == explained.unjudged.to_dicts()
     assert "unjudged" not in gg.explain({"q": {"a": 3}}, base, base).to_text()
-
-
-def test_other_spellings_of_urls_are_noticed_and_nothing_came_after_a_document_that_was_never_found() -> None:
-    run = searches(("q", 1, "http://e.org/a/"), ("q", 2, "http://e.org/b"))
-    with pytest.warns(gg.GoodgainNotice, match="are judged under another spelling"):
-        text = gg.explain({"q": {"https://www.e.org/a": 3}}, run, run, urls="keep").to_text()
-    assert "base: 2 of 2 iterations found no good document while some were missing.\n" in text
-    assert "after the last good document" not in text
 
 
 def test_a_document_found_where_its_label_is_lower_is_not_named_as_good() -> None:
@@ -552,12 +484,3 @@ def test_a_large_file_read_in_blocks_gives_the_same() -> None:
     qrels = gg.read_qrels(folder / "qrels.txt")
     found, expected = (gg.Experiment(qrels, one).explain("quick", "late", "CG@3 SRE") for one in (blocks, runs))
     assert found.to_text("json") == expected.to_text("json")
-
-
-def test_a_document_found_again_often_is_named_once_and_equal_numbers_are_of_other_documents() -> None:
-    base = searches(("q", 1, "a"), ("q", 2, "c"), ("q", 3, "d"))
-    new = searches(("q", 1, "b"), ("q", 2, "b"), ("q", 3, "b"))
-    qrels = {"q": {"a": 3, "b": 3, "c": 0, "d": 0}}
-    assert "found again b (2 times, first at iteration 1)" in gg.explain(qrels, base, new, "SRR").queries["sentence"][0]
-    found = gg.explain({"q": {**qrels["q"], "c": 2}}, base, new, "CG").queries["sentence"][0]
-    assert "At iteration 1 base found 1 good document; new found 1 good document, not the same." in found

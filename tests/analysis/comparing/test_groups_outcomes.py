@@ -116,12 +116,6 @@ def test_evaluate_prints_each_group_and_all(form: str) -> None:
         assert pl.read_csv(io.StringIO(done.stdout))["group"].to_list() == ["fact"] * 2 + ["overview"] * 2 + ["all"] * 2
 
 
-@pytest.mark.parametrize("option", [["--bounds"], ["--mean", "geometric"]])
-def test_groups_do_not_mix_with_bounds_and_other_means(option: list[str]) -> None:
-    done = run_command("evaluate", *FILES, "-m", "nCG@3", "--groups", TWO / "groups.csv", *option)
-    assert done.returncode == 2 and "--groups prints arithmetic means without bounds" in done.stderr
-
-
 def test_groups_stand_beside_the_values_of_queries() -> None:
     more = "--groups", TWO / "groups.csv", "-q", "-o", "csv"
     rows = pl.read_csv(io.StringIO(run_command("evaluate", *FILES[:2], "nCG@3", *more).stdout))
@@ -255,10 +249,3 @@ def test_outcomes_without_any_value_may_have_any_type() -> None:
     empty = pl.lit(None, pl.List(pl.Int64))
     found = read_outcomes(OUTCOMES.with_columns(solved=empty))
     assert found.schema["solved"] == pl.Float64 and found.get_column("solved").null_count() == found.height
-
-
-def test_a_line_can_require_an_outcome() -> None:
-    lines = "--require", "solved>=baseline", "--require", "solved>=0.5"
-    done = run_command("compare", *FILES, "-m", "nCG@6", "--outcomes", TWO / "outcomes.csv", *lines, "-o", "csv")
-    assert done.returncode == 3
-    assert "failed: solved>=baseline: late has" in done.stderr and "holds: solved>=0.5: late has" in done.stderr

@@ -39,16 +39,6 @@ def test_a_list_of_iterations_is_exactly_these_and_a_number_goes_up_to_it() -> N
             quietly(labels, runs, "CG", iterations=wrong)
 
 
-def test_the_command_takes_iterations_with_commas() -> None:
-    files = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
-    done = run_command("compare", *files, "-m", "nCG", "--iterations", "1,3", "--rows", "systems", "-o", "markdown")
-    assert "| system | nCG@1 ↑ | nCG@3 ↑ |" in done.stdout
-    wrong = run_command("compare", *files, "-m", "nCG", "--iterations", "1,x")
-    assert (
-        wrong.returncode == 2 and "--iterations 1,x: write numbers with commas between, such as 1,2,3,5" in wrong.stderr
-    )
-
-
 def test_systems_as_rows_have_marks_for_what_differs_from_the_baseline_and_no_costs(two_agents: Comparison) -> None:
     means = two_agents.to_text("markdown", rows="systems", places=3).split("\n\n")[1].splitlines()
     assert means[0] == r"| system | nCG@2 ↑ | nCG@3 ↑ | SRR@2 ↓ | SRR@3 ↓ | nDCG@10 ↑ | solved ↑ |"

@@ -83,12 +83,6 @@ def test_a_list_of_named_tuples_is_one_run() -> None:
     assert len(gg.evaluate(QRELS, [rows, rows], "nDCG@10").replicates) == 2
 
 
-def test_names_of_files_alone_make_no_replicates() -> None:
-    done = run_command("evaluate", QRELS, OLD[0], OLD[1], "-m", "nCG@3")
-    assert done.stdout.splitlines()[0].split() == ["measure", "old.1", "old.2"]
-    assert f"old.1, old.2 look like runs of one system. If they are, write 'old={FOLDER}/old.*.run'" in done.stderr
-
-
 def test_tests_are_those_of_the_means_of_queries() -> None:
     found = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES)
     means = {
@@ -273,11 +267,3 @@ def test_evaluate_names_the_queries_that_one_run_lacks(tmp_path: Path) -> None:
     done = run_command("evaluate", QRELS, f"old={OLD[0]},{short}", "-m", "CG@3")
     assert "queries: 30 scored, 0 of them absent from the run" in done.stderr
     assert "run 2: 1 of the queries absent (q07)" in done.stderr
-
-
-@pytest.mark.parametrize("command", ["pool", "ledger"])
-def test_commands_of_one_run_refuse_several(command: str) -> None:
-    out = ["-o", "pool.csv"] if command == "pool" else []
-    done = run_command(command, QRELS, f"old={FOLDER}/old.*.run", *out)
-    assert done.returncode == 2
-    assert "names 3 runs of one system" in done.stderr

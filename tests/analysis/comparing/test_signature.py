@@ -13,7 +13,6 @@ import pytest
 import goodgain as gg
 from goodgain.formats.run import Reading
 from tests.analysis.comparing.test_comparison import EXAMPLES
-from tests.support.command import run_command
 
 TWO = EXAMPLES / "two_agents"
 QRELS, QUICK, LATE = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
@@ -189,17 +188,6 @@ def test_systems_that_were_read_in_other_ways_are_named_in_the_signature() -> No
     assert gg.compare(LABELS, dict.fromkeys(runs, runs["new"]), "nCG").signature["gaps"] == "empty"
     several = gg.evaluate(LABELS, [*runs.values()], "nCG").signature
     assert several["gaps"] == ["run 1:close", "run 2:empty"]
-
-
-def test_a_baseline_file_read_with_other_gaps_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "b.jsonl"
-    wrote = run_command("compare", QRELS, QUICK, "-m", "CG@3", "--gaps", "empty", "--write-baseline", path)
-    assert wrote.returncode == 0, wrote.stderr
-    required = "--baseline-file", path, "--require", "CG@3>=baseline"
-    done = run_command("compare", QRELS, QUICK, *required)
-    assert done.returncode == 2 and "was made with --gaps empty instead of --gaps close" in done.stderr, done.stderr
-    same = run_command("compare", QRELS, QUICK, *required, "--gaps", "empty")
-    assert same.returncode == 0, same.stderr
 
 
 def test_a_run_with_other_names_of_columns_is_compared_with_a_baseline_file(tmp_path: Path) -> None:

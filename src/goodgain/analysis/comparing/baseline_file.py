@@ -38,7 +38,7 @@ _COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String,
 
 
 class _About(msgspec.Struct):
-    """The first line."""
+    """The first line of the file."""
 
     goodgain_baseline: int  # the version of its form
     signature: dict[str, Any]
@@ -93,7 +93,7 @@ def read_baseline(
     missing: str = "zero",
     incomplete: str = "keep",
 ) -> Scores:
-    """Read the scores that `write_baseline` wrote, or raise `InputError` if qrels, measures or options differ."""
+    """Read the scores that `write_baseline` wrote. Raise `InputError` if qrels, measures or options differ."""
     path = make_path(path, spell("baseline_file"))
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
@@ -155,7 +155,7 @@ def read_baseline(
 def check_run(
     path: Any, made: Mapping[str, Any], here: Mapping[str, Any], measures: Iterable[ir_measures.Measure]
 ) -> None:
-    """Raise `InputError` if a run was read or scored in another way than for a baseline file; `made` and `here` are signatures."""
+    """Raise `InputError` if a run was read or scored in another way than the baseline. `made` and `here` are signatures."""
     _check_options(path, made, {name: here.get(name, default) for name, default in Reading._field_defaults.items()})
     for measure in measures:
         of_file, of_run = ({"provider": _find_provider(of, str(measure))} for of in (made, here))
@@ -176,7 +176,7 @@ def _find_provider(signature: Mapping[str, Any], measure: str) -> str:
 
 
 def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Qrels, *, label: str) -> None:
-    """Raise `InputError` for a row that `write_baseline` cannot have written, and for missing rows."""
+    """Raise `InputError` if the file lacks a row, or has a row that `write_baseline` cannot have written."""
     value, measure = nw.col("value"), nw.col("measure")
     problems: list[Problem] = [
         (~measure.is_in(measures) | measure.is_null(), "has a measure that the first line of the file does not list"),

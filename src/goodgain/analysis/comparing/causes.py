@@ -39,7 +39,7 @@ _DOCUMENT = ["query_id", "doc_id"]
 
 
 class Searched(NamedTuple):
-    """What a system found. Its iterations are 1..N in each query."""
+    """What a system found. The iterations of each query are 1..N."""
 
     documents: pl.DataFrame  # query_id, doc_id, iteration (of the first occurrence), relevance (null: unjudged)
     repeats: pl.DataFrame  # query_id, doc_id, iteration, first_iteration: a row for each later occurrence
@@ -55,7 +55,7 @@ class Searched(NamedTuple):
 
 
 def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searched:
-    """Return the documents of a run with their labels, its repeats and iterations, in judged queries, and the counts."""
+    """Return what a run found in judged queries, with labels."""
     judged = next(iter(counts.values())).pools.select("query_id")
     given = run.rows.join(judged, on="query_id", how="semi").select(*_DOCUMENT, number="iteration")
     numbers = given.select("query_id", "number").unique().sort("query_id", "number")
@@ -87,7 +87,7 @@ class Parts(NamedTuple):
 
     @property
     def upto(self) -> str:
-        """The last iteration in words; nothing without a cutoff."""
+        """The last iteration in words; empty without a cutoff."""
         return "" if self.measure.cutoff is None else f" up to iteration {self.measure.cutoff}"
 
     @property
@@ -113,7 +113,7 @@ def divide_measure(measure: object) -> Parts:
 
 
 def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
-    """Return the columns of `Explanation.documents` but title, for a measure that is a sum over documents."""
+    """Return the columns of `Explanation.documents` without title. The measure is a sum over documents."""
     last = Parts(measure, measure).last
     is_good = pl.col("relevance") >= measure.rel
     counted = (is_good & (pl.col("iteration") <= last)).fill_null(False)
@@ -173,7 +173,7 @@ def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
 
 
 def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return documents, queries and amount of each group. The sum is rounded once: the order of rows does not matter."""
+    """Return documents, queries and amount of each group. Each sum is rounded once, so the order of rows does not matter."""
     amount = pl.col("amount").map_elements(lambda values: math.fsum(values.to_list()), pl.Float64)
     sizes = {"documents": pl.len().cast(pl.Int64), "queries": pl.col("query_id").n_unique()}
     return rows.group_by(by).agg(**sizes, amount="amount").with_columns(amount).sort(by)
@@ -237,7 +237,7 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
 
 
 def find_unjudged(parts: Parts, systems: Mapping[str, Searched]) -> pl.DataFrame:
-    """Return the columns of `Explanation.unjudged` but title, for one measure."""
+    """Return the columns of `Explanation.unjudged` without title, for one measure."""
     unjudged = pl.col("relevance").is_null() & (pl.col("iteration") <= parts.last)
     columns = ["query_id", "measure", "system", "doc_id", "iteration"]
     rows = pl.concat(

@@ -1,8 +1,11 @@
 """Compares systems: scores them, arranges one value per query and system, and tests each pair."""
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,33 +13,54 @@ import polars as pl
 from numpy.typing import NDArray
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_notes import (
-    Note,
-    describe_incomparable,
-    describe_shared_queries,
-    list_notes,
-)
 from goodgain.analysis.comparing.comparison_question import BASELINE, Question
-from goodgain.analysis.comparing.difference_bounds import ScoredRun, add_bounds, add_bounds_of_means
-from goodgain.analysis.comparing.lost_queries import LostQueries, Unread, describe_absent, describe_verdicts
-from goodgain.analysis.comparing.outcomes import check_outcomes, stack_outcomes
-from goodgain.analysis.comparing.pairs_table import add_costs, arrange_values, tabulate_means, tabulate_systems
-from goodgain.analysis.comparing.replicate_tables import (
-    arrange_runs,
-    list_remarks,
-    list_replicate_notes,
-    tabulate_detectable,
-    tabulate_replicates,
+from goodgain.analysis.comparing.comparison_sentences import (
+    describe_absent,
+    describe_incomparable,
+    describe_left_out,
+    describe_low_counts,
+    describe_own_ideal,
+    describe_replicates,
+    describe_shared_queries,
+    describe_stops,
+    describe_unjudged_queries,
+    describe_verdicts,
 )
+from goodgain.analysis.comparing.outcomes import check_outcomes, stack_outcomes
+from goodgain.analysis.comparing.pairs_table import (
+    ScoredRun,
+    add_bounds,
+    add_bounds_of_means,
+    add_costs,
+    arrange_values,
+    tabulate_means,
+    tabulate_systems,
+)
+from goodgain.analysis.comparing.replicate_tables import arrange_runs
 from goodgain.analysis.comparing.statistical_tests import Matrix
-from goodgain.errors import notice
+from goodgain.errors import GoodgainNotice, notice
+from goodgain.files.opening import stem
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
 from goodgain.formats.systems import stack_systems
+from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.scores import Scores, average_scores, sign_reading
 
 _VALUES = ("query_id", "measure", "system", "value")
+#: The name of the file that lists the queries that convert could not read for a run, and their ids.
+Unread = tuple[str, frozenset[str]]
+
+
+def read_unread(source: Any) -> Unread:
+    """Return the queries in `RUN.unread` beside a run, or in `all.unread`, which convert writes for several systems."""
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        for name in (path.name, path.name.replace(stem(path) or path.name, "all", 1)):
+            with suppress(OSError, ValueError):
+                lines = path.with_name(f"{name}.unread").read_text(encoding="utf-8").splitlines()
+                return f"{name}.unread", frozenset(lines)
+    return "", frozenset()
 
 
 def compare_scores(
@@ -44,12 +68,14 @@ def compare_scores(
     query_ids: pl.Series,
     runs: Mapping[str, ScoredRun],
     kept: Scores | None,
-    of_inputs: Sequence[Note],
-    lost: LostQueries,
+    of_inputs: Sequence[GoodgainNotice],
+    unread: Mapping[str, Unread],
+    incomplete: Mapping[str, pl.Series],
 ) -> Comparison:
     """Compare systems by the scores of their runs, and those of the baseline file, on the judged queries.
 
-    `of_inputs` are the notes on qrels and outcomes.
+    `of_inputs` are the notes on qrels and outcomes. `unread` and `incomplete` have the lost queries of each run: those that
+    convert could not read, and those that broke off.
     """
     asked, names = question.asked, question.systems
     scored = {name: run.scores for name, run in runs.items()}
@@ -68,9 +94,6 @@ def compare_scores(
     pairs = add_costs(question.decide(question.test(tested), scores), about)
     if question.bounds:
         means, pairs = add_bounds_of_means(means, runs), add_bounds(pairs, asked, runs)
-    several = {name: arrange_runs(of, [*map(str, asked)], query_ids) for name, of in scores.items()}
-    replicates = tabulate_replicates(several, question.better)
-    alpha, detect = question.settings.alpha, question.detect
     found = Comparison(
         systems=about,
         coverage=stack_systems({name: of.coverage for name, of in scores.items()}),
@@ -78,42 +101,38 @@ def compare_scores(
         pairs=pairs,
         values=values.filter(pl.col("measure").is_in([*tested])).with_columns(pl.col("value").fill_nan(None)),
         baseline=question.base,
-        notes=(),
+        warnings=(),
         signature=_sign(question, scores, members),
         outcomes=given,
         scores=scores,
-        replicates=replicates,
-        detectable=tabulate_detectable(pairs, tested, names, replicates, alpha=alpha, detect=detect),
         question=question,
         matrices=tested,
-        runs=several,
+        runs={name: arrange_runs(of, [*map(str, asked)], query_ids) for name, of in scores.items()},
         query_ids=query_ids,
         members=members,
         rel=question.rel,
     )
-    notes = [
-        *_list_absent(found, scored, kept, lost.unread),
+    said = [
+        *_list_absent(found, scored, kept, unread),
         *of_inputs,
-        *([] if few_shared is None else [Note(few_shared)]),
-        *_list_notes(found, matrices, lost.incomplete),
-        *list_replicate_notes(scores, several, len(query_ids)),
+        *([] if few_shared is None else [few_shared]),
+        *_list_notes(found, matrices, incomplete),
     ]
+    notes = [GoodgainNotice(one) if isinstance(one, str) else one for one in said]
     for note in notes:
         notice(note.text, minor=note.minor)
-    remarks = list_remarks(scores, found.detectable, alpha=alpha, detect=detect)
-    return replace(found, notes=(*(note.text for note in notes), *remarks))
+    return replace(found, warnings=tuple(note.text for note in notes))
 
 
 def _list_absent(
     found: Comparison, scored: Mapping[str, Scores], kept: Scores | None, unread: Mapping[str, Unread]
-) -> list[Note]:
-    """Return the notes on queries without a search, first which verdicts rest on the absent ones."""
+) -> list[GoodgainNotice]:
     question, query_ids = found.question, found.query_ids
     shown = {**scored} if kept is None else {BASELINE: found.scores[BASELINE], **scored}
     notes = [
         note
         for name, one in shown.items()
-        for note in describe_absent(name, one.queries, question.missing, unread.get(name, Unread()))
+        for note in describe_absent(name, one.queries, question.missing, *unread.get(name, ("", frozenset())))
     ]
     if question.missing == "zero" and any(len(one.queries.only_judged) for one in shown.values()):
         others = _stack_values(question, _average_runs(question, scored, kept, "absent"), query_ids)[0]
@@ -124,25 +143,33 @@ def _list_absent(
 
 def _list_notes(
     found: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
-) -> Iterator[Note]:
-    question, query_ids = found.question, found.query_ids
-    of_file = None if question.baseline_file is None else BASELINE
-    if incomparable := describe_incomparable(found.pairs, found.scores, of_file):
-        yield Note(incomparable)
-    absent = _mark(query_ids, {name: [one.queries.only_judged] for name, one in found.scores.items()})
+) -> Iterator[GoodgainNotice | str]:
+    question, query_ids, scores = found.question, found.query_ids, found.scores
+    yield from describe_incomparable(found.pairs, scores, BASELINE if question.baseline_file is not None else None)
+    absent = _mark(query_ids, {name: [one.queries.only_judged] for name, one in scores.items()})
     left_out = absent & (question.missing == "absent")
     if question.incomplete == "absent":
-        broken = {name: [*map(incomplete.get, question.runs_of.get(name, ()))] for name in found.scores}
+        broken = {name: [*map(incomplete.get, question.runs_of.get(name, ()))] for name in scores}
         left_out |= _mark(query_ids, broken)
-    iterated = [k for k, one in enumerate(found.scores.values()) if not one.lacks_iterations]
-    outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
-    yield from list_notes(
-        question.asked, matrices, found.systems, absent, left_out, outcomes=outcomes, iterated=iterated
-    )
+    ours = [measure for measure in question.asked if isinstance(measure, GoodGainMeasure)]
+    names = question.systems
+    yield from describe_unjudged_queries(found.systems)
+    for measure in question.asked:
+        yield from describe_left_out(measure, ~np.isfinite(matrices[str(measure)]) & ~left_out, names)
+    for outcome in () if found.outcomes is None else found.outcomes.columns[2:]:
+        yield from describe_left_out(outcome, ~np.isfinite(matrices[outcome]), names)
+    # A system without iterations stops at none, and an absent query says nothing of stops.
+    if iterated := [k for k, one in enumerate(scores.values()) if not one.lacks_iterations]:
+        is_whole = ~(absent | left_out)[iterated].any(axis=0)
+        searching = {name: of[iterated][:, is_whole] for name, of in matrices.items()}
+        yield from describe_stops(ours, searching, [names[k] for k in iterated])
+    yield from describe_low_counts(question.asked, matrices, names)
+    yield from describe_own_ideal(ours)
+    yield from describe_replicates(scores, found.runs, len(query_ids))
 
 
 def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
-    """Return a row for each system: whether each query is in one of its series."""
+    """Return a row for each system: whether each query is in any of the series of the system."""
     joined = [
         pl.concat([query_ids.clear(), *(of for of in several if of is not None)]) for several in of_systems.values()
     ]
@@ -152,7 +179,7 @@ def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | No
 def _average_runs(
     question: Question, scored: Mapping[str, Scores], kept: Scores | None, missing: str
 ) -> dict[str, Scores]:
-    """Return the scores of each system; `scored` has those of each run, `kept` are those of the baseline file."""
+    """Return the scores of each system. `scored` has the scores of each run, `kept` the scores of the baseline file."""
     needed = question.needed
     scores = {} if kept is None else {BASELINE: average_scores([kept], needed, missing=missing)}
     return scores | {
@@ -164,7 +191,7 @@ def _average_runs(
 def _stack_values(
     question: Question, scores: Mapping[str, Scores], query_ids: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Return query_id, measure, system and value: one value per query, measure and system. Also those of the outcomes alone."""
+    """Return query_id, measure, system, value of all measures and outcomes, and of the outcomes alone."""
     by_system = stack_systems({name: of.per_query for name, of in scores.items()})
     values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
     if question.table is None:

@@ -12,15 +12,22 @@ import polars as pl
 
 from goodgain.analysis.comparing.baseline_file import write_baseline
 from goodgain.analysis.comparing.comparison_forms import (
+    Layout,
     render_briefly,
     render_html,
     render_on_terminal,
     write_comparison,
 )
 from goodgain.analysis.comparing.comparison_question import Question
-from goodgain.analysis.comparing.comparison_tables import Layout
+from goodgain.analysis.comparing.comparison_sentences import list_remarks
 from goodgain.analysis.comparing.outcomes import correlate
-from goodgain.analysis.comparing.replicate_tables import Runs, list_remarks, tabulate_flips, tabulate_noise
+from goodgain.analysis.comparing.replicate_tables import (
+    Runs,
+    tabulate_detectable,
+    tabulate_flips,
+    tabulate_noise,
+    tabulate_replicates,
+)
 from goodgain.analysis.comparing.statistical_tests import Matrix
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
@@ -79,7 +86,8 @@ class Comparison:
         baseline: the system that all others are compared with; None if all pairs are compared.
         question, matrices, runs, query_ids, members: what `groups`, `correlations`, `flips` and `noise` are computed from when
             asked for. Matrices have a row per system, those of runs a row per run, and a column per query.
-        notes: the caveats of this comparison, a sentence each.
+        notes: the caveats of this comparison, a sentence each. `warnings` and `warnings_of_runs` were also
+            given as notices.
         signature: the versions and settings behind the numbers.
         rel: the `rel` of the call.
 
@@ -95,18 +103,17 @@ class Comparison:
     pairs: pl.DataFrame
     values: pl.DataFrame
     baseline: str | None
-    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
     signature: dict[str, Any]
     outcomes: pl.DataFrame | None
     scores: Mapping[str, Scores]
-    replicates: pl.DataFrame
-    detectable: pl.DataFrame
     question: Question
     matrices: Mapping[str, Matrix]
     runs: Runs
     query_ids: pl.Series
     members: pl.DataFrame | None
     rel: float | None = None
+    warnings_of_runs: tuple[str, ...] = ()
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:
@@ -127,12 +134,13 @@ class Comparison:
         return correlate(self.matrices, outcomes, measures, self.question.systems, self.question.settings)
 
     @cached_property
-    def flips(self) -> pl.DataFrame:
-        return tabulate_flips(self.runs, self.question.lines, self.question.pass_k)
+    def notes(self) -> tuple[str, ...]:
+        return (*self.warnings, *list_remarks(self), *self.warnings_of_runs)
 
-    @cached_property
-    def noise(self) -> pl.DataFrame:
-        return tabulate_noise(self.runs, self.pairs, self.matrices)
+    replicates = cached_property(tabulate_replicates)
+    flips = cached_property(tabulate_flips)
+    noise = cached_property(tabulate_noise)
+    detectable = cached_property(tabulate_detectable)
 
     def to_text(
         self,
@@ -190,9 +198,8 @@ class Comparison:
     def __str__(self) -> str:
         from rich.text import Text
 
-        told, made = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()"), self.signature
-        remarks = {*list_remarks(self.scores, self.detectable, alpha=made["alpha"], detect=made.get("detect"))}
-        return write_plain([*told, *(Text(escape_controls(note)) for note in self.notes if note not in remarks)])
+        told = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()")
+        return write_plain([*told, *(Text(escape_controls(note)) for note in (*self.warnings, *self.warnings_of_runs))])
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
         """Yield coloured tables for a terminal: `rich.print(comparison)`."""

@@ -9,10 +9,8 @@ import ir_measures
 import polars as pl
 
 from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
-from goodgain.analysis.comparing.difference_bounds import ScoredRun, find_added
-from goodgain.analysis.comparing.lost_queries import count_as_empty
-from goodgain.analysis.comparing.outcomes import leave_out_completed, leave_out_ratio
-from goodgain.analysis.comparing.pairs_table import compare_pairs, decide, find_incomparable
+from goodgain.analysis.comparing.outcomes import count_as_empty, leave_out_completed, leave_out_ratio
+from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_added, find_incomparable
 from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
 from goodgain.analysis.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
@@ -88,12 +86,11 @@ class Question:
 
     @property
     def systems(self) -> list[str]:
-        """The names of the systems, first that of the baseline file."""
+        """The names of the systems; the baseline file comes first."""
         return [*([BASELINE] if self.baseline_file is not None else []), *self.runs_of]
 
     @property
     def base(self) -> str | None:
-        """The system that all others are compared with."""
         return self.baseline if self.baseline_file is None else BASELINE
 
     @cached_property
@@ -121,7 +118,6 @@ class Question:
 
     @cached_property
     def table(self) -> pl.DataFrame | None:
-        """The outcomes: query_id, system and columns of numbers."""
         if (rows := self.outcome_rows) is None:
             return None
         if self.incomplete == "absent":
@@ -139,34 +135,31 @@ class Question:
 
     @cached_property
     def lines(self) -> list[Requirement]:
-        """The required lines on measures; those on outcomes have no replicates."""
+        """The required lines on measures. Outcomes have no replicates."""
         lines = (parse_requirement(line, rel=self.rel, outcomes=self.solved) for line in self.require)
         return [line for line in lines if not isinstance(line.measure, str)]
 
     @cached_property
     def asked(self) -> list[ir_measures.Measure]:
-        """The measures to compare, those of the lines among them."""
+        """The measures to compare, and the measures of required lines."""
         lines = self.lines
         asked = add_fixed_iterations(parse_measures(self.measures, rel=self.rel), self.iterations)
         return parse_measures([*asked, *(line.measure for line in lines)])
 
     @cached_property
     def needed(self) -> list[ir_measures.Measure]:
-        """The measures, and the counts that a comparison of them needs."""
         return add_counts(self.asked)
 
     @cached_property
     def better(self) -> dict[str, str | None]:
-        """The better direction of each measure and outcome."""
         directions = {str(measure): find_direction(measure) for measure in self.asked}
         return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
 
     def test(self, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
-        """Test each pair; `decide` corrects the p-values of all tests together, and adds the verdicts."""
+        """Test each pair. `decide` corrects the p-values."""
         return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings)
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
-        """Correct the p-values, and add the verdicts; `scores` are those of each system."""
         need_results = [str(measure) for measure in self.asked if needs_results(measure)]
         incomparable = find_incomparable(self.asked, scores)
         return decide(tested, self.settings.alpha, need_results=need_results, incomparable=incomparable)
@@ -207,7 +200,7 @@ class Question:
 def add_fixed_iterations(
     measures: Iterable[ir_measures.Measure], iterations: int | Sequence[int] | None
 ) -> list[ir_measures.Measure]:
-    """Return the measures, each of ours without @ at fixed iterations: before it 1..iterations, or the listed ones alone."""
+    """Return the measures, and measures without @ also at iterations 1..N; at listed iterations instead if a list is given."""
     if iterations is None:
         return list(measures)
     if isinstance(iterations, Sequence):

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice, product, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.causes import Parts, add_up
+from goodgain.analysis.comparing.causes import add_up
 from goodgain.analysis.comparing.explanation_sentences import (
     Account,
     add_parts,
-    describe_main_cause,
+    describe_difference,
     describe_outcome,
+    describe_values,
+    describe_whole,
     name_document,
     name_documents,
     sum_sides,
 )
-from goodgain.analysis.comparing.rendering import ABSENT, count_queries, list_some, show
+from goodgain.analysis.comparing.rendering import ABSENT, count_queries, show
 from goodgain.analysis.comparing.use_of_documents import USES_OF
 from goodgain.counting.coverage import list_examples
-from goodgain.errors import InputError, count_of
+from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Line, Table
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
@@ -36,30 +38,13 @@ if TYPE_CHECKING:
 FORMS = ("markdown", "json")
 #: The tables of an explanation.
 FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
-#: What happened to a good document -> the uses of it for which it did.
-_LOST = {
-    "returned and not opened": "^returned.*(?:never opened|open failed)",
-    "opened and not cited": "opened after.*not cited",
-}
-
-
-def add_sentences(of: Explanation) -> pl.DataFrame:
-    """Return the queries of an explanation with the column sentence; null where the two systems are equal."""
-    account = Account(of)
-    sentences = [
-        " ".join(f"{line}." for line in account.describe_change(row)) or None
-        for row in of.queries.iter_rows(named=True)
-    ]
-    return of.queries.with_columns(sentence=pl.Series(sentences, dtype=pl.String))
 
 
 def build_screen(of: Explanation, query: str | None = None) -> Iterator[Table | Line]:
-    """Yield the first screen, or with a query both systems side by side."""
     return _build_first_screen(of) if query is None else _build_side_by_side(take_query(of, query))
 
 
 def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
-    """Yield for each measure a sentence, the table of causes and the queries that changed most; then wasted searches."""
     account = Account(of)
     for measure, parts in of.parts.items():
         queries = of.queries.filter(measure=measure)
@@ -71,7 +56,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
         if not worse.height and not better.height:
             yield Line(f"{measure}: {of.base} and {of.new} are equal in {count_queries(queries.height)}.")
         else:
-            yield Line(_summarise(account, parts, queries, worse, better))
+            yield Line(describe_difference(account, parts, queries, worse, better))
         if parts.denominator is not None and worse.height + better.height:
             rows, added = [], add_parts(queries)
             for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):
@@ -100,56 +85,9 @@ def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
             for row in shown.iter_rows(named=True):
                 at = row["first_differing_iteration"]
                 first = "" if at is None else f"; they first differ at iteration {at}"
-                yield Line(_describe_values(row) + first, 1)
+                yield Line(describe_values(row) + first, 1)
                 yield from (Line(said, 2) for said in account.describe_change(row, named=True))
     yield from map(Line, describe_whole(of))
-
-
-def _summarise(account: Account, parts: Parts, queries: pl.DataFrame, worse: pl.DataFrame, better: pl.DataFrame) -> str:
-    """Return the sentence that says most: queries worse and better, the main cause, and the query that changed most."""
-    of, number = account.of, queries.height
-    total = math.fsum(queries.get_column("difference"))
-    before, after = (value / number for value in sum_sides(queries, ""))
-    said = [
-        f"{parts.measure}: {of.new} is worse than {of.base} in {worse.height:,} of {count_queries(number)} and better in "
-        f"{better.height:,}; mean {show(before)} → {show(after)} ({show(total / number, '+')})."
-    ]
-    if cause := describe_main_cause(account, parts, queries, total):
-        said.append(f"Main cause: {cause}.")
-    row = (worse if worse.height else better).row(0, named=True)
-    did = "improved" if not worse.height else "lost" if row["difference"] < 0 else "worsened"
-    why = ". ".join(islice(account.describe_change(row), 2))
-    return " ".join([*said, f"{row['query_id']} {did} most ({show(row['difference'], '+')}). {why}."])
-
-
-def describe_whole(of: Explanation) -> Iterator[str]:
-    """Yield sentences on wasted and repeated searches, and on unjudged and lost documents, over all queries."""
-    account = Account(of)
-    for name, rel in product(account.names, account.rels):
-        rows = of.iterations.filter(system=name, rel=rel)
-        wasted = of.wasted.filter(pl.col("last_good_iteration") > 0, system=name, rel=rel)
-        iterations = count_of(rows.height, "iteration")
-        totals = {
-            f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
-            f"{iterations} came after the last good document of a query": wasted.get_column("wasted"),
-            f"{rows['searches'].sum():,} searches repeated a search string": rows.get_column("repeated_queries"),
-        }
-        said = [f"{int(values.sum()):,} of {what}." for what, values in totals.items() if values.sum()]
-        if said or not rows.height:
-            idle = account.describe_idle(name, of.queries.get_column("query_id"))
-            yield f"{name}{account.name_rel(rel)}: {' '.join(said) or f'{idle}.'}"
-    unjudged = of.unjudged.filter(measure=of.measures[0])
-    alone = [(name, unjudged.filter(system=name).height) for name in account.names]
-    if unjudged.height:
-        said = [f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone if number]
-        yield f"Not in these sums: {', '.join(said)}{of.parts[of.measures[0]].upto}."
-    documents = of.documents.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
-    documents = documents.sort("relevance", descending=True, maintain_order=True)
-    for use, name in zip(USES_OF, (of.base, of.new), strict=True):
-        for what, pattern in _LOST.items():
-            good = documents.filter(pl.col(use).str.contains(pattern)).iter_rows(named=True)
-            if lost := [f"{row['query_id']} {name_document(row)} ({row[use]})" for row in good]:
-                yield f"{name}: {count_of(len(lost), 'good document')} {what}: {list_some(lost, of.top)}."
 
 
 def take_query(of: Explanation, query_id: str) -> Explanation:
@@ -161,10 +99,9 @@ def take_query(of: Explanation, query_id: str) -> Explanation:
 
 
 def _build_side_by_side(of: Explanation) -> Iterator[Table | Line]:
-    """Yield the one query of an explanation: its values, both systems iteration by iteration, and their documents."""
     account = Account(of)
     for row in of.queries.iter_rows(named=True):
-        yield Line(f"{_describe_values(row)}. {row['sentence'] or ''}".strip())
+        yield Line(f"{describe_values(row)}. {row['sentence'] or ''}".strip())
     yield from (_build_iterations_table(account, rel) for rel in account.rels)
     if of.iterations.get_column("brought_nothing_good").any():
         yield Line("! the iteration found no good document while some were missing")
@@ -237,8 +174,3 @@ def render_on_terminal(of: Explanation, query: str | None, width: int = ANY_WIDT
         else:
             text = Text(escape_controls(part.text), style="bold" if part.level < 0 else "")
             yield Padding(text, (int(k > 0 and part.level <= 0), 0, 0, 2 * max(part.level, 0)), expand=False)
-
-
-def _describe_values(row: Mapping[str, Any]) -> str:
-    change = f"{show(row['base'])} → {show(row['new'])} ({show(row['difference'], '+')})"
-    return f"{row['query_id']}: {row['measure']} {change}"

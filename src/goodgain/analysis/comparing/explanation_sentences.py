@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,6 +14,7 @@ import polars as pl
 from goodgain.analysis.comparing.causes import Parts, add_up
 from goodgain.analysis.comparing.rendering import count_queries, list_some, show
 from goodgain.analysis.comparing.statistical_tests import RESIDUE
+from goodgain.analysis.comparing.use_of_documents import USES_OF
 from goodgain.errors import count_of
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.thresholds import find_thresholds
@@ -37,12 +38,17 @@ _HAPPENED_IN_BOTH = {
     "earlier": "{new} found {n} earlier",
     "judged_differently": "both found {n}, with different labels",
 }
+#: What happened to a good document -> the uses of it for which it did.
+_LOST = {
+    "returned and not opened": "^returned.*(?:never opened|open failed)",
+    "opened and not cited": "opened after.*not cited",
+}
 #: Characters of a text in a line.
 _LONGEST = 70
 
 
 class Account:
-    """What two systems did, in words; it has the rows of an explanation by query."""
+    """What two systems did, in words. It holds the rows of an explanation by query."""
 
     def __init__(self, of: Explanation) -> None:
         self.of = of
@@ -58,11 +64,11 @@ class Account:
         return find_thresholds(measure for one in self.of.parts.values() for measure in (one.measure, one.numerator))
 
     def find_rel(self, parts: Parts) -> float:
-        """Return the threshold of a measure; SRR has none, and takes the lowest one of the call."""
+        """Return the threshold of a measure. SRR has no threshold and takes the lowest threshold of the call."""
         return parts.measure.rel if parts.measure.rel in self.rels else self.rels[0]
 
     def name_rel(self, rel: float) -> str:
-        """Return a threshold in words; nothing if all measures have the same."""
+        """Return a threshold in words; empty if all measures have the same threshold."""
         return f" (rel={rel:g})" if len(self.rels) > 1 else ""
 
     @cached_property
@@ -71,7 +77,7 @@ class Account:
 
     @cached_property
     def alone(self) -> set[tuple[str, float, int]]:
-        """Each query, threshold and iteration in which one system found a good document that the other did not find there."""
+        """Each query, threshold and iteration in which one system alone found a good document."""
         rels = {str(one.numerator): self.find_rel(one) for one in self.of.parts.values()}
         rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
         rows = rows.with_columns(rel=pl.col("measure").replace_strict(rels, return_dtype=pl.Float64))
@@ -90,12 +96,12 @@ class Account:
         return {*self.of.absent.select("system", "query_id").iter_rows()}
 
     def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
-        """Return what a system did in queries without results: `otherwise`, unless its run has no row of them."""
+        """Return what a system did in queries without results. `otherwise` applies if the run has a row of the query."""
         are_absent = {(name, query_id) in self.absent for query_id in query_ids}
         return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
-        """Yield what both systems did where they first differ, and the causes; with `named` documents and troubles too."""
+        """Yield what both systems did where they first differ, and the causes. `named`: name documents, and add failed searches."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         rel = self.find_rel(parts)
         searches = {name: self.iterations.get((query_id, name, rel), []) for name in self.names}
@@ -134,7 +140,7 @@ class Account:
                 yield f"{name}, {count_of(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
 
     def describe_cause(self, parts: Parts, row: Mapping[str, Any], names: str) -> str:
-        """Return what happened to documents, which have these names in the sentence."""
+        """Return what happened to documents. `names` stands for the documents in the sentence."""
         happened = _HAPPENED_IN_BOTH if row["counted_by"] == "both" else _HAPPENED
         one, other = (self.of.new, self.of.base) if row["counted_by"] == "new" else (self.of.base, self.of.new)
         return happened[row["cause"]].format(one=one, other=other, new=self.of.new, n=names, at=parts.measure.cutoff)
@@ -149,7 +155,7 @@ _PARTS = {
 
 
 def add_parts(queries: pl.DataFrame) -> dict[str, float]:
-    """Return the sums of what numerator and denominator of a rate add to the differences, and of undivided differences."""
+    """Return how much numerator and denominator of a rate add to the differences."""
     return {part: math.fsum(queries.select(amount).to_series().drop_nulls()) for part, amount in _PARTS.items()}
 
 
@@ -186,7 +192,7 @@ def sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
 
 
 def find_main_causes(account: Account, parts: Parts) -> pl.DataFrame:
-    """Return the rows of `Explanation.queries` of a measure with the column cause (null: none), in words without numbers."""
+    """Return the rows of `Explanation.queries` of a measure, with the column cause: words without numbers, or null."""
     queries = account.of.queries.filter(measure=str(parts.measure))
     said = [_name_cause(account, parts, row) for row in queries.iter_rows(named=True)]
     return queries.with_columns(cause=pl.Series(said, dtype=pl.String))
@@ -219,7 +225,6 @@ def _describe_search(name: str, iterations: Sequence[Mapping[str, Any]], at: int
 
 
 def describe_outcome(row: Mapping[str, Any]) -> str:
-    """Return what an iteration brought, in a few words."""
     others = row["new_other"] + row["unjudged"]
     if row["new_good"]:
         return f"found {count_of(row['new_good'], 'good document')}"
@@ -229,7 +234,6 @@ def describe_outcome(row: Mapping[str, Any]) -> str:
 
 
 def name_documents(documents: pl.DataFrame) -> str:
-    """Return the documents by title or id, those with the largest labels first, each with its label."""
     rows = documents.sort("relevance", descending=True, maintain_order=True).iter_rows(named=True)
     return list_some([f"{name_document(row)} ({show(row['relevance'])})" for row in rows])
 
@@ -239,6 +243,69 @@ def name_document(row: Mapping[str, Any]) -> str:
 
 
 def shorten(text: str, most: int = _LONGEST) -> str:
-    """Return a text of a log in one line, cut where it is long."""
+    """Return a text in one line; cut a long text."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def describe_values(row: Mapping[str, Any]) -> str:
+    change = f"{show(row['base'])} → {show(row['new'])} ({show(row['difference'], '+')})"
+    return f"{row['query_id']}: {row['measure']} {change}"
+
+
+def describe_difference(
+    account: Account, parts: Parts, queries: pl.DataFrame, worse: pl.DataFrame, better: pl.DataFrame
+) -> str:
+    of, number = account.of, queries.height
+    total = math.fsum(queries.get_column("difference"))
+    before, after = (value / number for value in sum_sides(queries, ""))
+    said = [
+        f"{parts.measure}: {of.new} is worse than {of.base} in {worse.height:,} of {count_queries(number)} and better in "
+        f"{better.height:,}; mean {show(before)} → {show(after)} ({show(total / number, '+')})."
+    ]
+    if cause := describe_main_cause(account, parts, queries, total):
+        said.append(f"Main cause: {cause}.")
+    row = (worse if worse.height else better).row(0, named=True)
+    did = "improved" if not worse.height else "lost" if row["difference"] < 0 else "worsened"
+    why = ". ".join(islice(account.describe_change(row), 2))
+    return " ".join([*said, f"{row['query_id']} {did} most ({show(row['difference'], '+')}). {why}."])
+
+
+def describe_whole(of: Explanation) -> Iterator[str]:
+    """Yield sentences over all queries: on wasted and repeated searches, and on unjudged and lost documents."""
+    account = Account(of)
+    for name, rel in product(account.names, account.rels):
+        rows = of.iterations.filter(system=name, rel=rel)
+        wasted = of.wasted.filter(pl.col("last_good_iteration") > 0, system=name, rel=rel)
+        iterations = count_of(rows.height, "iteration")
+        totals = {
+            f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
+            f"{iterations} came after the last good document of a query": wasted.get_column("wasted"),
+            f"{rows['searches'].sum():,} searches repeated a search string": rows.get_column("repeated_queries"),
+        }
+        said = [f"{int(values.sum()):,} of {what}." for what, values in totals.items() if values.sum()]
+        if said or not rows.height:
+            idle = account.describe_idle(name, of.queries.get_column("query_id"))
+            yield f"{name}{account.name_rel(rel)}: {' '.join(said) or f'{idle}.'}"
+    unjudged = of.unjudged.filter(measure=of.measures[0])
+    alone = [(name, unjudged.filter(system=name).height) for name in account.names]
+    if unjudged.height:
+        said = [f"{name} alone found {count_of(number, 'unjudged document')}" for name, number in alone if number]
+        yield f"Not in these sums: {', '.join(said)}{of.parts[of.measures[0]].upto}."
+    documents = of.documents.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
+    documents = documents.sort("relevance", descending=True, maintain_order=True)
+    for use, name in zip(USES_OF, (of.base, of.new), strict=True):
+        for what, pattern in _LOST.items():
+            good = documents.filter(pl.col(use).str.contains(pattern)).iter_rows(named=True)
+            if lost := [f"{row['query_id']} {name_document(row)} ({row[use]})" for row in good]:
+                yield f"{name}: {count_of(len(lost), 'good document')} {what}: {list_some(lost, of.top)}."
+
+
+def add_sentences(of: Explanation) -> pl.DataFrame:
+    """Add the column sentence to the queries; null where the two systems are equal."""
+    account = Account(of)
+    sentences = [
+        " ".join(f"{line}." for line in account.describe_change(row)) or None
+        for row in of.queries.iter_rows(named=True)
+    ]
+    return of.queries.with_columns(sentence=pl.Series(sentences, dtype=pl.String))

@@ -85,7 +85,7 @@ def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Return the first failed measure, else the first one, if possible with causes; its two systems; and whether it has causes."""
+    """Return measure, system and baseline of the change to explain, and whether causes exist. A failed measure comes first."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))
@@ -175,7 +175,7 @@ def _write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], most: int)
 def _list_changes(
     comparison: Comparison, measure: str, system: str, against: str, explanation: Explanation | None
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the queries that changed most, largest change first: id, both values, difference, cause."""
+    """Yield the queries that changed most: id, both values, difference, cause."""
     values = comparison.values.filter(measure=measure)
     sides = [values.filter(system=name).select("query_id", "value") for name in (against, system)]
     both = sides[0].join(sides[1], on="query_id", suffix="_new").drop_nulls()

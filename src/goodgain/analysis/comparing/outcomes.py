@@ -1,8 +1,10 @@
-"""Outcomes of systems beside search measures: whether a task was solved, and whether better search goes with it."""
+"""Outcomes of systems beside search measures: solved tasks, queries that broke off, and whether better search goes with them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
+import ir_measures
 import numpy as np
 import polars as pl
 
@@ -11,6 +13,7 @@ from goodgain.analysis.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.errors import InputError, notice
 from goodgain.formats.query_tables import lack_rows
 from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.scores import Scores, average_values
 from goodgain.options import spell
 from goodgain.schema import COMPLETED
 
@@ -25,7 +28,7 @@ _LEAST_QUERIES = 3
 def stack_outcomes(
     outcomes: pl.DataFrame, kept: pl.DataFrame | None, systems: Sequence[str], measures: Sequence[str]
 ) -> pl.DataFrame:
-    """Return query_id, measure, system and value of the outcomes of these systems; `kept` are the values of a baseline file."""
+    """Return query_id, measure, system and value of these systems. `kept` has the values of a baseline file."""
     table = spell("outcomes")
     found = outcomes.unpivot(index=["query_id", "system"], variable_name="measure")
     if kept is not None:
@@ -68,7 +71,7 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
 
 
 def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
-    """Return the outcomes that some query has for every system, without those of a funnel that a log does not record."""
+    """Return the outcomes that some query has for every system. Drop stages of a funnel that a log does not record."""
     lacking = [name for name, solved in outcomes.items() if not np.isfinite(solved).all(axis=0).any()]
     shared = [name for name in outcomes if name not in lacking]
     table = spell("outcomes")
@@ -79,6 +82,65 @@ def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
     return shared
 
 
+def find_incomplete(
+    outcomes: pl.DataFrame | None,
+    runs_of: Mapping[str, Sequence[str]],
+    called: Mapping[str, str],
+    query_ids: pl.Series,
+    how: str,
+) -> dict[str, pl.Series]:
+    """Return the name of each run with judged queries that broke off -> these queries.
+
+    With `how` keep, a system whose runs cannot be matched stands for its runs: its values do not depend on them. `called` has
+    the name of the file of each run, which `convert` ends with the replicate.
+    """
+    if outcomes is None or COMPLETED not in outcomes.columns:
+        return {}
+    found = {}
+    for system, runs in runs_of.items():
+        of = outcomes.filter(system=system)
+        if of.is_empty():
+            raise lack_rows(spell("outcomes"), system, outcomes.get_column("system").unique().sort().to_list())
+        broken = of.filter((pl.col(COMPLETED) == 0) & pl.col("query_id").is_in(query_ids.implode()))
+        matched = _match_runs(runs, called, of.get_column("replicate"))
+        if matched is None and how != "keep":
+            there = ", ".join(of.get_column("replicate").unique().drop_nulls().sort()) or "none"
+            raise InputError(
+                f"{spell('outcomes')} does not say which run of {system} a row is about: its replicates are {there}. Name the "
+                f"runs {system}.1.run and so on by their replicates, as goodgain convert does."
+            )
+        for run, replicate in (matched or {system: None}).items():
+            rows = broken if replicate is None else broken.filter(replicate=replicate)
+            if len(rows):
+                found[run] = rows.get_column("query_id").unique().sort()
+    return found
+
+
+def _match_runs(
+    runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
+) -> Mapping[str, str | None] | None:
+    """Return the name of each run -> its replicate (None: all rows). Runs match by the ends of file names, else in order."""
+    numbers = replicates.unique().drop_nulls().to_list()
+    if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
+        return {runs[0]: None}
+    by_file = {run: called[run].rpartition(".")[2] for run in runs}
+    in_order = {run: str(k) for k, run in enumerate(runs, 1)}
+    for matched in (by_file, in_order) if not any(called.values()) else (by_file,):
+        if not replicates.null_count() and {*numbers} <= {*matched.values()} and len({*matched.values()}) == len(runs):
+            return matched
+    return None
+
+
+def count_as_empty(of: Scores, empty: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores of a run. These queries have the scores of `empty`, a run without results."""
+    is_there = pl.col("query_id").is_in(query_ids.implode())
+    ours, classic = (
+        pl.concat([there.filter(~is_there), none.filter(is_there).select(there.columns)]).sort("query_id")
+        for there, none in ((of._ours, empty._ours), (of._classic, empty._classic))
+    )
+    return average_values(replace(of, _ours=ours, _classic=classic), measures)
+
+
 def correlate(
     values: Mapping[str, Matrix],
     outcomes: Sequence[str],
@@ -86,7 +148,7 @@ def correlate(
     systems: Sequence[str],
     settings: Settings,
 ) -> pl.DataFrame:
-    """Return the columns of `Comparison.correlations`; `values` has a row per system."""
+    """Return the columns of `Comparison.correlations`. `values` has a row per system."""
     rows = []
     for outcome, measure in product(outcomes, measures):
         for name, x, y in zip(systems, values[measure], values[outcome], strict=True):

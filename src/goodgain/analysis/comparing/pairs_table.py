@@ -1,8 +1,9 @@
-"""Means and pairs of systems: one row per measure and pair, with p-values, verdict and costs."""
+"""Means and pairs of systems: one row per measure and pair, with p-values, verdict, costs, and bounds."""
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
+from typing import NamedTuple
 
 import ir_measures
 import numpy as np
@@ -23,6 +24,9 @@ from goodgain.analysis.comparing.statistical_tests import (
     subtract_without_residue,
 )
 from goodgain.counting.coverage import LOW_COVERAGE
+from goodgain.counting.run_in_blocks import RunFile, read_whole
+from goodgain.formats import Qrels, Run
+from goodgain.measures.bounds import find_contributions, find_largest_label, find_rule
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.scores import Scores
@@ -38,7 +42,6 @@ NOT_COMPARABLE = "not comparable"
 
 
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
-    """Return a row per system: its queries, its cost, and the judged share of its results."""
     signed = [of.signature for of in scores.values()]
     iterations, results = (
         average_rows([row[np.isfinite(row)] for row in full[str(one)]]) for one in (NumIter, NumResults)
@@ -57,7 +60,7 @@ def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -
 
 
 def tabulate_means(values: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
-    """Return the columns of `Comparison.means`: each mean is over the queries for which the system has a value."""
+    """Return the columns of `Comparison.means`. Each mean is over the queries that have a value."""
     rows = [
         (measure, better[measure], system, *average_rows([known]), len(known))
         for measure, of in values.items()
@@ -120,7 +123,7 @@ def compare_pairs(
 
 
 def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
-    """Return the values of two systems for the queries for which both have one."""
+    """Return the values of two systems in the queries in which both have a value."""
     both = values[[*pair]]
     known = np.isfinite(both).all(axis=0)
     return both if known.all() else both[:, known]
@@ -129,7 +132,7 @@ def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
 def arrange_values(
     values: pl.DataFrame, measures: Iterable[str], systems: Sequence[str], query_ids: pl.Series
 ) -> dict[str, Matrix]:
-    """Return measure -> matrix of `Comparison.values`: a row per system, a column per query; a missing value is NaN."""
+    """Return measure -> matrix with a row per system and a column per query. A missing value is NaN."""
     columns = [str(k) for k in range(len(systems))]
     number = pl.col("system").replace_strict(systems, columns, default=None)
     by_measure = values.with_columns(number).partition_by("measure", as_dict=True)
@@ -143,7 +146,7 @@ def arrange_values(
 
 
 def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[str, float]]:
-    """Yield what is found for each pair; `above` and `below` count the queries where the system has the higher or lower value."""
+    """Yield the test results of each pair. `above` counts the queries in which the system has the higher value."""
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
     low = high = p_t = p_randomisation = effect = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
@@ -173,7 +176,7 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[s
 
 
 def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:
-    """Return the mean of each row, by exact summation; NaN without queries."""
+    """Return the mean of each row by exact summation; NaN without queries."""
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
 
 
@@ -231,7 +234,7 @@ def decide(
 def find_incomparable(
     measures: Sequence[ir_measures.Measure], scores: Mapping[str, Scores]
 ) -> dict[tuple[str, ...], str]:
-    """Return (measure, system, against) -> the verdict, for pairs that cannot be compared."""
+    """Return (measure, system, against) -> verdict, for pairs that cannot be compared."""
     return {
         (str(measure), *pair): verdict
         for measure in measures
@@ -255,9 +258,106 @@ def find_unranked(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_best(means: list[float], better: str | None) -> set[float]:
-    """Return the best means, up to rounding; none if all are equal, or the measure has no better direction."""
+    """Return the best means, up to rounding. Without a better direction, or if all means are equal, return none."""
     if not means or better is None:
         return set()
     top = max(means) if better == "up" else min(means)
     best = {mean for mean in means if math.isclose(mean, top, rel_tol=1e-12, abs_tol=1e-12)}
     return best if any(mean not in best for mean in means) else set()
+
+
+class ScoredRun(NamedTuple):
+    """The scores of a run, and how much labels of its unjudged results could change them."""
+
+    scores: Scores
+    added: Mapping[str, pl.DataFrame]  # name of a measure with bounds -> query_id, doc_id, added (by this result alone)
+
+
+def find_added(
+    scores: Scores, qrels: Qrels, run: Run | RunFile, measures: Sequence[ir_measures.Measure], *, order: str
+) -> dict[str, pl.DataFrame]:
+    """Return how much the unjudged results of a run could add to its scores. A large run is read into memory."""
+    bounded = [measure for measure in measures if scores.bounds[str(measure)] is not None]
+    label = find_largest_label(qrels.frame)
+    return find_contributions(qrels, read_whole(run), bounded, label=label, order=order)
+
+
+def add_bounds_of_means(means: pl.DataFrame, runs: Mapping[str, ScoredRun]) -> pl.DataFrame:
+    """Add the columns least and most to the means; null for a measure without bounds."""
+    averages = [
+        of.scores.per_query.drop_nulls(["value", "most"])
+        .group_by("measure")
+        .agg(pl.col("least", "most").mean())
+        .with_columns(system=pl.lit(name))
+        for name, of in runs.items()
+    ]
+    return means.join(pl.concat(averages), on=["measure", "system"], how="left", maintain_order="left")
+
+
+def add_bounds(
+    pairs: pl.DataFrame, measures: Sequence[ir_measures.Measure], runs: Mapping[str, ScoredRun]
+) -> pl.DataFrame:
+    """Add least, most and can_turn to the pairs of a comparison, as `Comparison` describes them; null for a measure without bounds.
+
+    Each unjudged document gets one label for both systems, from 0 to the largest label of the qrels.
+    """
+    rules = {str(measure): find_rule(measure) for measure in measures}
+    rows: list[tuple[float | None, float | None]] = []
+    for measure, *systems, difference in pairs.select("measure", "system", "against", "difference").iter_rows():
+        system, against = (runs[name] for name in systems)
+        if difference is None or measure not in system.added or measure not in against.added:
+            rows.append((None, None))
+        else:
+            rows.append(_average_bounds(measure, system, against, is_sum=rules[measure] == "sum"))
+    bounds = pl.DataFrame(rows, schema={"least": pl.Float64, "most": pl.Float64}, orient="row")
+    difference, least, most = pl.col("difference"), pl.col("least"), pl.col("most")
+    noise = RESIDUE * pl.max_horizontal(least.abs(), most.abs(), difference.abs())  # rounding errors have no sign
+    is_ranked = ~pl.col("verdict").str.starts_with(NOT_COMPARABLE).fill_null(False)
+    can_turn = ((difference <= noise) & (most > noise)) | ((difference >= -noise) & (least < -noise))
+    return pairs.hstack(bounds).with_columns(can_turn=can_turn & is_ranked)
+
+
+def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_sum: bool) -> tuple[float, float]:
+    """Return the least and the most mean difference. Queries share no labels, so each query has its own extremes."""
+    values = (run.scores.per_query.filter(measure=measure) for run in (system, against))
+    first, second = (of.select("query_id", "value").drop_nulls() for of in values)
+    queries = first.join(second, on="query_id", suffix="_other")
+    documents = (
+        system.added[measure]
+        .join(against.added[measure], on=["query_id", "doc_id"], how="full", coalesce=True, suffix="_other")
+        .with_columns(pl.col("added", "added_other").fill_null(0.0))
+    )
+    of_queries = (_sum_differences if is_sum else _find_best_differences)(queries, documents)
+    least, most = (math.fsum(of_queries.get_column(name)) / queries.height for name in ("least", "most"))
+    return least, most
+
+
+def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Return least and most of each query for a measure that sums over documents.
+
+    `most` gives the largest label to the documents that add more to the first system, and 0 to others; `least` the opposite.
+    """
+    difference = pl.col("added") - pl.col("added_other")
+    moved = documents.group_by("query_id").agg(
+        falls=difference.clip(upper_bound=0).sum(), rises=difference.clip(0).sum()
+    )
+    now = pl.col("value") - pl.col("value_other")
+    joined = queries.join(moved, on="query_id", how="left").with_columns(pl.col("falls", "rises").fill_null(0.0))
+    return joined.select(least=now + pl.col("falls"), most=now + pl.col("rises"))
+
+
+def _find_best_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Return least and most of each query for a measure whose value is that of the best document.
+
+    One document decides each value. So at most one unjudged document needs the largest label to reach an extreme: a second
+    one could not raise the first value further, nor lower the second.
+    """
+    value, other = pl.col("value"), pl.col("value_other")
+    raised = pl.max_horizontal(value, "added") - pl.max_horizontal(other, "added_other")
+    one = documents.join(queries, on="query_id").select("query_id", difference=raised)
+    none = queries.select("query_id", difference=value - other)
+    return (
+        pl.concat([one, none])
+        .group_by("query_id")
+        .agg(least=pl.col("difference").min(), most=pl.col("difference").max())
+    )

@@ -14,14 +14,14 @@ def format_interval(low: float | None, high: float | None, places: int, *, absen
 
 
 def format_number(value: float | None, places: int) -> str:
-    """Return a number with so many decimals; -1 is full precision, and a whole number has none."""
+    """Write a number with `places` decimals. With -1 it has full precision; a whole number has no decimals."""
     if value is None:
         return ABSENT
     return f"{value:.{places}f}" if places >= 0 and isinstance(value, float) else str(value)
 
 
 def format_signed(value: float | None, places: int) -> str:
-    """Return a number with its sign; one that is shown as zero has none."""
+    """Write a number with its sign; zero has no sign."""
     if value is None:
         return ABSENT
     shown = format_number(value, places)
@@ -31,12 +31,10 @@ def format_signed(value: float | None, places: int) -> str:
 
 
 def count_queries(queries: int) -> str:
-    """Return a number of queries as text: 1 query, 2 queries."""
     return f"{queries:,} quer{'y' if queries == 1 else 'ies'}"
 
 
 def list_some(names: Sequence[str], most: int = 3) -> str:
-    """Return the first names, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
@@ -48,7 +46,7 @@ def format_bounds(row: Mapping[str, Any], places: int) -> str:
 
 
 def format_probability(value: float | None, places: int, *, doubtful: bool) -> str:
-    """Return a p-value; † marks a doubtful one."""
+    """Write a p-value; † marks a doubtful p-value."""
     if value is None:
         return ABSENT
     least = 10.0**-places
@@ -57,7 +55,7 @@ def format_probability(value: float | None, places: int, *, doubtful: bool) -> s
 
 
 def show(value: float | None, sign: str = "") -> str:
-    """Return a number with at most four decimals, and without those that are zero; with `+` it has its sign."""
+    """Write a number with at most four decimals, without trailing zeros. The sign `+` shows the sign of positive numbers."""
     if value is None:
         return ABSENT
     shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")

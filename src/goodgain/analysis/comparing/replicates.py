@@ -29,7 +29,7 @@ _MOST_QUERIES = 1_000_000_000
 
 
 class Spread(NamedTuple):
-    """How the values of one measure spread over the replicates of one system: columns of `Comparison.replicates`."""
+    """How the values of a measure vary over the replicates of a system: columns of `Comparison.replicates`."""
 
     mean: float | None  # over the means of queries
     within: float | None  # the variance between runs of one query
@@ -95,7 +95,7 @@ def average_replicates(replicates: Matrix) -> Vector:
 
 
 class Flips(NamedTuple):
-    """How often runs of one system agree on a threshold; each a mean over queries, None without such queries."""
+    """How often runs of a system agree on a threshold. Each value is a mean over queries; None without queries."""
 
     k: int | None  # the number of runs in pass_at_k and pass_all_k
     pass_at_k: float | None  # the chance that at least one of k runs passes
@@ -174,7 +174,7 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
 
 
 def compute_noise_p(loss: float, floor: float) -> float:
-    """Return the one-sided p of a loss under the noise of the baseline: at most .05 where the loss exceeds the floor."""
+    """Return the one-sided p of a loss under the noise of the baseline. p is at most .05 if the loss exceeds the floor."""
     from scipy.special import ndtr
 
     return float(ndtr(-loss / (floor / _ONE_SIDE))) if floor else float(loss <= 0)

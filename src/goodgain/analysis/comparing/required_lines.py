@@ -48,7 +48,7 @@ class Requirement:
 
     @property
     def is_tested_by_noise(self) -> bool:
-        """Whether the noise of the baseline decides: a loss of more than the floor fails."""
+        """Whether the noise of the baseline decides: a loss above the noise floor fails."""
         return not self.significant and self.noise == (-1 if self.sign.startswith(">") else 1)
 
 
@@ -90,14 +90,12 @@ def parse_requirement(
 
 
 class _Line:
-    """A line, taken from left to right."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._rest = text.lstrip()
 
     def take(self, pattern: str, expected: str = "") -> str:
-        """Take what a pattern matches here, or nothing; raise if nothing is there and something `expected`."""
+        """Take what a pattern matches here, else nothing. Raise `InputError` if nothing matches and something is `expected`."""
         found = re.match(pattern, self._rest, re.ASCII)
         if found is None and expected:
             at = len(self._text) - len(self._rest) + 1
@@ -111,7 +109,7 @@ class _Line:
         return taken
 
     def take_number(self, expected: str, sign: str = "") -> float:
-        """Take a number; its sign was taken before."""
+        """Take a number. Its sign was taken before."""
         token = _TOKEN.match(self._rest)
         is_finite = token is not None and re.match(_NUMBER, token[0]) and math.isfinite(float(token[0]))
         return float(sign + self.take(_NUMBER if is_finite else "(?!)", expected))
@@ -124,7 +122,7 @@ def is_equal(values: Matrix | float, bound: float) -> NDArray[np.bool_]:
 
 
 def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
-    """Return which values hold against a bound, equal ones up to rounding; NaN does not."""
+    """Return which values meet a bound; values equal up to rounding count as equal. NaN does not pass."""
     with np.errstate(invalid="ignore"):
         found: NDArray[np.bool_] = np.where(
             is_equal(values, bound), sign in ("<=", ">="), _OPERATORS[sign](values, bound)
@@ -133,6 +131,5 @@ def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]
 
 
 def forbids_improvement(line: Requirement) -> bool:
-    """Return whether a requirement forbids a system to be better than the baseline."""
     better = FUNNEL.get(line.measure, "up") if isinstance(line.measure, str) else find_direction(line.measure)
     return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from goodgain.analysis.comparing.comparison_sentences import describe_line
 from goodgain.analysis.comparing.pairs_table import arrange_values, average_rows, find_unranked, match_pair
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
@@ -25,7 +26,7 @@ from goodgain.analysis.comparing.statistical_tests import (
 )
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
-from goodgain.measures.names import describe_lack, needs_results
+from goodgain.measures.names import needs_results
 from goodgain.measures.scores import Scores, leave_out_empty
 from goodgain.options import spell
 
@@ -79,42 +80,7 @@ class Outcome:
 
     def describe(self) -> str:
         """Return the value, its distance from the bound, and the test, as text."""
-        if self.value is None or self.bound is None:
-            return (
-                "has no value: a system returned no result of a judged query, or no query has a value in every system"
-            )
-        apart = abs(self.value - self.bound)
-        way = f"{apart:.4g} {'above' if self.value > self.bound else 'below'}"
-        way = "equal to" if is_equal(self.value, self.bound) else way
-        if self.baseline is None:
-            way += " the bound"
-        elif self.bound == self.baseline:
-            way += f" the baseline {self.baseline:.4f}"
-        else:
-            way += f" the bound {self.bound:.4f} (baseline {self.baseline:.4f})"
-        test = "t-test" if self.requirement.bound is not None else "randomisation test"
-        test = "noise of reruns" if self.requirement.is_tested_by_noise else test
-        belief = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
-        significant = "significant" if self.significant else "not significant"
-        doubt = ", low coverage" if self.low_coverage else ""
-        return f"has {self.value:.4f}, {way}; {significant} ({belief}{doubt}){self._describe_left_out()}{self._describe_table()}"
-
-    def _describe_left_out(self) -> str:
-        if not self.left_out:
-            return ""
-        printed = ""
-        if self.evaluated is not None:
-            printed = f"; with 0 for these the mean is {self.evaluated:.4f}, as evaluate prints it"
-        return (
-            f"; {self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because "
-            f"{describe_lack(self.requirement.measure)}{': more than half, so the line fails' * self.leaves_out_most}"
-            f"{printed}"
-        )
-
-    def _describe_table(self) -> str:
-        if self.holds or self.bound in (None, self.baseline) or self.verdict not in ("better", "unclear", "equal"):
-            return ""
-        return f"; the table says {self.verdict}, because it compares with the baseline, and the line with its bound"
+        return describe_line(self)
 
 
 def check_requirements(
@@ -164,7 +130,7 @@ def check_requirements(
 
 
 def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float, family: str | None) -> None:
-    """Raise `InputError` for a line on systems that are not comparable, and for one that cannot fail."""
+    """Raise `InputError` for a line on systems that are not comparable, and for a line that cannot fail."""
     pairs = find_unranked(found.pairs).rows_by_key("measure", named=True)
     for line in (one for one in lines if str(one.measure) in pairs):
         first = pairs[str(line.measure)][0]
@@ -184,7 +150,7 @@ def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float,
 
 
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
-    """Correct the p of each test by Holm's method, over the systems of a line or over the whole family, and decide."""
+    """Correct p by Holm's method over the systems of a line, or over the whole family. Then decide which lines hold."""
     decided = list(checked)
     tested_together: dict[object, list[int]] = {}
     for k, one in enumerate(checked):
@@ -209,7 +175,7 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
 
 
 def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcome:
-    """Check a line for one system by its own queries that have a value, as `compare` does."""
+    """Check a line for one system, on its queries that have a value."""
     line = parse_requirement(asked, rel=scores.rel)
     share = {name: scores.coverage.item(0, "coverage")}
     measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]

@@ -32,15 +32,13 @@ _MOST_RESAMPLES = 1_000_000
 
 
 class Settings(NamedTuple):
-    """The settings of the tests: seed, number of resamples, and the largest p that is significant."""
-
     seed: int = 42
     resamples: int = 9_999
     alpha: float = 0.05
 
 
 def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -> Settings:
-    """Return the settings of tests and bootstrap; raise InputError for one out of range. `least` is that of resamples."""
+    """Return the settings of tests and bootstrap. Raise `InputError` for a setting out of range."""
     if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise InputError(f"{spell('alpha', alpha)}: give a number between 0 and 1, such as 0.05")
     check_whole_number("seed", seed, 0)
@@ -159,7 +157,7 @@ def bootstrap_interval(
 
 
 def draw_queries(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
-    """Yield matrices of bootstrap samples: how often each query is drawn, a row for each sample."""
+    """Yield matrices of bootstrap samples with a row per sample: how often the sample has each query."""
     random = np.random.default_rng(seed)
     for rows in _split_resamples(resamples, n):
         drawn = random.integers(0, n, size=(rows, n))

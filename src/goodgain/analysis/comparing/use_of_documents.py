@@ -74,7 +74,7 @@ class Funnel:
     rel: float
 
     def count_queries(self) -> pl.DataFrame:
-        """Return system, and for each column the number of queries that its mean is over."""
+        """Return system, and for each column over how many queries its mean is."""
         has_value = self.per_query.group_by("query_id", "system", maintain_order=True).agg(
             *(pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS),
             (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),
@@ -165,7 +165,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
 
 
 def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Return uses with the ids that `known` has; what was done with one document under two ids is added up."""
+    """Return uses with the ids of `known`. Uses of one document under two ids are added up."""
     named = spell_like(uses, known)
     key = [*_QUERY, "doc_id"]
     if not named.select(key).is_duplicated().any():
@@ -204,7 +204,7 @@ def _divide(numerator: pl.Expr, denominator: pl.Expr, otherwise: float | None = 
 
 
 def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.DataFrame:
-    """Return a row for each judged query and run; `is_absent`: it has no uses."""
+    """Return a row for each judged query and run. `is_absent`: the query has no uses."""
     is_document = pl.col("doc_id") != EMPTY_DOC
     at = {
         "returned": is_document & pl.col("returned_at").is_not_null(),
@@ -264,7 +264,7 @@ def _give_notices(per_query: pl.DataFrame) -> None:
 
 
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
-    """Give a notice if URLs lack a label only because the qrels spell them in another way, or if nothing has a label."""
+    """Give a notice if the qrels spell judged URLs in another way, or if no document has a label."""
     used = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     unjudged = used.filter(pl.col("relevance").is_null()).select("query_id", "doc_id").unique(maintain_order=True)
     if unjudged.is_empty():
@@ -285,7 +285,7 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
 
 
 def check_uses(qrels: Qrels, uses: Any) -> None:
-    """Raise InputError for uses beside documents that a run of chunks was mapped to: uses have the ids of chunks."""
+    """Raise `InputError` if the uses have ids of chunks, and the run was mapped from chunks to documents."""
     if uses is not None and "documents" in qrels.documents and qrels.documents.get("documents_of") != "qrels":
         raise InputError(
             f"{spell('uses')} has ids of chunks, but {spell('documents')} maps the run to documents. "
@@ -294,7 +294,7 @@ def check_uses(qrels: Qrels, uses: Any) -> None:
 
 
 def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
-    """Read the uses of these systems, or raise `InputError` if one has none, or those of several replicates."""
+    """Read the uses of these systems. Raise `InputError` if a system has no uses, or uses of several replicates."""
     table = read_uses(uses)
     for system in systems:
         select_system(table, spell("uses"), system)
@@ -302,7 +302,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add to rows of documents what each system did with them; `systems` maps columns to systems, and null stands for no uses."""
+    """Add to documents what each system did with them. `systems` maps columns to systems; without uses the columns are null."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.analysis.comparing.comparison_notes import describe_shared_queries
+from goodgain.analysis.comparing.comparison_sentences import describe_shared_queries
 from goodgain.analysis.comparing.statistical_tests import RESIDUE, Settings, Vector, bootstrap_interval
 from goodgain.analysis.reporting.spends import OVER, Spends, check_costs_of_runs, choose_spends, find_spends
 from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage

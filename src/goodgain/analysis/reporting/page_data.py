@@ -10,10 +10,9 @@ import polars as pl
 
 from goodgain.analysis.comparing.causes import Parts, Searched
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.explanation import Explanation
+from goodgain.analysis.comparing.explanation import Explanation, Results
 from goodgain.analysis.comparing.explanation_sentences import Account, find_main_causes, shorten
 from goodgain.analysis.comparing.pairs_table import arrange_values
-from goodgain.analysis.comparing.searches import Results
 from goodgain.analysis.comparing.statistical_tests import subtract_without_residue
 from goodgain.analysis.comparing.use_of_documents import Funnel, add_uses
 from goodgain.analysis.reporting.page_sentences import PLACES, Opening, describe_query

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_tables import describe_costs
+from goodgain.analysis.comparing.comparison_sentences import describe_costs
 from goodgain.analysis.comparing.explanation_sentences import shorten
 from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_number, format_signed

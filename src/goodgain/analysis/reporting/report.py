@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.analysis.comparing.causes import Parts, divide_measure
-from goodgain.analysis.comparing.comparison_tables import Layout, build_brief_tables, build_legend, build_tables
-from goodgain.analysis.comparing.explanation_screens import build_screen, describe_whole
+from goodgain.analysis.comparing.comparison_forms import Layout, build_brief_tables, build_tables
+from goodgain.analysis.comparing.comparison_sentences import build_legend
+from goodgain.analysis.comparing.explanation_screens import build_screen
+from goodgain.analysis.comparing.explanation_sentences import describe_whole
 from goodgain.analysis.comparing.rendering import count_queries, format_number
 from goodgain.analysis.reporting import page_sentences
 from goodgain.analysis.reporting.page_data import Evidence, build_data
@@ -208,7 +210,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
     hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in files.items()}
     safe = {name: Markup(text) for name, text in files.items()}
     comparison, explanations = of.comparison, of.explanations.values()
-    legend = [] if comparison is None else [one for one in build_legend(comparison) if one not in comparison.notes]
+    legend = [] if comparison is None else build_legend(comparison)
     page: str = environment.get_template("report.html").render(
         **said,
         **safe,

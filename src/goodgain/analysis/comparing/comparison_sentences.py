@@ -1,0 +1,374 @@
+"""The sentences of a comparison: notes where its numbers can mislead, and the legend that explains columns and marks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import ir_measures
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE
+from goodgain.analysis.comparing.rendering import count_queries, format_number, list_some
+from goodgain.analysis.comparing.replicates import LEAST_QUERIES, POWER, measure_noise
+from goodgain.analysis.comparing.required_lines import is_equal
+from goodgain.analysis.comparing.statistical_tests import Matrix, count_least_queries
+from goodgain.counting.coverage import LOW_SHARE, SharedQueries, join_examples, list_examples, share_of_smaller
+from goodgain.errors import GoodgainNotice, InputError, count_of
+from goodgain.files.tables import Table
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.names import describe_lack, find_results_counts, needs_results
+from goodgain.measures.scores import Scores
+from goodgain.options import spell
+
+if TYPE_CHECKING:
+    from goodgain.analysis.comparing.comparison import Comparison
+    from goodgain.analysis.comparing.requirements import Outcome
+
+#: Pairs, verdicts or differences that a note lists.
+_EXAMPLES = 3
+_COUNTED = {"keep": "counted as they are", "zero": "counted as having no results", "absent": "left out"}
+#: Tables of a comparison, after that of the means: what `--label` gets after a hyphen.
+DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
+
+
+def describe_shared_queries(
+    systems: Mapping[str, SharedQueries], pairs: Collection[tuple[str, str]] | None = None
+) -> str | None:
+    """Return a sentence on the pairs of systems that share less than half the judged queries of the smaller one.
+
+    `pairs` has the pairs that are compared; None: all. A pair that shares no judged query raises `InputError`.
+    """
+    few = []
+    judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
+    for one, other in combinations(judged_of, 2):
+        if pairs is not None and not {(one, other), (other, one)} & {*pairs}:
+            continue
+        both, sizes = len(judged_of[one] & judged_of[other]), [len(judged_of[name]) for name in (one, other)]
+        if not both:
+            of_one, of_other = systems[one], systems[other]
+            if not any(sizes) and of_one.only_searched.is_in(of_other.only_searched.implode()).any():
+                raise InputError(
+                    f"no query of {one} and {other} is in the qrels: the runs have {_quote(of_one.only_searched)}, the qrels "
+                    f"have {_quote(of_one.only_judged)}. Name the queries alike in the runs and in the qrels."
+                )
+            shown, other_shown = (_quote(of.both if len(of.both) else of.only_searched) for of in (of_one, of_other))
+            raise InputError(
+                f"{one} and {other} share no judged query: {one} has {shown}, {other} has {other_shown}. Give both the "
+                "same query ids (goodgain convert does so if it converts all logs in one call), or leave one out."
+            )
+        if share_of_smaller(both, *sizes) < LOW_SHARE:
+            few.append(f"{one} and {other} share {both:,} of {min(sizes):,} judged queries")
+    if not few:
+        return None
+    more = f", and {len(few) - _EXAMPLES:,} more pairs do" if len(few) > _EXAMPLES else ""
+    return (
+        f"{'; '.join(few[:_EXAMPLES])}{more}. Check that both use the same query ids: a query that a run "
+        "lacks counts as one without a search."
+    )
+
+
+def _quote(query_ids: pl.Series) -> str:
+    return ", ".join(map(repr, list_examples(query_ids)))
+
+
+def describe_absent(
+    name: str, of: SharedQueries, missing: str, unread_file: str, unread: Collection[str]
+) -> Iterator[GoodgainNotice]:
+    """Yield notes on the queries of the qrels that a run lacks, and on those that never searched.
+
+    `unread` are the queries that convert could not read, as `unread_file` lists them.
+    """
+    if idle := len(of.never_searched):
+        shown = join_examples(of.never_searched)
+        yield GoodgainNotice(f"{count_queries(idle)} never searched in {name}: {shown} ({_COUNTED['zero']}).")
+    if number := len(of.only_judged):
+        lost = int(of.only_judged.is_in([*unread]).sum())
+        told = f" convert could not read {lost:,} of them ({unread_file})." if lost else ""
+        if unread and not lost:
+            told = f" {count_queries(len(unread))} could not be read by convert, with other ids ({unread_file})."
+        verb, them = ("is", "it") if number == 1 else ("are", "them")
+        yield GoodgainNotice(
+            f"{count_queries(number)} {verb} absent from {name}, whose run has no row of {them}: "
+            f"{join_examples(of.only_judged)} ({_COUNTED[missing]}).{told}"
+        )
+
+
+def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterator[GoodgainNotice]:
+    other = f" {spell('incomplete', 'absent')} leaves them out." if how == "keep" else ""
+    for run, query_ids in incomplete.items():
+        counted = f"{join_examples(query_ids)} ({_COUNTED[how]})"
+        yield GoodgainNotice(f"{count_queries(len(query_ids))} broke off in {run}: {counted}.{other}")
+
+
+def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNotice:
+    """Return the note on verdicts that depend on absent queries. `without` has the pairs without absent queries."""
+    key = ["measure", "system", "against"]
+    both = pairs.select(*key, "verdict").join(without.select(*key, other="verdict"), on=key, maintain_order="left")
+    changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))
+    if changed.is_empty() and not {*both.get_column("verdict")} & {*DECIDED}:
+        same = "With and without the queries absent from a run, no verdict is better or worse."
+        return GoodgainNotice(same, minor=True)
+    if changed.is_empty():
+        same = "No verdict rests on the queries absent from a run: without them each stays the same."
+        return GoodgainNotice(same, minor=True)
+    shown = [
+        f"{measure} of {system} against {against} is {verdict or 'without a verdict'}, without them {other or 'none'}"
+        for measure, system, against, verdict, other in changed.head(_EXAMPLES).rows()
+    ]
+    shown += [f"and {changed.height - _EXAMPLES:,} more"] * (changed.height > _EXAMPLES)
+    remedy = f"{spell('missing', 'absent')} leaves such queries out."
+    return GoodgainNotice(f"Verdicts that rest on queries absent from a run: {'; '.join(shown)}. {remedy}")
+
+
+def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_file: str | None) -> Iterator[str]:
+    """Yield a sentence on pairs in which one system has no iterations. `of_file` is the system of a baseline file."""
+    found = pairs.filter(verdict=NOT_COMPARABLE)
+    if found.is_empty():
+        return
+    compared = {*found.get_column("system"), *found.get_column("against")}
+    lacking, others = (
+        [name for name, of in scores.items() if name in compared and of.lacks_iterations == lacks]
+        for lacks in (True, False)
+    )
+    measures = list_some(found.get_column("measure").unique(maintain_order=True).to_list())
+    remedy = f"Cut the ranking into pages of N results: {spell('page', {lacking[0]: 'N'})}."
+    if lacking[0] == of_file:
+        remedy = f"Write the baseline file again with {spell('page', 'N')}."
+    yield (f"{measures}: not comparable between {list_some(lacking)} (no iterations) and {list_some(others)}. {remedy}")
+
+
+def describe_left_out(
+    measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], names: Sequence[str]
+) -> Iterator[GoodgainNotice]:
+    """Yield a note on queries without a value. The note is minor unless a system returned nothing."""
+    listed = ", ".join(f"{name} {n:,}" for name, n in zip(names, lacks.sum(axis=1), strict=True) if n)
+    if listed:
+        queries, why = count_queries(int(lacks.any(axis=0).sum())), describe_lack(measure)
+        others = " A pair leaves out only those of its two systems." if len(names) > 2 else ""
+        text = f"{measure} leaves out {queries} where {why} ({listed}).{others}"
+        yield GoodgainNotice(text, minor=why.endswith("value"))
+
+
+def describe_stops(
+    ours: Sequence[GoodGainMeasure], values: Mapping[str, Matrix], names: Sequence[str]
+) -> Iterator[GoodgainNotice]:
+    """Yield notes where systems stop at different iterations."""
+    iterations = values[str(NumIter)]
+    at_own_end = [m for m in ours if m.cutoff is None and m.declaration.cutoff != "none"]
+    differing = int((iterations.min(axis=0) != iterations.max(axis=0)).sum())
+    if at_own_end and differing:
+        fixed = {m.NAME for m in ours if m.cutoff is not None}
+        yield GoodgainNotice(
+            f"{', '.join(map(str, at_own_end))}: the systems stop at different iterations in {count_queries(differing)}. Rates "
+            "then tend to favour stopping early, and sums going on. Compare at a fixed iteration too: @i, or "
+            f"{spell('iterations')}.",
+            minor=all(m.NAME in fixed for m in at_own_end),
+        )
+    cutoff = max((m.cutoff or 0 for m in ours), default=0)
+    searched_on = np.minimum(iterations.max(axis=0), cutoff)
+    # of several runs it is their mean, not a whole number
+    has_stopped = (np.ceil(iterations) < searched_on) & (iterations > 0)
+    if has_stopped.any():
+        counts = zip(names, has_stopped.sum(axis=1), strict=True)
+        early = ", ".join(f"{name} stopped in {count_queries(number)}" for name, number in counts if number)
+        kept = [str(m) for m in ours if m.cutoff is not None and m.NAME in ("SRE", "SRR", "SearchPrecision")]
+        kept = [name for name in kept if np.isfinite(values[name])[has_stopped].any()]
+        told = f" {' and '.join(kept)} keep{'s its' if len(kept) == 1 else ' their'} last value there." if kept else ""
+        yield GoodgainNotice(f"Before iteration {cutoff} {early}, while another system searched on.{told}")
+
+
+def describe_unjudged_queries(systems: pl.DataFrame) -> Iterator[str]:
+    unknown = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments").iter_rows()
+    if listed := ", ".join(f"{name} {number:,}" for name, number in unknown):
+        yield f"Queries without judgments are left out: {listed}."
+
+
+def describe_own_ideal(ours: Sequence[GoodGainMeasure]) -> Iterator[str]:
+    for measure in ours:
+        if measure.params.get("pool") == "retrieved":
+            ideal = "its ideal is only the good documents that the system found"
+            yield f"{measure} is not comparable between systems: {ideal}."
+
+
+def describe_low_counts(
+    measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
+) -> Iterator[str]:
+    """Yield a sentence for each system that has a lower count only because it returned nothing."""
+    for measure, results in find_results_counts(one for one in measures if not needs_results(one)).items():
+        counts = values[measure]
+        is_less = (counts == 0) & (values[results] == 0) & (counts.max(axis=0) > 0)
+        by = results.removeprefix(str(NumResults)).replace("@", " by iteration ")
+        for name, n in zip(names, is_less.sum(axis=1), strict=True):
+            if n:
+                yield f"{measure} of {name}: less because it has no results{by} in {count_queries(n)}."
+
+
+def describe_replicates(
+    scores: Mapping[str, Scores], runs: Mapping[str, Mapping[str, Matrix]], queries: int
+) -> Iterator[str]:
+    several = {name: of for name, of in scores.items() if of.replicates}
+    if several and queries < LEAST_QUERIES:
+        yield f"Intervals over {count_queries(queries)} are too narrow: so few do not show how much queries vary."
+    for name, of in several.items():
+        lacking = [run.queries.only_judged for run in of.replicates]
+        left_out = sum(int((~ids.is_in(of.queries.only_judged.implode())).sum()) for ids in lacking)
+        if left_out and "missing" in of.signature:
+            yield f"{name}: a run lacks a query that another run has, {left_out:,} times. There the mean is over fewer runs."
+        noises = [(one, measure_noise(of, np.isfinite(of).sum(axis=0).astype(float))) for one, of in runs[name].items()]
+        if together := [measure for measure, noise in noises if noise is not None and noise.dependent]:
+            yield (
+                f"The runs of {name} differ on many queries at once ({', '.join(together)}). Their noise is larger than the "
+                "noise floor, which takes queries as independent."
+            )
+
+
+def list_remarks(found: Comparison) -> Iterator[str]:
+    """Yield the notes that are not also notices."""
+    if not any(of.replicates for of in found.scores.values()):
+        yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
+    if found.detectable.height:
+        yield describe_detectable(found)
+
+
+def describe_detectable(found: Comparison, *, most: int = _EXAMPLES) -> str:
+    """Return which difference these queries can show, and how many queries the observed difference takes."""
+    rows, question = found.detectable.rows(named=True), found.question
+    pairs = [*zip(rows[::2], rows[1::2], strict=True)]
+    what = "the " if question.detect is not None else "the observed "
+    shown, before = [], None
+    for known, needed in pairs[:most]:  # pairs can have different queries
+        asked = f"{what}{needed['difference']:.4f}"
+        of_pair = f" of {known['system']} against {known['against']}"
+        if known["difference"] is None:
+            shown.append(_describe_needed(needed, f"{asked}{of_pair} in {known['measure']}"))
+            continue
+        number = "" if known["queries"] == before else f"{count_queries(known['queries'])} can show "
+        can_show = f"{number}a difference of {known['difference']:.4f} or more in {known['measure']}"
+        shown.append(f"{can_show}; {_describe_needed(needed, f'{asked}{of_pair}')}")
+        before = known["queries"]
+    more = f"; {count_of(len(pairs) - most, 'more difference')}" if len(pairs) > most and most > 1 else ""
+    corrected = max(known["pairs"] for known, _ in pairs[:most])
+    holm = f", Holm's correction over {corrected} pairs" if corrected > 1 else ""
+    said = f"{'; '.join(shown)}{more} (power {POWER:g}{holm})."
+    if few := [known["pairs"] for known, _ in pairs[:most] if known["difference"] is None]:
+        in_each = f" in each of {few[0]} pairs" if few[0] > 1 else ""
+        alpha = question.settings.alpha
+        least = count_least_queries(alpha, few[0])
+        said = f"{said[0].upper()}{said[1:]}"
+        return f"With fewer than {least} queries{in_each} no difference can be significant at {alpha:g}. {said}"
+    return said
+
+
+def _describe_needed(needed: Mapping[str, Any], asked: str) -> str:
+    runs = f", or {count_of(needed['replicates'], 'run')} of each system" if needed["replicates"] is not None else ""
+    if needed["queries"] is None:
+        return f"no number of queries suffices for {asked}"
+    return f"{asked} takes {count_queries(needed['queries'])}{runs}"
+
+
+def describe_costs(found: Comparison) -> str:
+    spent = found.systems.select("system", "iterations", "coverage").rows()
+    iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in spent)
+    judged = ", ".join(format_number(share, 2) for _, _, share in spent)
+    return f"Iterations per query: {iterations}. Judged share of their results: {judged}."
+
+
+def name_test(found: Comparison, corrected: str) -> str:
+    alpha = found.signature["alpha"]
+    return f"p <= {alpha:g}, randomisation test, corrected by Holm's method over all {corrected} of a measure"
+
+
+def build_legend(found: Comparison) -> list[str]:
+    """Return the sentences that explain the columns and marks of all tables."""
+    return [_explain_columns(found), *_explain_bounds(found.signature)]
+
+
+def _explain_columns(found: Comparison) -> str:
+    made, pairs = found.signature, found.pairs
+    last = "Tukey" if pairs.get_column("p_tukey").count() else "Holm"
+    return (
+        f"{_explain_intervals(made)} t-test to {last} are p-values. Holm is the p of the randomisation test, corrected over "
+        f"the pairs of a measure. * marks a significant difference (Holm <= {made['alpha']:g}); only these have the verdict "
+        f"better or worse. {_explain_dagger(pairs)}Effect is the mean of the differences divided by their standard deviation. "
+        f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}."
+    )
+
+
+def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
+    """Yield what the columns and marks of one table mean, for a reader of a paper, who sees no other table.
+
+    `in_column`: the table of differences has the few columns that fit a column of a page.
+    """
+    made, cells = found.signature, [cell for row in table.rows for cell in row]
+    interval = _explain_intervals(made)
+    if table.name == DIFFERENCES and in_column:
+        told = f"{interval} p: randomisation test, corrected by Holm's method; * marks p <= {made['alpha']:g}."
+        yield f"{told} {_explain_dagger(found.pairs)}".strip()
+    elif table.name == DIFFERENCES:
+        yield _explain_columns(found)
+    elif table.name == GROUPS:
+        yield f"{interval} * marks a significant difference ({name_test(found, 'groups and pairs')})."
+    elif table.name == CORRELATIONS:
+        yield interval
+    shown = "".join([*table.header, *(cell.text for cell in cells)])
+    marks = [f"{sign} {word} is better" for sign, word in (("↑", "higher"), ("↓", "lower")) if sign in shown]
+    marks += ["bold is best"] * any(cell.best for cell in cells)
+    yield from [f"Marks: {', '.join(marks)}."] * bool(marks)
+    if table.name in ("", DIFFERENCES):
+        yield from _explain_bounds(made)
+
+
+def explain_letters(found: Comparison, kind: str) -> str:
+    told = f"Raised {kind} name the systems that a system is significantly better than ({name_test(found, 'pairs')})."
+    return told + " Each system is compared only with the one before it." * bool(found.signature.get("against"))
+
+
+def _explain_bounds(signature: Mapping[str, Any]) -> list[str]:
+    if "bounds" not in signature:
+        return []
+    return [
+        "Unjudged: the range of a mean or a difference if each unjudged document gets a label from "
+        f"{signature['bounds'].replace('..', ' to ')}, the same one for all systems. A verdict can turn if some of these "
+        "labels reverse the sign of the difference, or give a difference of 0 a sign."
+    ]
+
+
+def _explain_intervals(signature: Mapping[str, Any]) -> str:
+    return f"Intervals: bootstrap, {100 * (1 - signature['alpha']):g} %."
+
+
+def _explain_dagger(pairs: pl.DataFrame) -> str:
+    return "† marks p-values under low coverage. " if pairs.get_column("low_coverage").any() else ""
+
+
+def describe_line(of: Outcome) -> str:
+    """Return how a required line came out: the value, its distance from the bound, the test, and queries left out."""
+    if of.value is None or of.bound is None:
+        return "has no value: a system returned no result of a judged query, or no query has a value in every system"
+    way = f"{abs(of.value - of.bound):.4g} {'above' if of.value > of.bound else 'below'}"
+    way = "equal to" if is_equal(of.value, of.bound) else way
+    if of.baseline is None:
+        bound = "the bound"
+    elif of.bound == of.baseline:
+        bound = f"the baseline {of.baseline:.4f}"
+    else:
+        bound = f"the bound {of.bound:.4f} (baseline {of.baseline:.4f})"
+    test = "t-test" if of.requirement.bound is not None else "randomisation test"
+    test = "noise of reruns" if of.requirement.is_tested_by_noise else test
+    belief = "p does not exist" if of.p is None else f"{test}, p = {of.p:.4g}"
+    belief += ", low coverage" * of.low_coverage
+    said = f"has {of.value:.4f}, {way} {bound}; {'not ' * (not of.significant)}significant ({belief})"
+    if of.left_out:
+        why = describe_lack(of.requirement.measure)
+        said += f"; {of.left_out:,} of {count_queries(of.queries + of.left_out)} left out because {why}"
+        said += ": more than half, so the line fails" * of.leaves_out_most
+        if of.evaluated is not None:
+            said += f"; with 0 for these the mean is {of.evaluated:.4f}, as evaluate prints it"
+    if not of.holds and of.bound != of.baseline and of.verdict in ("better", "unclear", "equal"):
+        said += f"; the table says {of.verdict}, because it compares with the baseline, and the line with its bound"
+    return said
