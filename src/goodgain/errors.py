@@ -1,4 +1,4 @@
-"""The exceptions and notices of goodgain, and how its long work tells its progress."""
+"""The exceptions and notices of goodgain, and the progress of long work."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONGEST = 1600
 class GoodgainError(Exception):
     """Any error that goodgain raises on purpose: what is wrong, where, and the remedy, in one line.
 
-    A very long message loses its middle: it may quote megabytes.
+    A very long message is cut in the middle.
 
     >>> import goodgain as gg
     >>> issubclass(gg.InputError, gg.GoodgainError), issubclass(gg.MeasureError, gg.GoodgainError)
@@ -67,7 +67,7 @@ class GoodgainNotice(UserWarning):
     """Something that a user should know about a correct result.
 
     `text` is the message without the name of its run. A `minor` notice does not change what the numbers mean; a terminal
-    shows it on request. `of_several` is the message for several systems, and what its line about this run says.
+    shows it on request. `of_several` is the message for several systems, and the text of the line about this run.
 
     >>> import warnings
     >>> import goodgain as gg
@@ -130,7 +130,7 @@ _progress: ContextVar[Progress | None] = ContextVar("_progress", default=None)
 
 
 def tell_progress(what: str, done: int, total: int | None) -> None:
-    """Tell whoever collects it how far long work is; only steps that take a noticeable time tell it."""
+    """Tell the collector of progress how far long work is."""
     if (collect := _progress.get()) is not None:
         collect(what, done, total)
 
@@ -143,8 +143,8 @@ def collect_progress(collect: Progress) -> AbstractContextManager[None]:
 class NoticesOfSystems:
     """Gives each notice once for all systems that it concerns, with their names.
 
-    The notices of a call about one run, without a name, stay unchanged. This is a class, not a `contextmanager`: its
-    notices come from `__exit__`, and must point at the user's own line.
+    The notices of a call about one run, without a name, stay unchanged. A `contextmanager` would not do: the notices come
+    from `__exit__`, and must point at the user's own line.
     """
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ class NoticesOfSystems:
 
 
 def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
-    """Return the text of one notice with the names of its systems; a line for each system that has figures of its own."""
+    """Return the text of a notice with the names of the systems, or a line per system if their figures differ."""
     first = next(iter(given.values()))
     if first.of_several is None or len({one.text for one in given.values()}) == 1:
         listed = ", ".join(given)

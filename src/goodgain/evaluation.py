@@ -47,10 +47,10 @@ def score_run(
     unasked: Collection[ir_measures.Measure] = (),
     tables: Mapping[str, pl.DataFrame] | None = None,
 ) -> Scores:
-    """Score an opened run on measures, with notices but those on the qrels alone.
+    """Score an opened run on measures, with all notices except those on the qrels.
 
     `rel` is the threshold that the measures were parsed with. `low=False` leaves the notice on low coverage to the caller.
-    `unasked` are the measures that the user did not ask for. `tables` are those of `Searches`.
+    `unasked` are the measures that the user did not ask for. `tables` is as in `Searches`.
     """
     check_choice("order", order)
     if bounds and qrels.labels is not None:
@@ -119,7 +119,7 @@ class _MeasuresBySource:
 
 
 class _Values(NamedTuple):
-    """The values of a run: a column per measure computed here, those of the providers, and of raised labels if asked."""
+    """The values of a run; `values` and `raised` have a column per measure."""
 
     values: pl.DataFrame
     provided: ProvidedValues
@@ -177,7 +177,7 @@ def _score_batches(
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice if a column of a run looks like the iteration and was not read as it; raise if iterations are needed."""
+    """Give a notice if an unread column of a run looks like the iteration; raise `InputError` if iterations are needed."""
     if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)
@@ -245,7 +245,7 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
 def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) -> Any:
     """Return one classic ranking per query: the run without repeats and with one iteration.
 
-    A query with one iteration and no repeats keeps its scores; any other gets the scores n, n-1, ..., 1.
+    A query with one iteration and no repeats keeps the scores. Any other query gets the scores n, n-1, ..., 1.
 
     Args:
         run: what `read_run` takes.
@@ -254,8 +254,7 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
         columns: name in the source -> name here, for columns with other names.
 
     Returns:
-        The columns of the run, as the kind of frame that was given, or in Polars for any other input. The engine of a lazy
-        frame flattens it and returns it lazy; Polars does so at once.
+        The columns of the run, in the kind of frame that was given; Polars for other input. A lazy frame stays lazy.
 
     Raises:
         InputError: the run cannot be read, or the order is unknown.

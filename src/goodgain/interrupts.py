@@ -1,4 +1,4 @@
-"""Ends the program at Ctrl-C while it is imported, which takes a second. Once it runs, it handles signals itself."""
+"""Ends the program at Ctrl-C during the import, which takes a second. Afterwards the command handles signals."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ INTERRUPTED, INTERRUPTED_STATUS = "interrupted", 128 + signal.SIGINT
 
 
 def _end_program_at_interrupt() -> None:
-    """Have Ctrl-C end this process with one sentence, if it is the program: a library leaves signals alone."""
+    """Let Ctrl-C end the goodgain command with one sentence. A library leaves signals alone."""
     given = sys.argv[0] if sys.argv else ""
     is_script = given.rpartition("/")[2] == "goodgain" and given in sys.orig_argv
     is_module = given == "-m" and ("-m", "goodgain") in pairwise(sys.orig_argv)

@@ -32,7 +32,7 @@ class Option(NamedTuple):
 
 
 def _choose(name: str, choices: tuple[str, ...], sentence: str, detail: str = "") -> Option:
-    """Return an option that takes one of some words, by default the first."""
+    """Return an option that takes one of several words; the first is the default."""
     return Option(name, sentence, str, choices[0], choices, detail=detail)
 
 
@@ -137,7 +137,7 @@ def _write_flag(name: str) -> str:
 
 
 def spell(name: str, value: object = ...) -> str:
-    """Return an option, and its value if given, as messages write it: for Python, or for the command line.
+    """Return the spelling of an option, and of a value, for messages in Python or on the command line.
 
     >>> spell("gaps", "empty"), spell("costs")
     ("gaps='empty'", 'costs=')

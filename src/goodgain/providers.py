@@ -1,7 +1,7 @@
 """Asks the providers of ir_measures for classic measures, on the flattened ranking of a run.
 
-These are the measures that `measures/classic.py` does not compute, or all classic measures if the user names a provider. Each gets
-a provider and a form of the labels; input that the provider would score wrongly is refused.
+Providers compute the measures that `measures/classic.py` lacks, or all classic measures if the user names a provider. Each
+measure gets a provider and a form of the labels. Input that the provider would score wrongly is refused.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
 
 
 class _Request(NamedTuple):
-    """One call of a provider: the form of its labels, and the measures to ask it for -> those that the user asked for."""
+    """One call of a provider; `named` maps the measures of the call to the measures that the user asked for."""
 
     provider: Any
     labelling: Labelling
@@ -151,9 +151,9 @@ def _group_requests(
 ) -> Iterable[_Request]:
     """Return the calls of providers: each measure must get the value it has when asked for alone.
 
-    Providers of ir_measures mix up the parameters of measures in one call. That of pytrec_eval computes a plain nDCG with
-    the gains of another one, and NumRet with the judged_only of another measure. That of pyndeval reads the run once and
-    has no rows left for a second value of a parameter. So measures share a call only if they differ just in name and cutoff.
+    Providers of ir_measures mix up the parameters of measures in one call. pytrec_eval computes a plain nDCG with the gains
+    of another nDCG, and NumRet with the judged_only of another measure. pyndeval reads the run once and has no rows left
+    for a second value of a parameter. So the measures of one call may differ only in name and cutoff.
     """
     requests: dict[tuple[Any, ...], _Request] = {}
     met: Counter[tuple[Any, ...]] = Counter()  # how many measures a provider cannot distinguish
@@ -299,7 +299,7 @@ class Labelling:
 
 
 def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
-    """Return the measure to ask a provider for, and the form of its labels.
+    """Return the measure to ask a provider for, and the form of the labels.
 
     Whole labels stay unchanged. If a label is fractional, the form depends on the measure:
 

@@ -59,7 +59,7 @@ class Table:
         return cls(name, columns, frozenset(columns.keys() - types.keys()), **parts)
 
     def understand(self, name: object) -> str:
-        """Return what a name in a source means: the name here of a synonym, or of one that differs in case alone."""
+        """Return the column that a name in a source means; a synonym, or another case, means the same column."""
         lower = str(name).lower()
         return self.synonyms.get(lower, lower)
 

@@ -114,7 +114,7 @@ class Coverage(NamedTuple):
 
     @property
     def renumbered(self) -> int:
-        """The number of queries with a gap between the lowest number of the run and their own highest."""
+        """The number of queries that lack an iteration number between the lowest of the run and the highest of the query."""
         dense = pl.col("is_dense") & pl.col("lowest").eq_missing(self.lowest)
         return int(self.numbering.filter(~dense).get_column("queries").sum())
 
@@ -147,7 +147,7 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
 
 
 def list_shares(coverages: pl.DataFrame) -> str:
-    """Return the coverage of the first iterations as text: `0.75, 0.50`; a dash for an iteration without new results."""
+    """Return the coverage of the first iterations as text, `0.75, 0.50`. An iteration without new results has a dash."""
     shares = coverages.filter(pl.col("iteration").is_not_null()).get_column("coverage").to_list()
     shown = ["–" if share is None else f"{share:.2f}" for share in shares[:_LISTED]]
     return ", ".join([*shown, *(["..."] if len(shares) > _LISTED else [])])
@@ -179,7 +179,7 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
 
 
 def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
-    """Return pairs of query ids of the run and the qrels alone that differ in case, signs and leading zeros."""
+    """Return pairs of ids, a query of the run alone and one of the qrels alone: only case, signs and zeros differ."""
     sides = (queries.only_searched, queries.only_judged)
     if not all(map(len, sides)):
         return []
@@ -195,9 +195,9 @@ def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
 def warn_if_misleading(
     coverage: Coverage, *, labels: str | None, low: bool = True, iterated: Run | RunFile | None = None
 ) -> None:
-    """Give notices where values may mislead; `low=False` leaves the one on low coverage to the caller.
+    """Give notices where values may mislead. With `low=False` the caller gives the notice on low coverage.
 
-    `labels` is that of `count`. `iterated` is the run, if measures of iterations are computed.
+    `labels` is the argument of `count`. `iterated` is the run, if measures of iterations are computed.
     """
     if iterated is not None and coverage.lacks_iterations(iterated):
         warn_of_missing_iterations(iterated)

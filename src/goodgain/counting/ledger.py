@@ -39,8 +39,8 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
     """Return threshold -> `Counts`, as the Retrieved Good Gain guideline counts R^i, UR^i, GR^i and G_i.
 
     A document is good if its relevance is at least the threshold. `qrels` have query_id, doc_id, relevance. With
-    `labels="iteration"` they have iteration too (Int64, null for any), and a document gets the label for the iteration of
-    its first occurrence. `run` has query_id, iteration (Int64) and doc_id (`-` for an iteration without results), on any
+    `labels="iteration"` the qrels have iteration too (Int64, null for any): a document gets the label for the iteration that
+    first returned it. `run` has query_id, iteration (Int64) and doc_id (`-` for an iteration without results), on any
     engine.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
@@ -93,7 +93,7 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
 def tally_first_occurrences(
     firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
 ) -> pl.DataFrame:
-    """Return what `tally` returns, from the first occurrences of a run in the order `seen`, and their labels."""
+    """Return the result of `tally`, from the first occurrences of a run in the order `seen` and from the labels."""
     number = firsts.iterations.height
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
@@ -113,7 +113,7 @@ def append_never_searched(tallied: pl.DataFrame, query_ids: pl.Series) -> pl.Dat
 
 
 def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
-    """Return the label of each first occurrence: that for its iteration, else that for any iteration, else null.
+    """Return the label of each first occurrence: the label for this iteration, else the label for any iteration, else null.
 
     `firsts` has query_id, doc_id, iteration; `qrels` the same (iteration is null for any) and relevance.
     """
@@ -130,7 +130,7 @@ def _add_up_good(
 ) -> dict[str, Any]:
     """Return columns: for each row and threshold the number and the sum of the labels that reach the threshold.
 
-    `of` has the row of each label, below `number`. `names` are those of the two columns, without the position of the
+    `of` has the row of each label, below `number`. `names` are the names of the two columns, without the position of the
     threshold. `unit` is `find_unit` of all labels.
     """
     columns: dict[str, Any] = {}
@@ -223,7 +223,7 @@ def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, N, lowest and highest (its first and last number), is_dense (whether they have no gap)."""
+    """Return query_id, N, lowest and highest (the first and last number), is_dense (whether the numbers have no gap)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
     end = pl.col("row").shift(-1, fill_value=numbered.height)

@@ -1,4 +1,4 @@
-"""Splits a run into batches of whole queries, each with its tally and, on request, its ranking."""
+"""Splits a run into batches of whole queries. A batch has a tally and, on request, a ranking."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -99,7 +99,7 @@ def consume_batches(
 
 
 def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
-    """Count and rank a run in memory, or on its engine; the table stays on the engine if possible."""
+    """Count and rank a run where the rows live: in memory, or on an engine."""
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
         batch = _Counter(qrels, rels, request).count(run)
         warn_of_orders(batch.orders)
@@ -120,7 +120,7 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
 
 
 def find_firsts(run: Run, rows: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
-    """Return the first occurrences of a run: those that it keeps, else those of its rows, which may have fewer columns."""
+    """Return the first occurrences that a run keeps, else the first occurrences of `rows`, which may have fewer columns."""
     if run.firsts is None:
         return find_first_occurrences(rows, order)
     if order not in run.firsts:
@@ -228,7 +228,7 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) ->
 
 
 class QrelsByQuery:
-    """Gives each batch the judgments of its queries, each once: one label per document and subtopic."""
+    """Gives each batch the judgments of the batch's queries: one label per document and subtopic."""
 
     def __init__(self, qrels: Qrels) -> None:
         self._by_iteration = qrels.labels is not None
@@ -252,8 +252,8 @@ class QrelsByQuery:
 def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
     """Return one label per document, from labels by iteration.
 
-    A retrieved document gets the label of its first occurrence, and none if that occurrence is unjudged: labels for later
-    iterations do not count. A document that was not retrieved gets its largest label.
+    A retrieved document gets the label of the first occurrence, and none if this occurrence is unjudged: labels for later
+    iterations do not count. A document that was not retrieved gets the largest label.
     """
     key = ["query_id", "doc_id"]
     retrieved = firsts.select(*key, label_by_iteration(firsts, judgments)).drop_nulls()

@@ -91,7 +91,7 @@ def select_queries(run: Run, query_ids: pl.Series) -> Run:
 
 
 def read_whole(run: Run | RunFile) -> Run:
-    """Return a run in memory: its own file, where it has one, is read block by block."""
+    """Return a run in memory; a file is read block by block."""
     if isinstance(run, Run):
         return run
     blocks = [block.run for block in partition_by_query(replace(run, page=None))]
@@ -193,7 +193,7 @@ def _last_query(data: bytes) -> int:
 
 
 def _is_one_query(data: bytes, end: int) -> bool:
-    """Return whether all lines from the first newline to `end` have the same query; does not split them."""
+    """Return whether all lines from the first newline to `end` have the same query, without splitting the lines."""
     begin = data.find(b"\n") + 1
     query = data[begin : data.find(b"\n", begin)].split(None, 1)[:1]
     last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end].split(None, 1)[:1]
@@ -204,7 +204,7 @@ def _is_one_query(data: bytes, end: int) -> bool:
 
 
 def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield the rows of a Parquet file in blocks cut between queries, each with the number of its first row."""
+    """Yield blocks of a Parquet file, cut between queries: the number of the first row, and the rows."""
     import pyarrow.parquet as pq
 
     with explain_container_errors(path, "parquet"), pq.ParquetFile(path) as file:
@@ -229,8 +229,7 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
 def partition_by_query(file: RunFile) -> Iterator[Block]:
     """Yield the run in blocks with every row of their queries, in the order of the file.
 
-    A hash of its query sends each row to one of several temporary files. They take about as much disk space as the run as
-    text.
+    A hash of the query sends each row to one of several temporary files, which need as much disk space as the run as text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)

@@ -1,4 +1,4 @@
-"""Opens runs for scoring: reads small ones at once, and large files in blocks of queries."""
+"""Opens runs for scoring: small files are read at once, large files in blocks of queries."""
 
 import os
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ def open_run(
     """Open a run for scoring: a large file is read later, in blocks; anything else is read at once.
 
     The options are those of `load_run`; with `errors="skip"` every file is read at once. As with `load_run`, the caller
-    checks that every name in `columns` was used. Bad rows of a large file raise only when its blocks are read.
+    checks that every name in `columns` was used. Bad rows of a large file raise when a block is read.
     """
     columns = check_columns(columns)
     if isinstance(source, RunFile):
@@ -135,9 +135,9 @@ def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
 def map_documents(
     judged: Qrels | None, runs: Mapping[str, Run | RunFile], documents: Any, documents_of: str, chunks: str
 ) -> tuple[Any, dict[str, Any]]:
-    """Return qrels (or None) and runs with the ids of documents for those of chunks; without `documents` as they are.
+    """Return qrels (or None) and runs in which ids of documents replace ids of chunks; unchanged without `documents`.
 
-    All systems are mapped together: an id of the qrels that is a document of any of them stays as it is.
+    All systems are mapped together: an id of the qrels stays if it is a document of any system.
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
@@ -173,7 +173,7 @@ def map_documents(
 
 
 def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
-    """Return how many ids of a run are mapped, and of the documents they become those among some ids."""
+    """Return how many ids of a run are mapped, and which of the resulting documents are among `ids`."""
     if not isinstance(run, RunFile):
         return mapping.find_mapped(nw.from_native(run.frame))
     parts = []
@@ -195,7 +195,7 @@ def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
 
 
 def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
-    """Open a file in blocks; None if it is small, or its format has no blocks."""
+    """Open a file in blocks; return None for a small file, or a format without blocks."""
     with suppress(OSError, ValueError):  # load_run will say why
         kind, compressed = container(path), compression(path) is not None
         if path.is_file() and kind == "text" and _is_large_text(path, columns, compressed=compressed):
@@ -235,7 +235,7 @@ def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> Run
 def sample_rows(run: Run | RunFile) -> pl.DataFrame:
     """Return query_id and doc_id of at most 6,000 rows of a run.
 
-    A run in memory and an uncompressed text file give rows from all parts, any other its first rows.
+    The rows come from all parts of a run in memory or of an uncompressed text file, else from the beginning.
     """
     if not isinstance(run, RunFile) and isinstance(run.frame, pl.DataFrame):
         rows = run.frame.select("query_id", "doc_id")

@@ -24,10 +24,10 @@ _NUMBERED = r"^(?<document>.+?)(?<between>[^\p{L}\p{N}]+\p{L}*)\d+$"
 def warn_of_run(
     qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: Run | RunFile | None = None
 ) -> int:
-    """Give the notices of `warn_if_misleading`, and one if documents of a run are judged under other ids.
+    """Give the notices of `warn_if_misleading`, and a notice if documents of a run are judged under other ids.
 
-    For the latter a sample is compared, so large runs take no longer. Also tell, and return, in how many judged queries
-    addresses that are new for each call stand in two iterations or more.
+    The documents of a sample are compared, so large runs take no longer. Return the result of `count_one_time`, with a
+    notice if it is not 0.
     """
     warn_if_misleading(coverage, labels=qrels.labels, low=low, iterated=iterated)
     judgments = qrels.frame.select("query_id", "doc_id")
@@ -45,9 +45,9 @@ def warn_of_run(
 
 
 def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
-    """Return in how many of some queries addresses that are new for each call stand in two iterations or more.
+    """Return the number of queries with addresses that are new for each call in two iterations or more.
 
-    A large file is read for them if its sample has one. A lazy frame finds them itself, and only their places leave it.
+    A large file is read only if the sample has such an address. The engine of a lazy frame looks for them.
     """
     is_lazy = isinstance(run, Run) and not isinstance(run.frame, pl.DataFrame)
     ids = pl.Series() if is_lazy else (sample_rows(run) if isinstance(run, RunFile) else run.rows).get_column("doc_id")
@@ -79,7 +79,7 @@ def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, describe
 
 
 def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
-    """Return advice if an id is, for the same query, one of the others with signs and a number after it; None if none is."""
+    """Return advice if an id of `rows` is an id of `others` with signs and a number after it, in the same query; else None."""
     parts = rows.select("query_id", "doc_id", pl.col("doc_id").str.extract_groups(_NUMBERED).alias("parts"))
     found = parts.unnest("parts").join(
         others, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi"
@@ -93,7 +93,7 @@ def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
 
 
 def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
-    """Return ids of a run and of qrels in one query; two that differ in case, signs and %XX alone, if there are any."""
+    """Return an id of the run and an id of the qrels in one query; if possible, only case, signs and %XX differ."""
     judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
     plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"%[0-9a-f]{2}|[\W_]", "").alias("plain")
     for keys in (["query_id", plain], ["query_id"]):
@@ -107,10 +107,10 @@ def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
 
 
 def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
-    """Give a notice if URLs of a run are judged under another spelling, and return whether there are any.
+    """Give a notice if URLs of a run are judged under another spelling, and return whether there are such URLs.
 
-    Two URLs are the same if deduplication joins them by their URL alone: scheme, `www.` and `m.`, trailing slash, tracking
-    parameters and fragments do not count.
+    Two URLs are the same page for deduplication if only scheme, `www.` or `m.`, trailing slash, tracking parameters or
+    fragments differ.
     """
     is_url = pl.col("doc_id").str.starts_with("http")
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():

@@ -1,7 +1,7 @@
 """Bounds: how far labels of unjudged results could raise a value.
 
-A measure has bounds if it counts an unjudged result like the label 0, and its value never falls when a label rises. Then the
-value itself is the lower bound, and the value with every unjudged result at the largest label is the upper one.
+A measure has bounds if an unjudged result counts like the label 0, and the value never falls when a label rises. Then the
+value is the lower bound. The upper bound is the value with the largest label for every unjudged result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ class RaisedScores:
         self._ranked = RankedScores(ranked, qrels.judgments) if ranked else None
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
-        """Add the tally and the ranking table of a batch, with its unjudged documents; batches share no query."""
+        """Add the tally and the ranking table of a batch, unjudged documents included; batches share no query."""
         raised = {}
         for k, rel in enumerate(self._rels):
             if self._label >= rel:
@@ -110,9 +110,9 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return query_id, iteration and a column per measure: the contribution of one document that it found first.
+    """Return query_id, iteration and a column per measure: what one good document adds that this iteration found first.
 
-    Each place becomes a separate query: the ledger of its query, with this document as the only good one.
+    Each place becomes a separate query, with a ledger in which this document is the only good document.
     """
     named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
     alone: dict[float, Counts] = {}

@@ -1,7 +1,7 @@
-"""The classic measures that are computed here, with the names and values of ir_measures: each is one declaration.
+"""Declares the classic measures that goodgain computes, with the names and values of ir_measures.
 
 Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and the numbers of judged documents of the query. Providers of
-ir_measures compute its other measures.
+ir_measures compute the other classic measures.
 """
 
 from __future__ import annotations  # narwhals takes long to import, and waits

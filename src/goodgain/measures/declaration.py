@@ -1,4 +1,4 @@
-"""The declaration of a measure; its ir_measures class, host names, help and report labels follow from it."""
+"""The declaration of a measure, from which the ir_measures class, host names, help and report labels follow."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Declaration:
         return self.family in ("good gain", "counts", "session")
 
     def find_rule(self, name: str, info: ParamInfo) -> Rule | None:
-        """Return the allowed values of a parameter: its choices, or those of its name; None if it must have its default."""
+        """Return the allowed values of a parameter; None if only the default is allowed."""
         rules = LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES
         return find_choices(info) or RULES_OF_ONE.get((self.name, name)) or rules.get(name)
 
@@ -147,11 +147,11 @@ class Declaration:
 
     @property
     def arrow(self) -> str:
-        """The arrow of the better direction in reports; a dash without one."""
+        """The arrow of the better direction in reports, or a dash."""
         return ARROWS[self.better]
 
     def check_scale(self, measure: ir_measures.Measure, labels: pl.Series) -> None:
-        """Raise `MeasureError` if a label of the qrels is above `max_rel` of a measure that has one."""
+        """Raise `MeasureError` if a label of the qrels is above `max_rel`, for a measure with this parameter."""
         if "max_rel" not in self.own:
             return
         most = float(measure.params.get("max_rel", self.own["max_rel"].default))
@@ -163,7 +163,7 @@ class Declaration:
             )
 
     def computes(self, measure: ir_measures.Measure) -> bool:
-        """Return whether goodgain computes a measure of this name with its parameters."""
+        """Return whether goodgain computes the measure with these parameters."""
         known, given = measure.SUPPORTED_PARAMS, read_parameters(measure)
         for name, value in given.items():
             rule = self.find_rule(name, known[name]) if name in known else None
@@ -175,7 +175,7 @@ class Declaration:
 class ExactMean(ir_measures.MeanAgg):
     """A mean for ir_measures with an exact sum: the same for every order of the queries.
 
-    With `skip_nan` it is over the queries with a value: NaN is the value of a query without one.
+    With `skip_nan` NaN values are left out: NaN stands for a query without a value.
     """
 
     def __init__(self, *, skip_nan: bool) -> None:
@@ -250,7 +250,7 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def rel(self) -> float:
-        """The threshold: the smallest good label, that of the measure inside if there is one."""
+        """The threshold of the measure inside, or of this measure: the smallest good label."""
         from goodgain.measures.names import find_inner  # which imports this module
 
         inner = find_inner(self)
@@ -273,20 +273,20 @@ class GoodGainMeasure(IterationMeasure):
 
     @cached_property
     def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
-        """The value of each query at one i, from the row of that i, the pools and sums, and these sums (`UpTo.sums`)."""
+        """The value of each query at one i, and the sums that the value needs (`UpTo.sums`)."""
         sums: dict[str, pl.Expr] = {}
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
         return value.cast(pl.Float64).alias(str(self)), sums
 
 
 class RankedMeasure(DeclaredMeasure):
-    """A measure over one ranking that ir_measures lacks, at all or in this form: `RankDCG@10`, `nDCG(ideal='ranking')@10`.
+    """A measure or a form of a measure that ir_measures lacks, over one ranking: `RankDCG@10`, `nDCG(ideal='ranking')@10`.
 
     Providers of ir_measures look at `NAME`. No provider may know it: for `nDCG` it would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
-        """Return the measure with more parameters: that of ir_measures if none of them is ours."""
+        """Return the measure with more parameters, or ir_measures' own measure if it knows all of them."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # theirs
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):

@@ -1,4 +1,4 @@
-"""The good-gain measures and counts, computed from the ledger: each is one declaration.
+"""Declares the good-gain measures and counts, which are computed from the ledger.
 
 The value at iteration i is an expression over ledger and pools: R, UR, ... are the counts of iteration i, and
 `upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last one of a query count as empty, so the same

@@ -19,7 +19,7 @@ _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "it
 
 
 def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return query_id (sorted), and a Float64 column per measure with its value for every judged query.
+    """Return query_id (sorted), and a Float64 column per measure with the value of every judged query.
 
     `counts` has ledger and pools for each threshold of the measures.
     """
@@ -39,7 +39,7 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 
 
 def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return query_id, iteration, and a Float64 column per measure with its value at this iteration.
+    """Return query_id, iteration, and a Float64 column per measure with the value at this iteration.
 
     Queries without judgments have no row.
     """
@@ -95,7 +95,7 @@ def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainM
 def _group_by_threshold(
     measures: Iterable[GoodGainMeasure], counts: Mapping[float, Counts]
 ) -> dict[float, list[GoodGainMeasure]]:
-    """Return threshold -> its measures; a measure without a threshold has the same value at each."""
+    """Return threshold -> measures; a measure without a threshold has the same value at every threshold."""
     groups: dict[float, list[GoodGainMeasure]] = {}
     for measure in measures:
         rel = measure.rel if measure.declaration.uses_rel else next(iter(counts))

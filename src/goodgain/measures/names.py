@@ -23,7 +23,7 @@ SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | session_m
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """Return host name -> measure, one for each value of its parameter: hosts have syntax for cutoff and threshold only."""
+    """Return host name -> measure, an item per choice of a parameter: hosts have syntax only for cutoff and threshold."""
     name = measure.declaration.host_name
     return {name: measure} | {
         f"{name}_{choice}": measure(**{parameter: choice})
@@ -99,23 +99,23 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
 
 
 def _find_meaning(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration that says what a value means: that of the measure inside, if there is one."""
+    """Return the declaration of the measure inside, or of the measure: it says what a value means."""
     if (inner := find_inner(measure)) is not None:
         return _find_meaning(inner)
     return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
 
 
 def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
-    """Return the measure inside `PerIteration` and `AreaOver`, with the threshold outside if it names none; else None."""
+    """Return the measure inside `PerIteration` or `AreaOver`, else None. `rel=` outside is the default of the measure inside."""
     if not isinstance(measure, SessionMeasure) or "measure" not in measure.SUPPORTED_PARAMS:
         return None
     return parse_measure(read_parameters(measure)["measure"], complete=False, rel=measure.params.get("rel"))
 
 
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
-    """Return measure -> the number of results up to its iteration, of measures for which fewer results look better.
+    """Return measure -> the count of results up to the same iteration, for measures that look better with fewer results.
 
-    `compare` needs these numbers: a share has no value without results, and a count is less without them.
+    `compare` needs these counts: a share has no value without results, and a count is smaller without results.
 
     >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
     {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}
@@ -132,20 +132,20 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
 
 
 def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """Return the measures, and the counts of iterations and results that a comparison of them needs."""
+    """Add the counts of iterations and results that a comparison needs."""
     measures = [*measures]
     counted = find_results_counts(one for one in measures if not needs_results(one))
     return parse_measures([*measures, "NumIter", "NumResults", *counted.values()])
 
 
 def needs_results(measure: ir_measures.Measure) -> bool:
-    """Return whether `compare` has no value of a measure for a query without results: 0 would be its best value."""
+    """Return whether `compare` leaves out queries without results, for which 0 would be the best value."""
     declared = _find_meaning(measure)
     return declared is not None and declared.needs_results
 
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
-    """Return which queries have no value of a measure: what follows "null if"; nothing if each has one."""
+    """Return which queries have no value of a measure, as the words after "null if"; "" if every query has a value."""
     own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
     declared = _find_meaning(measure)
     return own or ("" if declared is None else declared.null_if)
@@ -221,7 +221,7 @@ def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
 
 
 def parse_measure(name: str, *, complete: bool = True, rel: float | None = None) -> ir_measures.Measure:
-    """Return the measure of a name, ours or one of ir_measures; the case matters only if it distinguishes two measures.
+    """Return the measure of a name; the case matters only if it distinguishes two measures.
 
     `complete`, `rel` and errors are as in `parse_measures`.
     """
@@ -276,7 +276,7 @@ def _refuse_names_of_other_tools(name: str) -> None:
 
 
 def _known_names() -> dict[str, ir_measures.Measure]:
-    """Return name -> measure for every known name; ours replace those of other packages."""
+    """Return name -> measure for every known name; measures of goodgain replace those of other packages."""
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
     ours = {name: declared.measure for name, declared in (HOSTLESS_MEASURES | SESSION_MEASURES).items()}
     return {**registry, **ours, **MEASURES}
@@ -311,7 +311,7 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
 def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
     """Return the normal form of a measure: whole numbers become floats if ir_measures declares floats.
 
-    A measure of ir_measures with a parameter of ours becomes ours: `ir_measures.nDCG(ideal="ranking")`.
+    `ir_measures.nDCG(ideal="ranking")`, with a parameter that only goodgain knows, becomes a measure of goodgain.
     """
     if isinstance(measure, IterationMeasure):
         return measure
@@ -328,7 +328,7 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
 
 
 def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
-    """Return a measure in its normal form, with the threshold of the call if it uses one and names none."""
+    """Return the normal form of a measure, with the threshold of the call unless the measure names one."""
     made = _simplify(measure)
     if rel is not None:
         check_rel(rel)

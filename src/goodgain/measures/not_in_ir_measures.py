@@ -1,9 +1,9 @@
-"""The measures over one ranking that ir_measures lacks: each is one declaration.
+"""Declares the measures over one ranking that ir_measures lacks.
 
-Unlike the classic ones they have a value for every query of the qrels: a query that the run lacks has an empty ranking.
+Unlike classic measures they have a value for every query of the qrels: a query that the run lacks has an empty ranking.
 
-Most of them give the label 0 to a document without a grade. The Graded ones, at the end, skip it (GradedP) or add nothing for
-it; a query has no value (null) if none of its first k documents has a grade. Any label is a grade, also a negative one.
+Most of these measures give the label 0 to a document without a grade. GradedP skips such a document, and the other Graded
+measures add nothing for it. A query is null if none of the first k documents has a grade. Any label is a grade, also below 0.
 """
 
 from __future__ import annotations  # narwhals takes long to import, and waits
@@ -49,7 +49,7 @@ def compute_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
-    """Return DCG of the ideal ranking: all judged documents, those of the ranking, or its first k."""
+    """Return DCG of the ideal ranking: of all judged documents, of the documents of the ranking, or of the first k."""
     ideal = ranks.parameters.get("ideal")
     if ideal == "topk":
         return compute_dcg(ranks.cut_by_label)

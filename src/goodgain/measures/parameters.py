@@ -48,7 +48,7 @@ def check_rel(rel: Any) -> None:
 
 
 def _parse(name: Any) -> Any:
-    """Return the measure of a name, also without its cutoff; None if there is none."""
+    """Return the measure of a name, also without a cutoff; None for an unknown name."""
     from goodgain.measures.names import parse_measure  # which imports this module, as those below do
 
     try:

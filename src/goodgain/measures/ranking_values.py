@@ -21,7 +21,7 @@ _Gains = tuple[tuple[float, float], ...]
 
 
 class RankedPlan(NamedTuple):
-    """The columns that measures need from a ranking, and the expressions of their values; one plan serves all batches."""
+    """The columns that measures need from a ranking, and the expressions of the values; one plan serves all batches."""
 
     values: dict[str, nw.Expr]  # by the names of the measures, over the columns that `RankedScores.finish` joins
     positions: frozenset[str]
@@ -56,7 +56,7 @@ class RankedScores:
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
-        """Add the sums of rows that stay on their engine; collects one row per query."""
+        """Add the sums of rows on an engine: only one row per query is collected."""
         sums = self.plan.sums
         counting = replace(sums, summed=sums.summed | {"NumRet": nw.lit(1.0)})
         numbered = nw.from_native(self._judged.with_columns(pl.col("query").cast(pl.Int64)))
@@ -112,8 +112,8 @@ def score_ranking(
 ) -> pl.DataFrame:
     """Return the value of each measure for every judged query.
 
-    `query_ids` are the judged queries, if some of them have no row in `qrels`. Queries are sorted. A query that the ranking
-    lacks has 0 in classic measures, as in ir_measures, and the value of an empty ranking in all others.
+    Queries are sorted. `query_ids` are the judged queries, if `qrels` lack some of them. A query that the ranking lacks has
+    the value 0 of classic measures, as in ir_measures, and of other measures the value of an empty ranking.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})

@@ -79,9 +79,9 @@ class Scores:
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
-        """Name of a measure -> the least and the most of its value over all queries; None if it has no bounds.
+        """Name of a measure -> the range of the mean once unjudged results are labelled; None for a measure without bounds.
 
-        The least has the label 0 for every unjudged result, the most the largest label of the qrels.
+        The low end has the label 0 for every unjudged result, the high end the largest label of the qrels.
 
         Raises:
             InputError: the scores were computed without `bounds=True`.
@@ -167,7 +167,7 @@ class Scores:
         return write_html([Table.of(title, ["measure", "value"], 1, rows)]) + f"<small>{escape_html(made)}</small>"
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
-        """The value of one measure in any spelling; None if a query has no value.
+        """The mean of one measure in any spelling; None if a query has no value.
 
         After `evaluate(..., rel=1)` the name `nCG@6` also finds `nCG(rel=1)@6`.
         """
@@ -184,7 +184,7 @@ class Scores:
 
         Args:
             how: `arithmetic` is `means`. `geometric` is the exponential of the mean logarithm of the queries' values, each
-                at least 1e-5: gm_map of trec_eval for AP. An improvement from .05 to .10 weighs as much as one from .4 to .8.
+                at least 1e-5: gm_map of trec_eval for AP. Going from .05 to .10 weighs as much as going from .4 to .8.
 
         Raises:
             MeasureError: `how` is neither.
@@ -236,7 +236,7 @@ def _unpivot(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
-    """Return the scores of a system: the value of a query is the mean over its runs that have a value.
+    """Return the scores of a system: the value of a query is the mean over the runs that have a value.
 
     `missing="absent"` leaves out the values of queries that a run lacks. In `queries`, a query is absent if all runs lack it.
     """
@@ -282,7 +282,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
 
 
 def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the reading options of several runs by name: one value where all have the same, else a list of `name:value`."""
+    """Return the reading options of several runs by name: one value if all runs agree, else a list of `name:value`."""
     found: dict[str, Any] = {}
     for option, default in Reading._field_defaults.items():
         values = {name: signature.get(option, default) for name, signature in signatures.items()}
@@ -342,7 +342,7 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
-    """Return the queries of all runs together: a query is absent, or never searched, if it is so in all that have it."""
+    """Return the queries of all runs together. A query is absent if all runs lack it."""
     judged = pl.concat([runs[0].both, runs[0].only_judged])
     both = pl.concat([of.both for of in runs]).unique().sort()
     without = pl.concat([of.only_searched for of in runs]).unique().sort()
@@ -352,7 +352,7 @@ def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
-    """Return the mean over queries, a sum for counts of ir_measures; None as in the means of one run."""
+    """Return the mean over queries, or the sum for counts of ir_measures; None if `means` of all runs have None."""
     known = values.drop_nulls()
     if known.is_empty() or (len(known) < len(values) and all(of.means[str(measure)] is None for of in runs)):
         return None

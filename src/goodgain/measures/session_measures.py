@@ -37,10 +37,10 @@ _ENOUGH = 3
 class Searches:
     """The results of judged queries.
 
-    `rows` have query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the order of their ranks;
-    `iterations` have the first three, also of iterations that got nothing. In `tables`, `results` has query_id, iteration and
-    search_query of each search, in their order; `costs` has query_id, iteration, over (`tokens`, `cost` or `seconds`) and spend,
-    the sum so far.
+    `rows` have query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the order of ranks.
+    `iterations` have query_id, iteration and number, also of iterations without results. In `tables`, `results` has query_id,
+    iteration and search_query, a row per search; `costs` has query_id, iteration, over (`tokens`, `cost` or `seconds`) and
+    spend, the sum so far.
     """
 
     rows: pl.DataFrame
@@ -59,10 +59,10 @@ class Searches:
         return lengths if self.upto is None else lengths.with_columns(T=pl.min_horizontal("T", upto), K=upto)
 
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
-        """Return query_id, K, doc_id, relevance, for labels above 0; with `by_subtopic` also subtopic, which is "" without any.
+        """Return query_id, K, doc_id, relevance, for labels above 0.
 
-        With subtopics a document has a row for each (`by_subtopic`), or one row with the largest of their labels, or with their
-        sum (`add_subtopics`).
+        With subtopics a document has the largest label, or the sum of the labels (`add_subtopics`). With `by_subtopic` there
+        is a row and a column per subtopic, "" without subtopics.
         """
         has_subtopics = self.qrels.has_subtopics
         labels = self.qrels.rows if has_subtopics else self.qrels.largest
@@ -73,7 +73,7 @@ class Searches:
         return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
 
     def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
-        """Return the rows up to `upto` with rank, is_new and relevance, which is 0 for negative labels and without one."""
+        """Return the rows up to `upto` with rank, is_new and relevance; a negative or missing label is 0."""
         rows = self.rows if self.upto is None else self.rows.filter(pl.col("iteration") <= self.upto)
         rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
         rows = rows.with_columns(rank=rank, is_new=pl.struct("query_id", "doc_id").is_first_distinct())

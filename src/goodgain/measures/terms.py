@@ -1,7 +1,7 @@
 """The terms in formulas of measures: `UpTo`, iterations 1..i of a query, and `Ranks`, ranks 1..k.
 
-Formulas over iterations are Polars expressions over the ledger. Those over ranks are narwhals expressions: rankings stay on their
-engine, where one group-by reduces them to one row per query.
+Formulas over iterations are Polars expressions over the ledger. Formulas over ranks are narwhals expressions: a ranking stays on
+its engine, where one group-by reduces the ranking to one row per query.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     class _Narwhals:
-        """narwhals, which is imported when a formula over ranks is computed: `import goodgain` computes none."""
+        """Imports narwhals when a formula over ranks is computed: `import goodgain` does not need it."""
 
         def __getattr__(self, name: str) -> Any:
             import narwhals
@@ -47,10 +47,10 @@ def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
 
 @dataclass
 class UpTo:
-    """Iterations 1..i of a query, for formulas over the ledger, and the parameters of the measure that have a value.
+    """Iterations 1..i of a query, for formulas over the ledger; `parameters` are the measure's parameters with a value.
 
-    `sums` takes aggregates of the rows 1..i of a query, for the value of each query at one i. It is None for the value at every
-    row of a ledger: running sums are slow, and only a printed ledger needs them.
+    `sums` collects aggregates of the rows 1..i, for the value of each query at one i. Without `sums` a formula gives the value
+    at every row of a ledger: running sums are slow, and only a printed ledger needs them.
     """
 
     parameters: Mapping[str, Any]
@@ -83,7 +83,7 @@ def divide(a: _Expr, b: _Expr) -> _Expr:
 
 @dataclass
 class Sums:
-    """The columns that measures need from the rows of a ranking, for one `with_columns` and one `group_by`."""
+    """The columns that measures need from the rows of a ranking."""
 
     columns: dict[str, nw.Expr] = field(default_factory=dict)  # values of a document; `windows` can order rows by them
     windows: dict[str, nw.Expr] = field(default_factory=dict)  # running counts within the query

@@ -1,4 +1,4 @@
-"""The thresholds of measures, and notices if the labels of the qrels do not fit them."""
+"""The thresholds of measures, and notices if the labels of the qrels do not fit the thresholds."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _warn_of_differing_thresholds(
 ) -> None:
     """Give a notice if judged documents are good for some measures of a call only; measures that name a threshold do not count.
 
-    It is a minor one if every query with a good document has one for all measures.
+    The notice is minor if every query with a good document has a good document for all measures.
     """
     largest: Any = qrels.get_column("relevance").max()
     by_rel: dict[float, list[ir_measures.Measure]] = {}

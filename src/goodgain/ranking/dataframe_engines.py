@@ -31,7 +31,7 @@ def collect(frame: Frame) -> pl.DataFrame:
 
 
 def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
-    """Move judgments, or other small tables, to the engine of the run, to join them there."""
+    """Move judgments, or another small table, to the engine of the run for a join."""
     if isinstance(run, nw.LazyFrame) == isinstance(rows, nw.LazyFrame) and run.implementation == rows.implementation:
         rows_there = to_lazy(rows)
         if not isinstance(run, nw.LazyFrame) or _can_join(run, rows_there):

@@ -1,7 +1,7 @@
-"""First occurrences: the rows of a run with a document that is new to their query, and the ranking of these rows.
+"""First occurrences: the rows of a run in which a document is new to the query, and the ranking of these rows.
 
-The ledger counts first occurrences, and they make the one classic ranking of a query. The rules at the top of this file hold
-for every engine: `find_first_occurrences` applies them in memory, `ranking_on_engines` elsewhere.
+The ledger counts first occurrences. First occurrences make the one classic ranking of a query. The rules at the top of this
+file hold for every engine: `find_first_occurrences` applies them in memory, `ranking_on_engines` elsewhere.
 """
 
 from collections.abc import Sequence
@@ -26,16 +26,16 @@ PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("positio
 def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
     """Group results by document: query_id, doc_id and aggregated values.
 
-    The first occurrence of a document is in the lowest iteration of its rows, at the lowest rank there.
+    The first occurrence of a document is its row in the lowest iteration, at the lowest rank there.
     """
     return rows.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(*values)
 
 
 def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
-    """Return whether a query has one iteration and no repeats: then its rows, ranks and scores stay unchanged.
+    """Return whether a query has one iteration and no repeats: then rows, ranks and scores stay unchanged.
 
     Any other query gets the scores n, n-1, ..., 1. The arguments are columns of any library: whether a query has one
-    iteration, the number of its results with repeats, and the number of its first occurrences.
+    iteration, the number of results with repeats, and the number of first occurrences.
     """
     return one_iteration & (results == kept)
 
@@ -70,7 +70,7 @@ class FirstOccurrences:
 
     @property
     def keep_scores(self) -> Any:
-        """For each query, whether its rows and scores stay unchanged."""
+        """For each query, whether rows and scores stay unchanged."""
         length, results = (self.queries.get_column(name).to_numpy() for name in ("length", "results"))
         return keeps_scores(length == 1, results, self.kept)
 

@@ -52,7 +52,7 @@ def tabulate_on_engine(
 ) -> RankingTable:
     """Return the ranking table of a run, as a lazy frame of the same engine: nothing is collected.
 
-    The judgments are moved to the engine. `positions` are those of `tabulate_ranking`.
+    The judgments are moved to the engine. `positions` are as in `tabulate_ranking`.
     """
     queries = pl.DataFrame({"query_id": judgments.query_ids}).with_row_index("query").cast({"query": pl.Int64})
     spans = _span_iterations(run).join(move_to_engine(run, nw.from_native(queries)), on="query_id", how="inner")
@@ -74,8 +74,8 @@ def tabulate_on_engine(
 def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
     """Add columns of `POSITIONS` to the first occurrences of queries with one iteration.
 
-    Scores order a query that keeps them; the columns of `PLACED_BY` order any other. One window serves both: columns that
-    do not order a query are null.
+    Scores order a query that keeps its scores; the columns of `PLACED_BY` order any other query. One window
+    serves both: columns that do not order a query are null.
     """
     keeps = nw.col("keeps")
     score = nw.col("score").cast(nw.Float64) + 0.0  # -0.0 becomes 0.0
@@ -208,8 +208,7 @@ def _count_facts(run: Lazy, order: str) -> tuple[Orders, int]:
 def _find_odd_queries(results: Lazy) -> Lazy:
     """Return the queries with contradicting scores or ties: query_id, rising, by_score, tied.
 
-    rising and by_score are 1 or 0, as in `FirstOccurrences`. tied is the number of results that share their rank with another
-    one of the iteration.
+    rising and by_score are 1 or 0, as in `FirstOccurrences`. tied is the number of results that share a rank within an iteration.
     """
     before = {
         f"{x}_before": nw.col(x).shift(1).over(*_IN_ITERATION, order_by=_BY_RANK) for x in ("score", "rank", "doc_id")

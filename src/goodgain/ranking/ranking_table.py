@@ -65,7 +65,7 @@ class Judgments:
         return np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
-        """Return query, query_id, NumJudged (its labels), and for each of `rels` `NumRel(rel=...)`: labels of at least rel."""
+        """Return query, query_id, NumJudged (the number of labels), and a column `NumRel(rel=...)` per threshold."""
         counts = self.labels.group_by("query").agg(
             pl.len().cast(pl.Int64).alias("NumJudged"),
             *((pl.col("relevance") >= rel).sum().cast(pl.Int64).alias(name_relevant(rel)) for rel in sorted(set(rels))),
@@ -134,8 +134,8 @@ def tabulate_first_occurrences(
 ) -> RankingTable:
     """Return the ranking table of first occurrences; `relevance` is `judgments.look_up(firsts)`.
 
-    A query that keeps its scores may have them in any order, and tied. Any other has the scores n, n-1, ..., 1, so the
-    place of a document is its position.
+    A query that keeps its scores may have them in any order, and tied. Any other query has the scores n, n-1, ..., 1, so the
+    place of a document is the position.
     """
     number = judgments.number_queries(firsts.queries.get_column("query_id"))
     query = firsts.rows.get_column("query")
