@@ -95,22 +95,18 @@ def test_every_order_of_the_ranking_is_the_same(
     same_scores(qrels, in_blocks(path, block=5_000), path, CLASSIC, order=order)
 
 
+@pytest.mark.parametrize("name", ["agent.run", "agent.parquet"])
 def test_queries_scattered_over_the_file_are_put_together(
-    tmp_path: Path, random_runs: tuple[pl.DataFrame, gg.Qrels]
+    tmp_path: Path, random_runs: tuple[pl.DataFrame, gg.Qrels], name: str
 ) -> None:
     run, qrels = random_runs
-    path = tmp_path / "agent.run"
-    path.write_bytes(text_of(run.sample(fraction=1, shuffle=True, seed=5)))
-    same_scores(qrels, in_blocks(path, block=4_000), path, f"{OURS} {CLASSIC}")
-
-
-def test_scattered_rows_of_a_parquet_file_are_put_together(
-    tmp_path: Path, random_runs: tuple[pl.DataFrame, gg.Qrels]
-) -> None:
-    run, qrels = random_runs
-    path = tmp_path / "agent.parquet"
-    run.sample(fraction=1, shuffle=True, seed=5).write_parquet(path)
-    same_scores(qrels, in_blocks(path, block=8_000, is_text=False), path, f"{OURS} {CLASSIC}")
+    path, shuffled = tmp_path / name, run.sample(fraction=1, shuffle=True, seed=5)
+    if path.suffix == ".parquet":
+        shuffled.write_parquet(path)
+    else:
+        path.write_bytes(text_of(shuffled))
+    large = in_blocks(path, block=8_000 if path.suffix == ".parquet" else 4_000, is_text=path.suffix == ".run")
+    same_scores(qrels, large, path, f"{OURS} {CLASSIC}")
 
 
 @pytest.mark.parametrize("labels", [None, "iteration"])

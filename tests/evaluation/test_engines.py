@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 import duckdb
@@ -65,42 +66,30 @@ def test_the_real_sessions_are_the_same(engine: str) -> None:
     checks.the_real_sessions_agree(ENGINES[engine])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
-def test_only_the_ledger_or_a_ranking_leaves_the_engine(engine: str) -> None:
-    checks.only_small_tables_leave(LAZY[engine])
+#: Check of engine_checks.py -> its engines; `make test` leaves out those in `SLOW`.
+CHECKS: dict[str, Iterable[str]] = {
+    "only_small_tables_leave": LAZY,
+    "classic_measures_agree_and_no_ranking_leaves": ["duckdb", "one duckdb"],
+    "classic_measures_are_the_same_in_each_order": LAZY,
+    "ties_are_broken_by_doc_id": ["duckdb"],
+    "infinite_scores_are_ranked_as_in_memory": ["duckdb", "one duckdb"],
+    "a_lazy_run_is_told_of_as_one_in_memory": LAZY,
+    "missing_iterations_are_added": LAZY,
+    "queries_that_never_searched_are_known": LAZY,
+}
+SLOW = [*CHECKS][:4]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", some_of(["duckdb", "one duckdb"], every=2))
-def test_classic_measures_are_the_same_and_no_ranking_leaves_the_engine(engine: str) -> None:
-    checks.classic_measures_agree_and_no_ranking_leaves(LAZY[engine])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
-def test_classic_measures_are_the_same_in_each_order(engine: str) -> None:
-    checks.classic_measures_are_the_same_in_each_order(LAZY[engine])
-
-
-@pytest.mark.parametrize("engine", some_of(["duckdb", "one duckdb"], every=2))
-def test_infinite_scores_are_ranked_as_in_memory(engine: str) -> None:
-    checks.infinite_scores_are_ranked_as_in_memory(LAZY[engine])
-
-
-@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
-def test_a_lazy_run_is_told_of_as_one_in_memory(engine: str) -> None:
-    checks.a_lazy_run_is_told_of_as_one_in_memory(LAZY[engine])
-
-
-@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
-def test_missing_iterations_are_added_on_the_engine(engine: str) -> None:
-    checks.missing_iterations_are_added(LAZY[engine])
-
-
-@pytest.mark.parametrize("engine", some_of(LAZY, every=2))
-def test_queries_that_never_searched_are_known_on_the_engine(engine: str) -> None:
-    checks.queries_that_never_searched_are_known(LAZY[engine])
+@pytest.mark.parametrize(
+    ("check", "engine"),
+    [
+        pytest.param(check, engine, marks=[pytest.mark.slow] * (check in SLOW))
+        for check, engines in CHECKS.items()
+        for engine in some_of(engines, every=2)
+    ],
+)
+def test_lazy_engines_do_what_memory_does(check: str, engine: str) -> None:
+    getattr(checks, check)(LAZY[engine])
 
 
 @pytest.mark.parametrize(("one", "other"), some_of(itertools.product(ENGINES, ENGINES), every=5))
@@ -109,11 +98,6 @@ def test_run_and_qrels_may_live_on_two_engines(one: str, other: str) -> None:
     qrels = ENGINES[other](pl.DataFrame({"query_id": ["q"], "doc_id": ["b"], "relevance": [3.0]}))
     assert gg.evaluate(qrels, run, "CG SRE").mean() == {"CG": 3.0, "SRE": 0.5}
     assert count(qrels, run)[2].ledger["G"].to_list() == [0.0, 3.0]
-
-
-@pytest.mark.slow
-def test_ties_are_broken_by_doc_id_where_rows_have_no_order() -> None:
-    checks.ties_are_broken_by_doc_id(in_duckdb)
 
 
 def test_a_lazy_polars_frame_keeps_the_order_of_its_lines() -> None:

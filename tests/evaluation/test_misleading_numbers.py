@@ -207,22 +207,6 @@ def test_measures_that_share_a_call_rightly_are_not_told_of() -> None:
 BINARY = {"q": {"a": 1, "b": 0}}
 
 
-def test_binary_qrels_are_told_of_once_a_call() -> None:
-    run = {"q": {"a": 1.0}}
-    calls = [
-        lambda: gg.evaluate(BINARY, run, "CG SRE@1 IterationsForAllGoodResults"),
-        lambda: gg.ledger(BINARY, run, measures="SRE CG"),
-        lambda: gg.compare(BINARY, {"one": run, "other": run}, "CG SRE"),
-        lambda: ir_measures.calc_aggregate([gg.CG, gg.SRE], gg.read_qrels(BINARY), gg.read_run(run)),
-    ]
-    for call in calls:
-        with pytest.warns(gg.GoodgainNotice) as told:
-            call()
-        of_labels = [str(one.message) for one in told if "no label" in str(one.message)]
-        assert len(of_labels) == 1
-        assert "threshold 2 (the largest is 1)" in of_labels[0] and "rel=1" in of_labels[0]
-
-
 def test_labels_that_reach_rel_are_not_told_of() -> None:
     with no_notices():
         gg.evaluate(BINARY, {"q": {"a": 1.0}}, "CG(rel=1) NumIter NumResults nDCG@10")

@@ -60,61 +60,9 @@ def put(spark: Any) -> Put:
     return lambda frame: spark.createDataFrame(frame.to_arrow())
 
 
-@pytest.mark.parametrize("labels", [None, "iteration"])
-def test_ledger_and_pools_are_the_same(put: Put, labels: str | None) -> None:
-    checks.ledgers_and_pools_agree(put, labels)
-
-
-@pytest.mark.parametrize("labels", [None, "iteration"])
-def test_scores_are_the_same_to_1e_12(put: Put, labels: str | None) -> None:
-    checks.scores_agree(put, labels)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_rankings_are_the_same(put: Put, order: str) -> None:
-    checks.rankings_agree(put, order)
-
-
-@pytest.mark.parametrize("without", ["rank", "score"])
-def test_rankings_are_the_same_without(put: Put, without: str) -> None:
-    checks.rankings_agree(put, "seen", (without,))
-
-
 @pytest.mark.skipif(not SESSIONS.exists(), reason="the real sessions are shared beside the checkout, never in it")
 def test_the_real_sessions_are_the_same(put: Put) -> None:
     checks.the_real_sessions_agree(put)
-
-
-def test_ties_are_broken_by_doc_id(put: Put) -> None:
-    checks.ties_are_broken_by_doc_id(put)
-
-
-def test_a_lazy_run_is_told_of_as_one_in_memory(put: Put) -> None:
-    checks.a_lazy_run_is_told_of_as_one_in_memory(put)
-
-
-def test_missing_iterations_are_added_on_the_engine(put: Put) -> None:
-    checks.missing_iterations_are_added(put)
-
-
-def test_queries_that_never_searched_are_known_on_the_engine(put: Put) -> None:
-    checks.queries_that_never_searched_are_known(put)
-
-
-def test_only_the_ledger_or_a_ranking_leaves_spark(put: Put) -> None:
-    checks.only_small_tables_leave(put, _rows_out_of_spark)
-
-
-def test_classic_measures_are_the_same_and_no_ranking_leaves_spark(put: Put) -> None:
-    checks.classic_measures_agree_and_no_ranking_leaves(put, _rows_out_of_spark)
-
-
-def test_classic_measures_are_the_same_in_each_order(put: Put) -> None:
-    checks.classic_measures_are_the_same_in_each_order(put)
-
-
-def test_infinite_scores_are_ranked_as_in_memory(put: Put) -> None:
-    checks.infinite_scores_are_ranked_as_in_memory(put)
 
 
 @contextmanager
@@ -136,6 +84,27 @@ def _rows_out_of_spark() -> Iterator[list[int]]:
 
     with counting("toArrow"), counting("toPandas"), counting("collect"):
         yield heights
+
+
+@pytest.mark.parametrize(
+    ("check", "arguments"),
+    [
+        *(("ledgers_and_pools_agree", [labels]) for labels in (None, "iteration")),
+        *(("scores_agree", [labels]) for labels in (None, "iteration")),
+        *(("rankings_agree", [order]) for order in ORDERS),
+        *(("rankings_agree", ["seen", (without,)]) for without in ("rank", "score")),
+        ("ties_are_broken_by_doc_id", []),
+        ("a_lazy_run_is_told_of_as_one_in_memory", []),
+        ("missing_iterations_are_added", []),
+        ("queries_that_never_searched_are_known", []),
+        ("only_small_tables_leave", [_rows_out_of_spark]),
+        ("classic_measures_agree_and_no_ranking_leaves", [_rows_out_of_spark]),
+        ("classic_measures_are_the_same_in_each_order", []),
+        ("infinite_scores_are_ranked_as_in_memory", []),
+    ],
+)
+def test_spark_does_what_memory_does(put: Put, check: str, arguments: list[Any]) -> None:
+    getattr(checks, check)(put, *arguments)
 
 
 def test_qrels_of_another_session_and_of_other_engines_are_carried_to_that_of_the_run(spark: Any, put: Put) -> None:

@@ -6,7 +6,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import ir_measures
 import polars as pl
 import pytest
@@ -14,7 +13,6 @@ import ranx
 
 import goodgain as gg
 import goodgain.hosts.ranx as host
-from tests.counting.test_large_files import in_blocks
 from tests.support.tables import no_notices
 
 #: The toy cases of RAVine: the documents of each round, and the relevant ones.
@@ -55,17 +53,6 @@ def test_evidence_recall_is_ncg_on_binary_labels() -> None:
     qrels, run = ravine()
     mean = gg.evaluate(qrels, run, "EvidenceRecall@2 nCG@2", rel=1).mean()
     assert mean["EvidenceRecall@2"] == pytest.approx(mean["nCG(rel=1)@2"])
-
-
-@no_notices()
-def test_the_measures_of_benchmarks_have_one_value_on_every_engine_and_in_blocks(tmp_path: Path) -> None:
-    qrels, run = ravine()
-    expected = gg.evaluate(qrels, run, FIRST_FOUR).mean()
-    path = tmp_path / "agent.run"
-    gg.write_run(run, path)
-    runs: list[Any] = [run.lazy(), duckdb.connect().from_arrow(run.to_arrow()), in_blocks(path, block=40)]
-    for same in runs:
-        assert gg.evaluate(qrels, same, FIRST_FOUR).mean() == expected
 
 
 @no_notices()
