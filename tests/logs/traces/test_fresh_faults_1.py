@@ -65,8 +65,8 @@ _BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "half a character": ({"parse": lambda output: ["\ud800"]}, "parse= gave a result that no table can hold"),
     "a number as id": ({"parse": lambda output: [Result(1, doc_id=5)]}, "parse= gave a result that no table can hold"),  # type: ignore[arg-type]
     "query_id": ({"query_id": lambda trace: "\ud800"}, "the query '.ud800' is not valid Unicode"),
-    "tools": ({"tools": 5}, "tools= takes the names of the search tools"),
-    "tools raises": ({"tools": _fail}, r"tools= failed with ValueError \(no search\) for the tool 'search'"),
+    "tools": ({"tools": 5}, "tools= takes names of search tools"),
+    "tools raises": ({"tools": _fail}, r"tools= failed with ValueError \(no search\) for 'search'"),
     "format": ({"format": ["openai_chat"]}, "no trace format is called"),
     "tag": ({"tag": 5}, "tag= takes a text"),
 }

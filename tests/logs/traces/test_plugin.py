@@ -65,26 +65,22 @@ def test_an_installed_plugin_is_found_and_reads_its_format(installed: Path, tmp_
 
 
 @pytest.mark.slow
-def test_a_plugin_that_takes_a_name_of_ours_is_an_error(installed: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        ("atif = goodgain_ndlog", "a format atif exists already"),
+        ("broken = goodgain_no_such_module", "plugin goodgain_no_such_module: cannot be used"),
+    ],
+)
+def test_a_plugin_that_takes_a_name_of_ours_or_cannot_be_imported_is_an_error(
+    installed: Path, tmp_path: Path, entry: str, fault: str
+) -> None:
     (points,) = installed.glob("*.dist-info/entry_points.txt")
     before = points.read_text()
-    points.write_text("[goodgain.logs.traces]\natif = goodgain_ndlog\n")
+    points.write_text(f"[goodgain.traces]\n{entry}\n")
     try:
         trace = tmp_path / "q1.log"
         trace.write_text("ask What?\n")
-        assert "a format named atif exists already" in str(_run(installed, trace))
-    finally:
-        points.write_text(before)
-
-
-@pytest.mark.slow
-def test_a_plugin_that_cannot_be_imported_is_an_error_that_names_it(installed: Path, tmp_path: Path) -> None:
-    (points,) = installed.glob("*.dist-info/entry_points.txt")
-    before = points.read_text()
-    points.write_text("[goodgain.logs.traces]\nbroken = goodgain_no_such_module\n")
-    try:
-        trace = tmp_path / "q1.log"
-        trace.write_text("ask What?\n")
-        assert "plugin goodgain_no_such_module: cannot be used" in str(_run(installed, trace))
+        assert fault in str(_run(installed, trace))
     finally:
         points.write_text(before)

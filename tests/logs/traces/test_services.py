@@ -1,13 +1,10 @@
 """What search services, vector stores and agents' own tools return: all their results, and a word on what is left over."""
 
-# ruff: noqa: E501  # outputs are easier to read an item a line
-
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,82 +14,15 @@ from goodgain.logs.traces.tool_outputs.readers import read_output
 from tests.support.counts import how_many
 from tests.support.seconds import find_faster_growth, measure_seconds
 
-_A, _B, _C = "https://a.example/1", "https://b.example/2", "https://c.example/3"
-_AB = [{"title": "A", "url": _A, "content": "Sand."}, {"title": "B", "url": _B, "content": "Water."}]
-_LINKS = [
-    {"title": "A", "link": _A, "snippet": "Sand.", "position": 1},
-    {"title": "B", "link": _B, "snippet": "Water.", "position": 2},
-]
-_NODES = [
-    {"node": {"id_": key, "text": "t", "metadata": {"url": url}}, "score": 0.5} for key, url in (("a", _A), ("b", _B))
-]
-_ASK = [{"question": "Why?", "title": "X", "link": "https://no.example", "snippet": "x"}]
+_DATA = json.loads(Path(__file__).with_suffix(".json").read_text())
+#: For each service an answer; each has the two results A and B, here in the words of that service. Then known empty answers.
+SERVICES, EMPTY = _DATA["services"], _DATA["empty"]
+#: Layouts that nobody reads, and outputs that are cut off: never an empty result, and never a part of the results.
+UNKNOWN = _DATA["unknown"]
+#: Outputs with more that looks like results than the lists that are read: results read, and how many are left over.
+LEFT_OVER = _DATA["left over"]
 
-#: For each service an answer; each has the two results A and B, here in the words of that service.
-SERVICES: dict[str, Any] = {
-    "Tavily": {"query": "q", "answer": "x", "images": [{"url": "https://no.example/i.png", "description": "x"}], "results": [{**r, "score": 0.5, "raw_content": None} for r in _AB]},
-    "Serper": {"searchParameters": {"q": "q"}, "organic": _LINKS, "answerBox": _ASK[0], "knowledgeGraph": {"title": "X", "website": "https://no.example"}, "peopleAlsoAsk": _ASK, "relatedSearches": [{"query": "x"}]},
-    "Serper, news beside": {"organic": _LINKS[:1], "news": _LINKS[1:], "topStories": []},
-    "Serper, sitelinks": {"organic": [{**_LINKS[0], "sitelinks": [{"title": "x", "link": "https://no.example"}]}, _LINKS[1]]},
-    "SerpAPI": {"search_metadata": {"id": "s", "status": "Success"}, "organic_results": _LINKS[:1], "news_results": _LINKS[1:], "related_questions": _ASK, "inline_images": [{"title": "x", "link": "https://no.example"}]},
-    "Brave": {"type": "search", "query": {"original": "q"}, "mixed": {"main": [{"type": "web", "index": 0, "all": False}]}, "web": {"type": "search", "results": [{"title": "A", "url": _A, "description": "Sand.", "extra_snippets": ["x"]}]}, "videos": {"results": [{"title": "B", "url": _B, "description": "x"}]}},
-    "Brave MCP": [{"type": "text", "text": json.dumps({"url": r["url"], "title": r["title"], "description": "x"})} for r in _AB],
-    "Brave LangChain": json.dumps([{"title": r["title"], "link": r["url"], "snippet": "x"} for r in _AB]),
-    "Exa": {"requestId": "r", "results": [{"id": r["url"], "url": r["url"], "title": r["title"], "score": None, "text": "x", "highlights": ["h"]} for r in _AB]},
-    "DuckDuckGo, raw": [{"title": r["title"], "href": r["url"], "body": "x"} for r in _AB],
-    "DuckDuckGo of LangChain, in brackets": f"[snippet: Sand, wet., title: A, link: {_A}], [snippet: Water., title: B, link: {_B}]",
-    "DuckDuckGo of LangChain, news": f"snippet: Sand., title: A, link: {_A}, date: 2024-01-01, source: X, snippet: Water., title: B, link: {_B}, date: 2024-01-02, source: Y",
-    "Bing": {"_type": "SearchResponse", "queryContext": {"originalQuery": "q"}, "webPages": {"totalEstimatedMatches": 2, "value": [{"id": f"https://api.bing.microsoft.com/api/v7/#WebPages.{n}", "name": r["title"], "url": r["url"], "snippet": "x", "deepLinks": [{"name": "x", "url": "https://no.example"}]} for n, r in enumerate(_AB)]}, "rankingResponse": {}},
-    "Google CSE": {"kind": "customsearch#search", "items": _LINKS},
-    "Jina": {"code": 200, "data": [{**r, "description": "x"} for r in _AB]},
-    "Firecrawl": {"success": True, "data": {"web": [_AB[0]], "news": [_AB[1]]}},
-    "Firecrawl, a list": {"success": True, "data": [{"url": r["url"], "title": r["title"], "markdown": "x", "metadata": {"sourceURL": r["url"]}} for r in _AB]},
-    "Perplexity": {"id": "r", "search_results": [{**r, "date": "2024-01-01"} for r in _AB], "citations": [_A, _B]},
-    "You.com": {"hits": [{"url": r["url"], "title": r["title"], "description": "x", "snippets": ["s"]} for r in _AB], "latency": 0.5},
-    "You.com, newer": {"results": {"web": [_AB[0]], "news": [_AB[1]]}, "metadata": {"search_uuid": "s"}},
-    "SearXNG": {"query": "q", "number_of_results": 0, "results": [{**r, "score": 1.5, "engine": "e"} for r in _AB], "infoboxes": [{"infobox": "x", "id": "https://no.example", "content": "x"}], "answers": []},
-    "arXiv of LangChain": "Published: 2024-01-01\nTitle: A\nAuthors: X, Y\nSummary: Sand\nthat moves.\n\nPublished: 2024-01-02\nTitle: B\nAuthors: Z\nSummary: Water.",
-    "PubMed of LangChain": "Published: 2024-01-01\nTitle: A\nCopyright Information: X\nSummary::\nSand.\n\nPublished: 2024-01-02\nTitle: B\nCopyright Information: Y\nSummary::\nWater.",
-    "PubMed with PMID": "PMID: a\nTitle: A\nSummary: Sand.\n\nPMID: b\nTitle: B\nSummary: Water.",
-    "LlamaIndex": {"response": "x", "source_nodes": _NODES},
-    "LlamaIndex tool output": {"content": "prose", "tool_name": "query_engine", "raw_input": {"input": "q"}, "raw_output": {"response": "prose", "source_nodes": _NODES}},
-    "Haystack": {"documents": [{"id": key, "content": "x", "meta": {"url": url}, "score": 0.5} for key, url in (("a", _A), ("b", _B))]},
-    "OpenAI file_search": {"id": "fs", "results": [{"file_id": key, "filename": f"{key}.pdf", "text": "x", "score": 0.5, "attributes": {}} for key in "ab"]},
-    "Cohere rerank": {"id": "r", "results": [{"index": 3, "relevance_score": 0.9, "document": {"text": "Sand.", "id": "a"}}, {"index": 0, "relevance_score": 0.5, "document": {"text": "Water.", "id": "b"}}], "meta": {}},
-    "smolagents": f"## Search Results\n\n[A]({_A})\nSand.\n\n[B]({_B})\nWater.",
-    "Perplexity MCP": f"Found 2 search results:\n\n1. **A**\n   URL: {_A}\n   Sand.\n   Date: 2024-01-01\n\n2. **B**\n   URL: {_B}\n   Water.\n   Date: 2024-01-02\n\n",
-    "MCP with structuredContent": {"content": [{"type": "text", "text": json.dumps({"results": _AB})}], "structuredContent": {"results": _AB}, "isError": False},
-    "MCP resource links": {"content": [{"type": "resource_link", "uri": r["url"], "name": r["title"]} for r in _AB]},
-    "Qdrant": {"result": {"points": [{"id": key, "version": 0, "score": 0.5, "payload": {"url": url, "text": "x"}} for key, url in (("a", _A), ("b", _B))]}, "status": "ok", "time": 0.1},
-    "Qdrant, older": {"result": [{"id": key, "score": 0.5, "payload": {"url": url, "text": "x"}} for key, url in (("a", _A), ("b", _B))], "status": "ok"},
-    "Qdrant, as its client prints": f"points=[ScoredPoint(id='a', version=0, score=0.5, payload={{'url': '{_A}', 'title': 'A'}}, vector=None, shard_key=None), ScoredPoint(id='b', version=0, score=0.4, payload={{'url': '{_B}', 'title': 'B'}}, vector=None, shard_key=None)]",
-    "Chroma, get": {"ids": ["a", "b"], "documents": ["Sand.", "Water."], "metadatas": [{"url": _A}, None], "embeddings": None, "included": ["documents"]},
-    "Chroma, two queries": {"ids": [["a"], ["b"]], "documents": [["Sand."], ["Water."]], "metadatas": None, "distances": [[0.1], [0.2]]},
-    "Milvus": [[{"id": "a", "distance": 0.9, "entity": {"url": _A, "text": "x"}}, {"id": "b", "distance": 0.5, "entity": {"url": _B, "text": "x"}}]],
-    "Milvus, as its client prints": f"data: [[{{'id': 'a', 'distance': 0.9, 'entity': {{'url': '{_A}', 'text': 'x'}}}}, {{'id': 'b', 'distance': 0.5, 'entity': {{'url': '{_B}', 'text': 'x'}}}}]],extra_info: {{'cost': 6}}",
-    "Milvus, as it printed before": "data: " + str([str([{"id": key, "distance": 0.9, "entity": {"text": "x"}} for key in "ab"])]),
-    "Weaviate's client": f"QueryReturn(objects=[Object(uuid=_WeaviateUUIDInt('a'), metadata=MetadataReturn(distance=0.1, score=None), properties={{'url': '{_A}', 'title': 'A'}}, references=None), Object(uuid=_WeaviateUUIDInt('b'), metadata=MetadataReturn(distance=0.2, score=None), properties={{'url': '{_B}', 'title': 'B'}}, references=None)])",
-    "Pinecone": {"matches": [{"id": key, "score": 0.5, "values": [], "metadata": {"url": url}} for key, url in (("a", _A), ("b", _B))], "namespace": "", "usage": {"read_units": 5}},
-    "Elasticsearch": {"took": 1, "hits": {"total": {"value": 2}, "hits": [{"_index": "i", "_id": key, "_score": 1.0, "_source": {"url": url, "body": "x"}} for key, url in (("a", _A), ("b", _B))]}},
-    "documents as LangChain prints": f"[Document(id='a', metadata={{'source': '{_A}'}}, page_content=\"It's sand.\"), Document(id='b', metadata={{'source': '{_B}'}}, page_content='Water.')]",
-    "LangChain with scores, printed": f"[(Document(metadata={{'source': '{_A}'}}, page_content='Sand.'), 0.5), (Document(metadata={{'source': '{_B}'}}, page_content='Water.'), np.float64(0.4))]",
-    "MCP text parts, printed": f"[TextContent(type='text', text='{{\"url\": \"{_A}\", \"title\": \"A\"}}', annotations=None), TextContent(type='text', text='{{\"url\": \"{_B}\", \"title\": \"B\"}}', annotations=None)]",
-    "one JSON object a line": "\n".join(map(json.dumps, _AB)),
-    "one JSON object a line, in a fence": "Results:\n```\n" + "\n".join(map(json.dumps, _AB)) + "\n```",
-    "a JSON list of URLs": json.dumps([_A, _B]),
-    "numbered URLs": f"Search results:\n1. {_A}\n2. {_B}",
-    "texts keyed by URL": {"results": {_A: "Sand.", _B: "Water."}},
-    "title and URL on one line": f"1. A - {_A}\nSand.\n2. B ({_B})\nWater.",
-    "URL below the text": f"1. A\n   Sand that moves.\n   Source: {_A}\n\n2. B\n   Water.\n   Source: {_B}",
-    "headings": f"### 1. A\n**URL:** {_A}\nSand.\n\n### 2. B\n**URL:** {_B}\nWater.",
-    "bold links": f"1. **[A]({_A})**\n   Sand.\n2. **[B]({_B})**\n   Water.",
-    "bullets of labels": f"- Title: A\n  URL: {_A}\n  Snippet: Sand.\n- Title: B\n  URL: {_B}\n  Snippet: Water.",
-    "a service's answer with an id": {"id": "req_1", "metadata": {"took": 3}, "data": _AB},
-    "an answer with an id, results deeper": {"id": "req_1", "web": {"results": _AB}},
-    "lists of any names": {"results": _AB[:1], "more_results": _AB[1:]},
-    "a block a query": "A Google search for 'x' found 1 results:\n\n## Web Results\n1. [A](" + _A + ")\nSand.\n=======\nA Google search for 'y' found 1 results:\n\n## Web Results\n1. [B](" + _B + ")\nWater.",
-}  # fmt: skip
-
+_A, _B = "https://a.example/1", "https://b.example/2"
 #: What the two results are called, in the order looked for.
 _NAMES = ({"a", _A, "A"}, {"b", _B, "B"})
 
@@ -114,50 +44,10 @@ def test_an_id_that_repeats_the_address_is_not_an_id_of_the_document() -> None:
     assert read_output(corpus, "here").results[0].doc_id == _A, "the key docid says that it is one"
 
 
-EMPTY: dict[str, Any] = {
-    "SerpAPI": {"search_metadata": {"status": "Success"}, "error": "Google hasn't returned any results for this query."},
-    "Google CSE": {"kind": "customsearch#search", "queries": {"request": [{"title": "q", "count": 10}]}, "searchInformation": {"totalResults": "0"}},
-    "Bing": {"_type": "SearchResponse", "queryContext": {"originalQuery": "q"}},
-    "Brave": {"type": "search", "query": {"original": "q"}, "mixed": {"main": []}},
-    "Brave MCP": {"isError": True, "content": [{"type": "text", "text": "No web results found"}]},
-    "Chroma": {"ids": [[]], "documents": [[]], "metadatas": [[]], "distances": [[]]},
-    "Weaviate": {"data": {"Get": {"Page": []}}},
-    "Qdrant": {"result": {"points": []}, "status": "ok"},
-    "Gemini CLI": 'No search results or information found for query: "q"',
-    "Claude Code": 'Web search results for query: "q"\n\nNo links found.\n\nSee https://no.example.\n\nREMINDER: x',
-    "a count": {"query": "q", "total": 0},
-    "LangChain": [{"Result": "No good Bing Search Result was found"}],
-    "Tavily of LangChain": "No search results found for 'q'. Suggestions: Try a more detailed search.",
-    "Exa MCP": "No search results found. Please try a different query.",
-    "a printed list": "[]",
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("name", EMPTY)
 def test_a_known_empty_answer_is_empty(name: str) -> None:
     assert read_output(EMPTY[name], "here") == read_output(json.dumps(EMPTY[name]), "here")
     assert read_output(EMPTY[name], "here").status == "empty"
-
-
-#: Layouts that nobody reads, and outputs that are cut off: never an empty result, and never a part of the results.
-UNKNOWN: dict[str, Any] = {
-    "XML of its own": f"<hits><hit href='{_A}'>A</hit><hit href='{_B}'>B</hit></hits>",
-    "CSV": f"title,url\nA,{_A}\nB,{_B}",
-    "a table": f"| title | url |\n|---|---|\n| A | {_A} |\n| B | {_B} |",
-    "prose with links": f"Dunes [A]({_A}) move, and lakes ({_B}) stay.",
-    "nothing found, but a list under another name": {"message": "No results found in the cache", "fallback": [{"href": _A, "heading": "A"}]},
-    "a count of 0, but results": {"total": 0, "fallback": [{"href": _A, "heading": "A"}]},
-    "a list that nobody knows in an answer of a known kind": {"type": "search", "query": {}, "found": [{"x": 1}]},
-    "JSON cut off": json.dumps(_AB, indent=1)[:-30],
-    "JSON behind prose, cut off": "Results:\n" + json.dumps(_AB)[:-30],
-    "JSON lines, the last cut off": "\n".join(map(json.dumps, _AB))[:-30],
-    "a fence, cut off": "```json\n" + json.dumps(_AB)[:-30],
-    "Python cut off": str(_AB)[:-30],
-    "Python that computes": "[{'url': 'https://a.example', 'title': 'A'}] * 3",
-    "Python that calls": "__import__('os').system('true')",
-    "numbers without addresses": "1. Dunes are made of sand.\n2. Lakes are made of water.",
-    "sources without a list": "Sources: several.",
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
@@ -167,28 +57,6 @@ def test_an_output_in_an_unknown_layout_is_unparsed(name: str) -> None:
 
 def test_prose_where_a_list_should_stand_is_unrecorded() -> None:
     assert read_output('Web search results for "q":\n\nDunes move [1][2].', "here").status == "unrecorded"
-
-
-#: Outputs with more that looks like results than the lists that are read: results read, and how many are left over.
-LEFT_OVER: dict[str, tuple[Any, int, int]] = {
-    "a list under another name": ({"data": _AB[:1], "fallback": [*_AB[1:], {"url": _C, "title": "C"}]}, 1, 2),
-    "data and news": ({"data": _AB[:1], "news": _AB[1:]}, 1, 1),
-    "lists inside results": ({"results": [{"title": "group", "url": _A, "more": [{"title": "B", "url": _B}]}]}, 1, 1),
-    "ids instead of addresses": ({"results": _AB[:1], "other": [{"id": 7, "text": "x"}]}, 1, 1),
-    "the same results again": ({"results": _AB, "citations": [{"url": _A, "title": "A"}]}, 2, 0),
-    "facets": ({"results": _AB, "facets": [{"id": "lang", "name": "Language"}]}, 2, 0),
-    "an empty list beside another": ({"results": [], "fallback": _AB}, 0, 2),
-    "a number left out": (f"1. [A]({_A})\nSand.\n3. [B]({_B})\nWater.", 1, 1),
-    "another form at the end": (f"1. A\n   URL: {_A}\n   Sand.\n\n- {_B}", 1, 1),
-    "JSON and prose with links": (json.dumps(_AB[:1]) + f"\nSee also {_B}.", 1, 1),
-    "a query's block that is cut off": (f"1. [A]({_A})\nSand.\n=======\n1. B\nWater.", 1, 1),
-    "a text that is cut off": ([json.dumps(_AB[:1]), json.dumps(_AB[1:])[:-9]], 1, 1),
-    "a part that is cut off": ([{"type": "text", "text": t} for t in (json.dumps(_AB[:1]), '[{"docid": "d2", "text": "W')], 1, 1),
-    "a list of other things": ([_AB[:1], [{"docid": "d2"}, {}]], 1, 1),
-    "prose before a part": ([{"type": "text", "text": t} for t in ("I found one page.", json.dumps(_AB[:1]))], 1, 0),
-    "nothing behind a separator": (f"1. [A]({_A})\nSand.\n=======\n \n", 1, 0),
-    "links in a snippet": (f"1. [A]({_A})\nSee {_B} and [C]({_C}) for more.", 1, 0),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LEFT_OVER)

@@ -246,7 +246,7 @@ def test_pairs_of_pages_that_a_person_knows_are_kept_in_all_runs_and_by_later_lo
     assert f"same, said by {same}: 1" in told
     different.write_text("https://dw.com/jena\nhttps://dw.com/ulm")
     _, err = goodgain("dedup", tmp_path / "r.jsonl", "-o", tmp_path / "d.jsonl", *pairs, status=2)
-    assert f"{different}, line 1: has 1 name; write two ids or URLs" in err
+    assert f"{different}, line 1: has 1 name; give two ids or URLs" in err
     _, err = goodgain("convert", *systems, "-o", tmp_path / "{system}.run", *pairs[:2], "--dedup", "none", status=2)
     assert "--same and --different are applied by deduplication; give --dedup" in err
     _, err = goodgain("convert", logs["old"], "-o", same, *pairs[:2], status=2)

@@ -1,6 +1,6 @@
 """By shape: when the keys of an object are the ids of queries, when they name the parts of one, and when a notice asks."""
 
-# ruff: noqa: E501  # cases are easier to read one a line
+# cases are easier to read one a line
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ def _user(text: str) -> dict[str, str]:
     return {"role": "user", "content": text}
 
 
+_DATA = json.loads(Path(__file__).with_suffix(".json").read_text())
+_PARTS, _DOUBTFUL = _DATA["parts"], _DATA["doubtful"]
 _SYSTEM = {"role": "system", "content": "Be good."}
 _KNOWN = {"role": "assistant", "content": "I know it."}
 
@@ -55,24 +57,11 @@ def _record(number: int, **more: Any) -> dict[str, Any]:
     return {"question": f"what {number}", "steps": _calls(f"a{number}", f"b{number}"), **more}
 
 
-_BY_ID = {
-    "records": lambda k: _record(k),
-    "records without a question": lambda k: {"steps": _calls(f"a{k}", f"b{k}")},
-    "records with messages": lambda k: {"messages": [_user(f"what {k}"), *_calls(f"a{k}", f"b{k}")]},
-    "records with both": lambda k: {"question": f"what {k}", "messages": [_user(f"what {k}"), *_calls(f"a{k}", f"b{k}")]},
-    "records with steps of calls": lambda k: {"steps": [{"query": name, "calls": _calls(name)} for name in (f"a{k}", f"b{k}")]},
-    "lists of messages": lambda k: [_user(f"what {k}"), *_calls(f"a{k}", f"b{k}")],
-    "two system messages": lambda k: [_SYSTEM, _SYSTEM, _user(f"what {k}"), *_calls(f"a{k}", f"b{k}")],
-    "a fixed first message": lambda k: [_user("Use the tools."), _user(f"what {k}"), *_calls(f"a{k}", f"b{k}")],
-    "only fixed messages": lambda k: [_user("Answer the task in the file."), *_calls(f"a{k}", f"b{k}")],
-    "lists of calls": lambda k: _calls(f"a{k}", f"b{k}"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", _BY_ID)
+@pytest.mark.parametrize("kind", _DATA["by id"])
 @pytest.mark.parametrize("around", [None, "results"])
 def test_records_under_query_ids_are_queries_in_every_form(kind: str, around: str | None, tmp_path: Path) -> None:
-    log: Any = {f"q{number}": _BY_ID[kind](number) for number in (0, 1)}
+    text = json.dumps(_DATA["by id"][kind])
+    log: Any = {f"q{number}": json.loads(text.replace("#", str(number))) for number in (0, 1)}
     done = _convert(tmp_path, {"model": "m", around: log} if around else log)
     assert done == ({"q0": ["a0", "b0"], "q1": ["a1", "b1"]}, 2, 0, [])
 
@@ -133,42 +122,9 @@ def test_convert_names_the_queries_by_their_keys(tmp_path: Path) -> None:
     assert [line.split()[0] for line in (tmp_path / "a.run").read_text().splitlines()] == ["q0", "q1", "q1", "q2"]
 
 
-_PARTS = {
-    "steps that are calls": {"step1": _calls("a")[0], "step2": _calls("b")[0]},
-    "steps with calls": {"step1": {"calls": _calls("a")}, "step2": {"calls": _calls("b")}},
-    "lists of steps": {"round_1": _calls("a"), "round_2": _calls("b")},
-    "thoughts": {"q1": {"thought": "x", "calls": _calls("a")}, "q2": {"thought": "y", "calls": _calls("b")}},
-    "agents": {"agent_a": {"calls": _calls("a")}, "planner": {"calls": _calls("b")}},
-    "a judge": {"agent": [_user("Who?"), *_calls("a", "b")], "judge": [_user("Is this right?"), _KNOWN]},
-    "ids of calls": {"call_1a2b3c": _calls("a")[0], "call_9f8e7d": _calls("b")[0]},
-    "positions": {"0": _calls("a")[0], "1": _calls("b")[0]},
-    "fields": {"searches": _calls("a"), "fetches": _calls("b")},
-    "a tree": {
-        "1f9c2233": {"parent": None, "children": ["1f9c2244"], "calls": _calls("a")},
-        "1f9c2244": {"parent": "1f9c2233", "children": [], "calls": _calls("b")},
-    },
-    "a question around them": {"question": "All?", "parts": {"q0": {**_record(0), "steps": _calls("a")}, "q1": {**_record(1), "steps": _calls("b")}}},
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("kind", _PARTS)
 def test_keys_of_steps_and_agents_are_one_query(kind: str, tmp_path: Path) -> None:
     assert _convert(tmp_path, _PARTS[kind]) == ({"log": ["a", "b"]}, 1, 0, [])
-
-
-_DOUBTFUL = {
-    "records with one field": {"a": {"steps": _calls("a")}, "b": {"steps": _calls("b")}},
-    "numbers": {"hotpot_1": _calls("a"), "hotpot_2": _calls("b")},
-    "a call each": {"q1": _calls("a")[0], "q2": _calls("b")[0]},
-    "times": {"2024-05-01 10:00": {"calls": _calls("a")}, "2024-05-01 10:07": {"calls": _calls("b")}},
-    "positions": {"0": {"steps": _calls("a")}, "1": {"steps": _calls("b")}},
-    "steps with questions": {"step1": {**_record(1), "steps": _calls("a")}, "step2": {**_record(2), "steps": _calls("b")}},
-    "agents with messages": {"planner": [_user("Plan."), *_calls("a")], "researcher": [_user("Search."), *_calls("b")]},
-    "runs of a question": {"task_1": {"question": "Who?", "steps": _calls("a")}, "task_2": {"question": "Who?", "steps": _calls("b")}},
-    "systems": {"gpt-4o-2024-08-06": {"steps": _calls("a")}, "claude-20241022": {"steps": _calls("b")}},
-    "a task around them": {"task": "hotpotqa", "all": {"q0": {"steps": _calls("a")}, "q1": {"steps": _calls("b")}}},
-    "one that searched": {"alpha": [_user("Who?"), *_calls("a", "b")], "beta": [_user("What?"), _KNOWN]},
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", _DOUBTFUL)

@@ -6,7 +6,6 @@ The same steps find doc_ids that stand for several documents of a query, as when
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 from typing import Any, NamedTuple, get_args
 
 import narwhals as nw
@@ -277,8 +276,8 @@ def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
     places = "row", "row_right"
     ordered = both.sort(pl.max_horizontal(places), pl.min_horizontal(places))
     earliest = ordered.unique("query_id", keep="first", maintain_order=True)
-    found = earliest.select(*_ID, one=pl.struct("row", "text"), other=pl.struct(row="row_right", text="text_right"))
-    return tuple(
-        ReissuedId(query_id, doc_id, *(held["text"] for held in sorted(both_held, key=itemgetter("row"))))
-        for query_id, doc_id, *both_held in found.iter_rows()
+    texts = pl.concat_list("text", "text_right")
+    found = earliest.select(
+        *_ID, pl.when(pl.col("row") < pl.col("row_right")).then(texts).otherwise(texts.list.reverse())
     )
+    return tuple(ReissuedId(query_id, doc_id, *both_texts) for query_id, doc_id, both_texts in found.iter_rows())

@@ -53,10 +53,8 @@ MIN_SNIPPET = 50
 _URL_FORMS = dict.fromkeys(("url", "page", "item", "choice", "edition"), pl.String) | {"beyond_start": pl.Boolean}
 _ADDRESS = "^[A-Za-z][A-Za-z0-9+.-]*://"
 
-#: The ids and fields of rows.
 _NO_PAIRS = pl.DataFrame(schema={"row": pl.get_index_type(), "name": pl.String, "value": pl.String})
 
-#: The names that are item ids of some type.
 ITEM_IDS = tuple(dict.fromkeys(name for row in TYPES.values() for name in row.item_ids))
 
 #: All names of ids and fields that some type uses; title and snippet have columns of their own.
@@ -72,7 +70,6 @@ CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS
 _ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 
 
-#: Whether the URL of a record names its document.
 URL_NAMES_IT = pl.col("type").is_in(NAMED_BY_URL) | (pl.col("type").is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
 
 #: The canonical address of a record's URL, as `Url.canonical`.
@@ -143,9 +140,8 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
     """
     found = set(frame.columns)
     if "query_id" not in found:
-        raise InputError(
-            f"No column query_id in the results (found {', '.join(sorted(map(str, found))) or 'none'}): name one query_id."
-        )
+        names = ", ".join(sorted(map(str, found))) or "none"
+        raise InputError(f"No column query_id in the results (found {names}): name one query_id.")
     if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
         raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
     wanted = [name for name in (*PLAIN_COLUMNS, "ids", "fields") if name in found]
@@ -187,9 +183,7 @@ def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
         filled = bags.filter(pl.col(bag).list.len() > 0)
         long = filled.explode(bag).select("row", pl.col(bag).struct.field("name", "value").cast(pl.String))
     else:
-        raise InputError(
-            f"Column {bag} of the results holds {kind}: give lists of {{name, value}}, or one struct per row."
-        )
+        raise InputError(f"Column {bag} of the results holds {kind}: give lists of {{name, value}}, or structs.")
     return long.select(_NO_PAIRS.columns)
 
 

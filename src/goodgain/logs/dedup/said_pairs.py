@@ -81,9 +81,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
         # A comment may also follow the names. A URL has no blank before its fragment.
         names = words[: next((at for at, word in enumerate(words) if word.startswith(COMMENT)), None)]
         if len(names) not in (0, 2):
-            raise InputError(
-                f"{place}: has {count_of(len(names), 'name')}; write two ids or URLs, separated by a blank"
-            )
+            raise InputError(f"{place}: has {count_of(len(names), 'name')}; give two ids or URLs, separated by a blank")
         if names:
             yield place, names[0], names[1]
 
@@ -184,9 +182,7 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
     for record in names_of:
         if bars := marks[record] & barred[record]:
             place, one, two = get_pair(different, bars)
-            raise InputError(
-                f"{place}: {one} and {two} name one result, which cannot be two documents; remove the pair"
-            )
+            raise InputError(f"{place}: {one} and {two} name one result, which cannot be two documents; remove it")
     spelled_twice = {name_of[one] for _, one, two in same.pairs if name_of[one] == name_of[two]}
     for (_, head), parts in meant.items():
         first, *rest = dict.fromkeys(record for members in parts.values() for record in members)
@@ -209,9 +205,7 @@ def get_pair(different: SaidPairs, bars: Set[tuple[int, int]]) -> tuple[str, str
 
 def _contradict(line: str, pair: tuple[str, str, str]) -> InputError:
     place, one, two = pair
-    return InputError(
-        f"{place} says that {one} and {two} are different, but {line} makes them the same; remove one of the two"
-    )
+    return InputError(f"{place} says that {one} and {two} are different, but {line} makes them the same; remove one")
 
 
 def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, Any], dict[Any, Any]]:
@@ -273,9 +267,8 @@ def _find_records(records: Records, wanted: dict[Any, Any]) -> Iterator[tuple[An
         held = frame.select("scope", "record", value=form.str.split(SEVERAL)).explode("value").drop_nulls("value")
         for scope, record, value in held.filter(pl.col("value").is_in(values[kind])).iter_rows():
             yield (kind, value), scope, record
-    addresses = frame.select("scope", "record", value=pl.when(own_doc_id).then("doc_id")).filter(
-        pl.col("value").str.contains("^https?://")
-    )
-    for scope, record, value in addresses.iter_rows():  # runs without deduplication have URLs as doc_ids
+    addresses = frame.filter(own_doc_id, pl.col("doc_id").str.contains("^https?://"))
+    # Runs without deduplication have URLs as doc_ids.
+    for scope, record, value in addresses.select("scope", "record", "doc_id").iter_rows():
         if (parsed := parse_url(value)) and ("url", parsed.item) in wanted:
             yield ("url", parsed.item), scope, record

@@ -101,9 +101,8 @@ class Evidence:
         if name in self.kind.item_ids and differ.any():  # if an id has several values, one in common is enough
             several = self.records.frame[name].str.contains(SEVERAL, literal=True).fill_null(False).to_numpy()
             places = np.flatnonzero(differ & (several[self.left] | several[self.right]))
-            agree[places] = [
-                not set(one.split(SEVERAL)).isdisjoint(two.split(SEVERAL)) for one, two in self._get_texts(name, places)
-            ]
+            texts = self._get_texts(name, places)
+            agree[places] = [not {*one.split(SEVERAL)}.isdisjoint(two.split(SEVERAL)) for one, two in texts]
             differ = differ & ~agree
         return agree, differ
 
@@ -113,11 +112,10 @@ class Evidence:
         if differ.any():
             differ = differ & self.compare("page")[0]
         agree, places = self.no_pairs(), np.flatnonzero(differ)
+        items, folders = self._get_texts("item", places), self._get_texts("edition", places)
         agree[places] = [
             one.replace(folder, "", 1) == two.replace(other, "", 1)
-            for (one, two), (folder, other) in zip(
-                self._get_texts("item", places), self._get_texts("edition", places), strict=True
-            )
+            for (one, two), (folder, other) in zip(items, folders, strict=True)
         ]
         return agree, differ
 

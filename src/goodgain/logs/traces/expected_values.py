@@ -27,7 +27,6 @@ _WORDS = {"c": 1.0, "correct": 1.0, "true": 1.0, "yes": 1.0, "pass": 1.0, "p": 0
 )
 #: Lists of judgments, each an object with a name and a value: Langfuse, LangSmith, MLflow, Phoenix.
 _LISTS = ("scores", "feedback", "assessments", "annotations")
-#: Fields of such an object.
 _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedback", "result")
 
 

@@ -165,7 +165,6 @@ class Summary(msgspec.Struct):
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}"
         )
 
-        # What most logs lack.
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             yield f"queries by system: {_format_counts(by_label)}"

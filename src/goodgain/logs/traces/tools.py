@@ -233,7 +233,6 @@ class ChosenTools:
         return not isinstance(asked, dict) or bool(asked.get(needed))
 
 
-#: The names of tools decide.
 BY_NAME = ChosenTools({}, is_search_tool)
 
 
@@ -245,9 +244,7 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
         return ChosenTools({}, partial(_call_predicate, tools))
     names = [tools] if isinstance(tools, str) else list(tools) if isinstance(tools, Iterable) else [tools]
     if not all(isinstance(name, str) for name in names):
-        raise InputError(
-            f"{spell('tools')} takes the names of the search tools, or a function of a name that returns True or False"
-        )
+        raise InputError(f"{spell('tools')} takes names of search tools, or a function of a name that returns a bool")
     # `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
     added = {name: _ADDED[how] for name, _, how in (text.rpartition("=") for text in names) if name and how in _ADDED}
     bare = [text for text in names if text.rpartition("=")[0] not in added]
@@ -258,18 +255,14 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
     try:
         return tools(name)
     except Exception as error:
-        raise InputError(
-            f"{spell('tools')} failed with {type(error).__name__} ({error}) for the tool {name!r}"
-        ) from error
+        raise InputError(f"{spell('tools')} failed with {type(error).__name__} ({error}) for {name!r}") from error
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
     """Raise if the user named all search tools and the logs call none of them. An agent may never call some."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
-        raise InputError(
-            f"{spell('tools', [*is_search.decisions])}: no tool in these logs is called {names}; they call {others}"
-        )
+        raise InputError(f"{spell('tools', [*is_search.decisions])}: the logs do not call {names}, only {others}")
 
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:

@@ -130,9 +130,7 @@ def _name_answers(events: list[Event]) -> list[str]:
     if any(counts[name] > 1 and not end for name, end in zip(ids, ends, strict=True)):
         return ids
     ended = accumulate(ends, initial=0)
-    return [
-        str(number - (number > 0 and not event.get("choices"))) for number, event in zip(ended, events, strict=False)
-    ]
+    return [str(number - (number > 0 and not one.get("choices"))) for number, one in zip(ended, events, strict=False)]
 
 
 def _list_objects(holder: Event, key: str) -> list[Event]:

@@ -48,7 +48,6 @@ _PIECE = 1 << 20
 _MAX_STREAM = 256 << 20
 #: The logs in an archive may unpack to 1 GiB, or to this many times the size of the archive.
 _MAX_UNPACKED, _MAX_TIMES = 1 << 30, 100
-#: Fields of the first event of an answer.
 _FIRST_EVENTS = (("type", "response.created"), ("type", "message_start"), ("object", "chat.completion.chunk"))
 #: From the ZIP specification: the method number of Zstandard, and the size of the header before a member.
 _ZIP_ZSTD, _ZIP_HEADER = 93, 30
@@ -57,11 +56,9 @@ _ARCHIVE_ERRORS = (
     *(zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, OSError, RuntimeError, ValueError),
     *(NotImplementedError, struct.error),
 )
-#: The kinds of files that are read inside an archive; others are read only from disk.
 _KINDS_IN_ARCHIVES = {"json", "jsonl", "text", "events"}
 #: How a line begins that Python printed, and not JSON.
 _PYTHON = re.compile(rb"\s*\{\s*'")
-#: Keys of a message of HTTP, which has a body beside them.
 _OF_HTTP = {"url", "method", "headers", "status", "status_code"}
 
 
@@ -91,9 +88,7 @@ def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Ca
         return
     with _open_archive(path, _is_log) as (archive, infos):
         if not infos:
-            raise InputError(
-                f"{path}: the archive holds no file that ends in {', '.join(LOG_ENDINGS)}; unpack it, and name the files"
-            )
+            raise InputError(f"{path}: no file in it ends in {', '.join(LOG_ENDINGS)}; unpack it, and name the files")
         for info in infos:
             yield partial(_open_member_log, archive, info, Path(f"{path}/{info.filename}"))
 

@@ -142,10 +142,8 @@ def read_frames(
     """Read the results in traces and other tables of `ResultRows`. Return these and the counts of the reading."""
 
     def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
-        summary, names = Summary(), QueryNames()
-        frames = list(
-            read_batches(paths, options, partial(ResultRows.to_frames, tables=tables), summary, names, jobs=jobs)
-        )
+        summary, names, finish = Summary(), QueryNames(), partial(ResultRows.to_frames, tables=tables)
+        frames = list(read_batches(paths, options, finish, summary, names, jobs=jobs))
         summary.give_notices()
         return [rename_queries(pl.concat(of), names.new_ids) for of in zip(*frames, strict=True)], summary
 

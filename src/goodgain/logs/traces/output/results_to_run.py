@@ -141,9 +141,7 @@ def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) 
             frame = frame.filter(pl.col(column) == given)
         elif len(found) > 1:
             names = ", ".join(repr(name) for name in found[:5])
-            raise InputError(
-                f"the results hold several {of} ({names}), and a run is one system's; name one with {spell(column)}"
-            )
+            raise InputError(f"the results hold several {of} ({names}), but a run has one; name it: {spell(column)}")
     return frame
 
 

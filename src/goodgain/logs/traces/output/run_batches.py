@@ -229,9 +229,7 @@ class OutputWriter:
                 rows = self._name_as_runs(finish_uses(rows, opens_named=opens_named))
             elif name == "outcomes":
                 if rows.is_empty():
-                    notice(
-                        f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand."
-                    )
+                    notice(f"{path}: the logs record no scores, rewards or feedback. Write the outcomes by hand.")
                 names = rows.get_column("outcome").unique(maintain_order=True).to_list()
                 index = ["query_id", "system", "replicate"]
                 rows = self._name_as_runs(rows).pivot("outcome", on_columns=names, index=index, values="value")
@@ -258,9 +256,7 @@ class OutputWriter:
             out = self._files.run
             path = out.with_name(out.name.replace(PLACEHOLDER, ".".join(map(_make_file_name, parts))))
             if path in self.runs.values():
-                raise InputError(
-                    f"{path}: two systems would be written to this file; convert them separately with {spell('system')}"
-                )
+                raise InputError(f"{path}: two systems have this file; convert each with {spell('system')}")
             self._outputs.add(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             self.runs[label] = path

@@ -1,6 +1,6 @@
 """Finds the format of a file.
 
-A format is a module in the folder `formats`, or an object of the entry point group `goodgain.logs.traces`, with the functions and
+A format is a module in the folder `formats`, or an object of the entry point group `goodgain.traces`. It has the functions and
 names of `Format`.
 """
 
@@ -50,16 +50,12 @@ def formats() -> dict[str, Format]:
         known[info.name] = _make_format(info.name, module, is_plugin=False)
     for point in entry_points(group=GROUP):
         if point.name in known:
-            raise InputError(
-                f"plugin {point.value}: a format named {point.name} exists already; rename or uninstall it"
-            )
+            raise InputError(f"plugin {point.value}: a format {point.name} exists already; rename or uninstall it")
         try:
             known[point.name] = _make_format(point.name, point.load(), is_plugin=True)
         except Exception as error:  # a plugin may raise anything on import
-            raise InputError(
-                f"plugin {point.value}: cannot be used as a trace format ({type(error).__name__}: {error}); "
-                "repair or uninstall it"
-            ) from error
+            fault = f"cannot be used as a trace format ({type(error).__name__}: {error})"
+            raise InputError(f"plugin {point.value}: {fault}; repair or uninstall it") from error
     return known
 
 

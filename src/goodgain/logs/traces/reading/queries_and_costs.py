@@ -144,9 +144,7 @@ def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: S
     """Count items that are not understood. With `strict`, the first such item raises."""
     for unknown in items:
         if options.strict:
-            raise InputError(
-                f"{unknown}, and {spell('strict', True)} allows no such item; without it, a notice replaces the error"
-            )
+            raise InputError(f"{unknown}. With {spell('strict', True)} this is an error; else it is a notice")
         summary.count_unknown(unknown.what, format_place(unknown.at))
 
 

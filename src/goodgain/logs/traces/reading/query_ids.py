@@ -30,7 +30,6 @@ from goodgain.options import spell
 Value = TypeVar("Value")
 Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 
-#: The run of queries from an earlier conversion.
 EARLIER = RunName("the earlier queries")
 
 _TYPES = dict.fromkeys(("query_id", "text", "log"), pl.String)
@@ -92,9 +91,7 @@ def read_query_ids(source: Any) -> QueryIds:
     ids: dict[bytes | str, str] = {}
     given = [name for name in ("text", "log") if name in frame.columns]
     if "query_id" not in frame.columns or not given:
-        raise InputError(
-            f"{rows.label}: needs a header with query_id and text, or query_id and log; it has {', '.join(frame.columns) or 'none'}"
-        )
+        raise InputError(f"{rows.label}: needs query_id and text (or log), not {', '.join(frame.columns) or 'none'}")
     is_given = nw.any_horizontal(*(~nw.col(name).is_null() for name in given), ignore_nulls=True)
     problems = [(lacks("query_id")[0] & is_given, "has no query_id")]
     for name in given:
@@ -120,11 +117,9 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
     found: dict[str, Question] = {}
     for query_id, text in frame.select("query_id", "text").drop_nulls().iter_rows():
         question = Question.of(text)
-        if found.setdefault(query_id, question).key != question.key:
-            raise InputError(
-                f"{rows.label}: the query id {query_id!r} has two questions, {found[query_id].text!r} and {question.text!r}; "
-                "keep one"
-            )
+        if (other := found.setdefault(query_id, question)).key != question.key:
+            both = f"{other.text!r} and {question.text!r}"
+            raise InputError(f"{rows.label}: the query id {query_id!r} has two questions, {both}; keep one")
     return found
 
 
@@ -258,26 +253,21 @@ def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str
         try:
             value = chosen(trace)
         except Exception as error:
-            raise InputError(
-                f"{format_place(trace.at)}: {spell('query_id')} failed with {type(error).__name__} ({error})"
-            ) from error
+            failure = f"{spell('query_id')} failed with {type(error).__name__} ({error})"
+            raise InputError(f"{format_place(trace.at)}: {failure}") from error
         return _check_id(value, trace, f"{spell('query_id')} gave"), "function"
     chosen = str(chosen)
     value = follow_path(trace.record, chosen)
     if value is not ABSENT:
         return _check_id(value, trace, f"{chosen} holds"), "path"
     if chosen.startswith("/"):
-        raise InputError(
-            f"{format_place(trace.at)}: has no field {chosen} for the query id; give another path, or a function"
-        )
+        raise InputError(f"{format_place(trace.at)}: has no field {chosen} for query ids; give another, or a function")
     return check_name(chosen, "query"), "constant"
 
 
 def _check_id(value: Any, trace: Trace, what: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise InputError(
-            f"{format_place(trace.at)}: {what} {describe(value)}, which is not a query id; give text or a whole number"
-        )
+        raise InputError(f"{format_place(trace.at)}: {what} {describe(value)} as query id; give text or a whole number")
     return check_name(str(value), "query")
 
 

@@ -67,10 +67,8 @@ class ReadOptions:
                 given = spell("query_text", self.query_text)
                 raise InputError(f"{given}: give the path of a field, such as /task/question")
             if self.turns == "all":
-                raise InputError(
-                    f"{spell('query_text')} is the question of a trace, and with {spell('turns', 'all')} each turn has its own; "
-                    "leave out one"
-                )
+                each = f"with {spell('turns', 'all')} each turn has its own question"
+                raise InputError(f"{spell('query_text')} is the question of a trace, but {each}; leave out one")
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes a function of a tool's output that returns its results, or None")
         if self.tag is not None and not isinstance(self.tag, str):

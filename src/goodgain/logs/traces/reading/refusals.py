@@ -26,7 +26,6 @@ from goodgain.options import spell
 _MAX_DEPTH, _MAX_TRIED = 6, 40
 #: The length of a reason, and of a text in the example.
 _LONGEST_REASON, _LONGEST_TEXT = 160, 60
-#: How a cassette of VCR begins.
 _CASSETTE = (b"interactions:", b'"interactions":', b'"http_interactions":')
 
 

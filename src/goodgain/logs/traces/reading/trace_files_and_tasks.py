@@ -65,9 +65,7 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
 def _list_files(paths: PathsOfSystem) -> list[Path]:
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if not isinstance(given, Iterable):
-        raise InputError(
-            f"the traces are a {type(given).__name__}; give the path of a file or folder, or a list of them"
-        )
+        raise InputError(f"the traces are a {type(given).__name__}; give a path of a file or folder, or several")
     files: list[Path] = []
     for path in (make_path(one, "one of the traces") for one in given):
         with explain_read_errors(path):
@@ -87,9 +85,7 @@ def _list_files_at(path: Path) -> list[Path]:
             return inside
         raise InputError(f"{path}: the directory holds no file that ends in {', '.join(LOG_ENDINGS)}; name the files")
     if not stat.S_ISREG(mode):
-        raise InputError(
-            f"{path}: is a pipe or a device, which can be read only once, but a log is read twice; write it to a file"
-        )
+        raise InputError(f"{path}: is a pipe or a device, but a log is read twice; write it to a file")
     return [path]
 
 

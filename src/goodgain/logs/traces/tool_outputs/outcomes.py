@@ -28,7 +28,6 @@ BETWEEN_BLOCKS = "\n=======\n"
 #: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
 _HEADING = re.compile(r"A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
 
-#: The beginning of a text that reports no results.
 _NOTHING = re.compile(
     r"""
       (?:sorry[,.]?\s+)?(?:there\s+(?:are|were)\s+)?(?:no|0|zero)\s+(?:good\s+|relevant\s+|matching\s+|further\s+)?
@@ -60,7 +59,6 @@ _MAX_JSON_PAGE = 1_000_000
 _MAX_LENGTH, _MAX_TEXTS = 1000, 3
 #: The query in such a sentence, which may hold a URL.
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
-#: Keys with the number of results.
 _COUNTS = {
     *("count", "total", "totalresults", "totalcount", "totalhits", "numresults", "numberofresults", "resultcount"),
     *("resultscount", "found", "hitcount", "nhits", "estimatedtotalhits"),

@@ -34,9 +34,7 @@ _WRITTEN_CALL = re.compile(
     r"""|"action"\s*:\s*"([^"\n]{1,80})"\s*,\s*"action_input\"""",
     re.MULTILINE,
 )
-#: Longer texts are not names.
 _LONGEST_NAME = 200
-#: Values nested deeper are not searched.
 _MAX_DEPTH = 8
 _URL = re.compile(r"https?://[^\s<>\"']+")
 #: Names of fields with the URL of a picture.

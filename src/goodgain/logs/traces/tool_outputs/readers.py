@@ -117,19 +117,17 @@ def looks_like_results(output: Any, at: str) -> bool:
 
 
 def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
+    place = format_place(at)
     try:
         found = parse(_join_text_parts(output))
         members = found if found is None or isinstance(found, (str, Mapping)) else list(found)
     except Exception as error:
-        raise InputError(
-            f"{format_place(at)}: parse= failed with {type(error).__name__} ({error}); it got {describe(output)}"
-        ) from error
+        failure = f"failed with {type(error).__name__} ({error})"
+        raise InputError(f"{place}: parse= {failure}; it got {describe(output)}") from error
     if members is None:
         return None
     if isinstance(members, (str, Mapping)):
-        raise InputError(
-            f"{format_place(at)}: parse= gave {describe(members)}; give a list of results, or None to leave the output to goodgain"
-        )
+        raise InputError(f"{place}: parse= gave {describe(members)}; give a list, or None to let goodgain read")
     results = []
     for rank, member in enumerate(members, start=1):
         item: Any = {"doc_id": member} if isinstance(member, str) else member
@@ -139,14 +137,12 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
         if isinstance(item, Result):
             result = replace(item, rank=rank)
         if result is None:
-            raise InputError(
-                f"{format_place(at)}: parse= gave a result with neither id, URL, title nor text; give objects with such keys"
-            )
+            raise InputError(f"{place}: parse= gave a result without id, URL, title or text; add one of them")
         try:
             msgspec.json.decode(msgspec.json.encode(result), type=Result)
         except (msgspec.MsgspecError, TypeError, ValueError) as error:  # ValueError: a lone surrogate
             raise InputError(
-                f"{format_place(at)}: parse= gave a result that no table can hold ({error}): {result!r:.200}; give text for "
+                f"{place}: parse= gave a result that no table can hold ({error}): {result!r:.200}; give text for "
                 "ids, URLs and titles, and numbers for scores"
             ) from None
         results.append(result)

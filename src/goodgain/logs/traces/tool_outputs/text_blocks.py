@@ -25,7 +25,6 @@ from goodgain.logs.traces.tool_outputs.text_lists import (
 _LABEL = re.compile(
     r"\s{0,8}(?:[-*] {1,4}|\d{1,4}[.)] {1,4})?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24})\*{0,2}:{1,2} ?\*{0,2} ?(?P<value>.*)"
 )
-#: The labels, as the keys an object would have.
 _LABELS = {
     **dict.fromkeys(("title", "name", "headline"), "title"),
     **dict.fromkeys(("url", "link", "href", "uri", "urlsource", "sourceurl"), "url"),
@@ -67,7 +66,6 @@ _STEP_SEARCH_END = "##>"
 _AROUND_ELEMENTS = re.compile(r"(?:\s|</?documents>)*+")
 _ELEMENT = re.compile(_AROUND_ELEMENTS.pattern + r"<document(?: [^<>\n]{0,300})?>")
 _ELEMENT_END = "</document>"
-#: The inner elements of a document, as the keys an object would have.
 _PARTS = {
     **dict.fromkeys(("source", "url"), "url"),
     **dict.fromkeys(("document_content", "content"), "snippet"),
@@ -229,24 +227,21 @@ def read_duckduckgo(text: str) -> list[Result] | None:
     if not text.startswith(before):
         return None
     text = text[len(before) :].removesuffix("]" if before.startswith("[") else "")
+    hit = re.compile(rf"(.*?), link: (.*?)(?:{re.escape(between)}|\Z)", re.DOTALL)
     results: list[Result] = []
     at = 0
     while at < len(text):
-        link = text.find(", link: ", at)
-        if link < 0:
+        if (found := hit.match(text, at)) is None:
             return None
-        end = text.find(between, link)
-        end = len(text) if end < 0 else end
-        title = text.rfind(", title: ", at, link)
-        url, _, notes = text[link + len(", link: ") : end].partition(", ")
-        if title < 0 or not is_url(url):
+        at = found.end()
+        snippet, mark, title = found[1].rpartition(", title: ")
+        url, _, notes = found[2].partition(", ")
+        if not mark or not is_url(url):
             return None
         named = (note.partition(": ") for note in notes.split(", "))  # of a news article: `date: d, source: s`
         fields = tuple((_NEWS_NOTES[name], value) for name, _, value in named if name in _NEWS_NOTES and value)
-        snippet = text[at:title].strip() or None
-        name = text[title + len(", title: ") : link].strip() or None
-        results.append(Result(len(results) + 1, url=url, title=name, snippet=snippet, fields=fields))
-        at = end + len(between)
+        title, snippet = title.strip(), snippet.strip()
+        results.append(Result(len(results) + 1, url=url, title=title or None, snippet=snippet or None, fields=fields))
     return results or None
 
 

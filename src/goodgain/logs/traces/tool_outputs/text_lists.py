@@ -29,13 +29,11 @@ _ADDRESS_LABEL = re.compile(
 _SNIPPET_LABEL = re.compile(
     r"\*{0,2}(?:Summary|Snippet|Description|Content|Text|Excerpt|Abstract|Body)\*{0,2}:\*{0,2} ?", re.I
 )
-#: Lines of an entry with a fact about the document.
 _NOTE = re.compile(
     r"\*{0,2}(?P<label>Date published|Published|Date|Source|Last updated|Score|Author)\*{0,2}:\*{0,2} ?", re.I
 )
 _NOTE_NAMES = {"datepublished": "published", "date": "published"}
 _ID_LINE = re.compile(r"\s{0,8}ID: {0,4}(?P<id>\S{1,500})\s{0,8}")
-#: Lines that separate entries.
 _RULES = {"", "---", "----", "-----", "===", "***"}
 #: Signs between a link and the text after it, and between a title and the address after it.
 _BEHIND_LINK, _BEFORE_ADDRESS = ":-–—|", " \t:-–—|(<"
