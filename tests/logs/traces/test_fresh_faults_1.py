@@ -60,7 +60,7 @@ def _fail(name: str) -> bool:
 
 
 _BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
-    "parse gives text": ({"parse": lambda output: "d1"}, "parse= gave the text 'd1'; give a list of results"),
+    "parse gives text": ({"parse": lambda output: "d1"}, "parse= gave the text 'd1'; give a list"),
     "parse gives an object": ({"parse": lambda output: {"id": "d"}}, "parse= gave an object with id; give a list"),
     "half a character": ({"parse": lambda output: ["\ud800"]}, "parse= gave a result that no table can hold"),
     "a number as id": ({"parse": lambda output: [Result(1, doc_id=5)]}, "parse= gave a result that no table can hold"),  # type: ignore[arg-type]

@@ -13,18 +13,11 @@ import pytest
 from goodgain.logs.traces.expected_values import find_outcomes
 from tests.support.command import run_command
 
+from .logs import Call, Story, Turn, docs, openai_chat
+
 FIXTURES = Path(__file__).parent / "fixtures"
 
-CHAT = [
-    {"role": "user", "content": "What is BM25?"},
-    {
-        "role": "assistant",
-        "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"query": "bm25"}'}}
-        ],
-    },
-    {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "A ranking one."}]'},
-]
+CHAT = json.loads(openai_chat(Story([Turn([[Call(docs("d1"))]])])))
 
 
 def convert(log: Path, folder: Path) -> list[dict[str, Any]]:
@@ -81,18 +74,7 @@ def test_scores_of_a_log_become_numbers_of_its_query(
 
 
 @pytest.mark.parametrize(
-    ("record", "expected"),
-    [
-        ({"reward": 1}, {"reward": 1.0}),  # tau-bench
-        ({"reward_info": {"reward": 0.0, "db_check": {}}}, {"reward": 0.0}),  # tau2-bench
-        ({"verifier_result": {"rewards": {"reward": 1.0}}}, {"reward": 1.0}),  # Harbor
-        ({"judge_result": {"correct": False}}, {"correct": 0.0}),  # BrowseComp-Plus
-        ({"annotations": [{"name": "Correctness", "result": {"score": 1, "label": "correct"}}]}, {"Correctness": 1.0}),
-        ({"eval.Correctness.score": 0.5}, {"Correctness": 0.5}),  # Phoenix
-        ({"scores": {"a": {"value": "P"}, "b": "N", "c": "words", "d": None, "e": [1]}}, {"a": 0.5, "b": 0.0}),
-        ({"scores": 3, "feedback": {"x": 1}, "reward": "nan"}, {}),
-        ([1, 2], {}),
-    ],
+    ("record", "expected"), json.loads(Path(__file__).with_suffix(".json").read_text())["outcomes"], ids=str
 )
 def test_what_counts_as_an_outcome(record: Any, expected: dict[str, float]) -> None:
     assert find_outcomes(record) == expected

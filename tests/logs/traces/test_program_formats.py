@@ -17,7 +17,7 @@ from goodgain.logs.traces import Summary, formats, read_traces
 from tests.support.seconds import find_faster_growth, measure_seconds
 
 from .conftest import by_iteration
-from .logs import docs
+from .logs import docs, openai_chat
 from .more_logs import claude_code
 from .story import Call, Story, Turn, conversation
 
@@ -29,15 +29,9 @@ _USER = {"role": "user", "content": "What?"}
 # Messages in wrappers, and one a line
 
 
-def _chat(name: str) -> list[Json]:
-    call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
-    answer = {"role": "tool", "tool_call_id": "c1", "content": json.dumps(docs(name))}
-    return [_USER, {"role": "assistant", "content": None, "tool_calls": [call]}, answer]
-
-
 @pytest.mark.slow
 def test_messages_one_a_line_are_one_conversation(save: Callable[..., Path]) -> None:
-    path = save(_chat("d1"), "log.jsonl")
+    path = save(json.loads(openai_chat(Story([Turn([[Call(docs("d1"))]])]))), "log.jsonl")
     assert read_traces(path).select("query_id", "doc_id").rows() == [("log", "d1")]
     assert read_traces(path, jobs=2).equals(read_traces(path))
 

@@ -16,6 +16,9 @@ from .logs import Call, Story, Turn, jsonl, openai_chat
 
 Hits = list[dict[str, Any]]
 
+#: The hits of two searches that have one id.
+_IDS = json.loads(Path(__file__).with_suffix(".json").read_text())
+
 NUMBERED = [
     [{"id": 1, "url": "http://a.org"}, {"id": 2, "url": "http://b.org"}],
     [{"id": 1, "url": "http://c.org"}, {"id": 2, "url": "http://d.org"}],
@@ -73,18 +76,7 @@ def test_a_deduplication_that_is_asked_for_needs_no_notice(tmp_path: Path) -> No
     assert "notice" not in err
 
 
-@pytest.mark.parametrize(
-    "searches",
-    [
-        [[{"id": 1, "text": "one passage"}], [{"id": 1, "text": "another passage"}]],
-        [[{"id": "d", "title": "Part 1", "text": LONG}], [{"id": "d", "title": "Part 2", "text": LONG[::-1]}]],
-        [[{"id": 1, "url": "http://a.org/x?utm_source=m"}], [{"id": 1, "url": "https://www.a.org/x/#end"}]],
-        [[{"id": 1, "url": "http://a.org/x"}], [{"id": 1, "text": "the same without its URL"}]],
-        [[{"id": "d", "chunk_id": "c1", "offset": 0, "text": "x"}], [{"id": "d", "chunk_id": "c2", "offset": 9, "text": "y"}]],
-        [[{"id": "d", "type": "passage", "chunk": 1, "text": "x"}], [{"id": "d", "type": "passage", "chunk": 2, "text": "y"}]],
-        [[{"id": "d", "url": "https://docs.a.org/en/latest/x"}], [{"id": "d", "url": "https://docs.a.org/en/stable/x"}]],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("searches", _IDS["one document"])
 def test_an_id_with_other_passages_and_spellings_of_one_url_stays_the_document(
     tmp_path: Path, searches: list[Hits]
 ) -> None:
@@ -93,15 +85,7 @@ def test_an_id_with_other_passages_and_spellings_of_one_url_stays_the_document(
     assert "notice" not in err
 
 
-@pytest.mark.parametrize(
-    "searches",
-    [
-        [[{"id": 1, "url": "https://a.org/item?id=7"}], [{"id": 1, "url": "https://a.org/item?id=8"}]],
-        [[{"id": 1, "type": "email", "message_id": "m1"}], [{"id": 1, "type": "email", "message_id": "m2"}]],
-        [[{"id": 1, "type": "event", "start": "2025-01-01"}], [{"id": 1, "type": "event", "start": "2025-01-02"}]],
-        [[{"id": 1, "type": "passage", "url": "http://a.org/x"}], [{"id": 1, "type": "passage", "url": "http://b.org/x"}]],
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("searches", _IDS["different documents"])
 def test_what_dedup_proves_different_is_not_one_document(tmp_path: Path, searches: list[Hits]) -> None:
     _, err = goodgain("convert", _write(tmp_path / "q1.json", searches), "-o", tmp_path / "a.run")
     (first,), (second,) = _documents(tmp_path / "a.run")

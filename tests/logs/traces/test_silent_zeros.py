@@ -15,20 +15,15 @@ from goodgain.errors import GoodgainNotice, InputError
 from goodgain.logs.traces import read_traces
 
 from .conftest import by_iteration
+from .logs import Call, Story, Turn, openai_chat
 
 Json = Any
 _SHARED = Path(__file__).parents[3].parent / "shared" / "traces" / "turn4"
 _PAGES = json.dumps([{"title": "A", "url": "https://a.example/1"}])
 
 
-def _chat(output: str) -> list[Json]:
-    function = {"name": "search", "arguments": '{"query": "q"}'}
-    return [
-        {"role": "user", "content": "What?"},
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]},
-        {"role": "tool", "tool_call_id": "c1", "content": output},
-        {"role": "assistant", "content": "That."},
-    ]
+def _chat(output: str) -> str:
+    return openai_chat(Story([Turn([[Call(output)]])]))
 
 
 # Formats

@@ -17,22 +17,8 @@ from goodgain.logs.traces.reading.refusals import explain_format
 
 from .logs import WRITERS, conversation
 
-_CASES: dict[str, tuple[str, str, str]] = {
-    "lines.jsonl": (
-        '{"type": "user", "message": "?", "sessionId": 1}\n{"type": "x"}\n',
-        r"JSON Lines of objects with the keys type, message, sessionId",
-        "",
-    ),
-    "list.json": ('[{"turn": 1, "asked": "q"}]', "a JSON list of objects with the keys turn, asked", ""),
-    "object.json": ('{"asked": "q", "found": []}', "a JSON object with the keys asked, found", ""),
-    "numbers.json": ("[1, 2]", "JSON without objects", ""),
-    "notes.txt": ("\n2026-01-01 searched for dunes\n", "text that begins with '2026-01-01 searched for dunes'", ""),
-    "chat.json": (
-        '{"chat": [{"role": "assistant", "tool_calls": [{"function": {"name": "search"}}], "function_call": null}]}',
-        "a JSON object with the keys chat",
-        r"openai_chat \(it finds calls at /chat; write what is there to a file of its own\)",
-    ),
-}  # fmt: skip
+#: For each file its text, what it looks like, and the nearest format.
+_CASES = json.loads(Path(__file__).with_suffix(".json").read_text())["files"]
 
 
 @pytest.mark.parametrize("name", _CASES)

@@ -71,18 +71,8 @@ def test_with_a_search_what_is_not_understood_is_a_notice_with_count_and_first_p
 
 
 @pytest.mark.parametrize(
-    ("field", "looks"),
-    [
-        ({"invocations": [{"toolName": "search"}]}, True), ({"steps": [{"type": "function", "name": "web_search"}]}, True),
-        ({"x": [{"q": "dunes"}]}, True), ({"x": {"web_search_results": [{"content": "c"}]}}, True),
-        ({"x": [{"type": "server_tool_use"}]}, True), ({"x": {"results": [{"source_call_id": "c1", "content": "c"}]}}, True),
-        ({"x": [{"url": "https://a.example", "title": "A"}]}, True), ({"x": {"y": {"z": [[{"id": 7, "text": "A"}]]}}}, True),
-        ({"metadata": {"agent": {"name": "search-agent"}}}, False), ({"x": {"input_tokens": 5, "cost": {"usd": 1}}}, False),
-        ({"x": {"web_search_requests": 0}}, False), ({"timing": {"start": "now"}}, False), ({"x": "I search."}, False),
-        ({"x": [{"type": "text", "text": "So."}]}, False),
-    ],
-    ids=str,
-)  # fmt: skip
+    ("field", "looks"), json.loads(Path(__file__).with_suffix(".json").read_text())["fields"], ids=str
+)
 def test_a_field_that_no_format_reads_is_reported_if_it_looks_like_a_search(field: Json, looks: bool) -> None:
     ((key, value),) = field.items()
     assert looks_like_search(key, value) is looks

@@ -30,18 +30,13 @@ _FORMS = [
     ),
     *("browsecomp_plus", "gemini", "strands", "autogen", "pydantic_ai", "vercel_ai", "smolagents", "tau_bench"),
 ]
+
+
+_DATA = json.loads(Path(__file__).with_suffix(".json").read_text())
 #: What a newer version may write beside what is read: calls of tools, results, and both deeper down.
-_CALLS_AND_RESULTS: dict[str, Any] = {
-    "calls": {"invocations": [{"toolName": "search", "args": {}}]},
-    "a kind": {"actions": [{"type": "web_search", "of": "bm25"}]},
-    "results": {"hits": [{"url": "https://a.example", "title": "A"}]},
-    "deeper": {"hosted": {"done": [{"found": [{"url": "https://a.example", "title": "A"}]}]}},
-}
+_CALLS_AND_RESULTS: dict[str, Any] = _DATA["calls and results"]
 #: What logs have beside it that says nothing of searches.
-_NOTES: dict[str, Any] = {
-    "usage": {"server_tool_use": {"web_fetch_requests": 0}}, "metadata": {"a": [1]}, "moments": [1, 2], "note": "a search",
-    "metrics": {"of": [{"value": 1}]}, "citations": [{"url": "https://a.example", "title": "A"}],
-}  # fmt: skip
+_NOTES: dict[str, Any] = _DATA["notes"]
 
 
 def _write(form: str, path: Path, story: Story, more: dict[str, Any]) -> Path:
