@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from goodgain.logs.dedup.document_types import NAMED_BY_URL, SEVERAL, TYPES, list_comparable_types, text_length
 from goodgain.logs.dedup.rows_and_trusted_ids import MIN_SNIPPET, Records, has_item_id
-
-Policy = Literal["standard", "id", "strict", "content"]
 
 #: Unrelated pages share shorter titles (`Home`, `Login`).
 _MIN_TITLE = 12
@@ -20,10 +17,10 @@ _SNIPPET_START = 500
 _STRONG_KINDS = ("id", "doc_id", "url")
 
 
-def make_keys(records: Records, policy: Policy) -> pl.DataFrame:
+def _make_keys(records: Records) -> pl.DataFrame:
     """Return kind, key (a hash) and record for each key that at least two records of a scope share."""
     found = []
-    for kind, name, condition, value in _list_keys(records, policy):
+    for kind, name, condition, value in _list_keys(records):
         has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
         if kind == "id":  # each value of an id is a key
             has = has.with_columns(pl.col("value").str.split(SEVERAL)).explode("value")
@@ -33,7 +30,7 @@ def make_keys(records: Records, policy: Policy) -> pl.DataFrame:
     return keys.filter(keys["key"].is_duplicated())
 
 
-def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
+def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
     """Yield for each sort of key: kind, name, the condition for a record to have such a key, and the key's value."""
     ids: dict[str, list[str]] = {}  # item id -> the types of results that are compared by it
     fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the same; types with the same fields share keys
@@ -50,7 +47,7 @@ def _list_keys(records: Records, policy: Policy) -> Iterator[tuple[str, str, pl.
     yield "doc_id", "", pl.lit(records.trusted) | ~(has_own_id | pl.col("reissued")), pl.col("doc_id")
     # All messages found in a mail or chat application have the URL of its start page.
     yield "url", "", pl.col("type").is_in(NAMED_BY_URL) | pl.col("beyond_start"), pl.col("page")
-    if policy == "id":
+    if records.policy == "id":
         return
     snippet_start = pl.col("snippet").str.head(_SNIPPET_START)
     yield "text", "", pl.col("snippet_length") >= MIN_SNIPPET, snippet_start
@@ -84,20 +81,19 @@ class SkippedPairs:
         return f"{self.buckets:,} {what} with too many results, {self.pairs:,} of their pairs left out"
 
 
-def form_pairs(
-    keys: pl.DataFrame, records: Records, policy: Policy, limit: int
-) -> tuple[pl.DataFrame, list[SkippedPairs]]:
+def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
     """Return the pairs `left < right` of records that share a key, each once, and what was skipped.
 
     A bucket is all records of one key. If it has more than `limit` pairs, its records are sorted by similarity, and each
     is compared only with its nearest neighbours.
     """
+    keys = _make_keys(records)
     # A settled record is not compared with another one under this key: its URL names its document. Results of one page share
     # the key of the page, and results of two pages are different, even with one title.
     by_url = records.frame.select(pl.col("page").is_not_null() & pl.col("type").is_in(NAMED_BY_URL)).to_series()
     decides_first = ["id", "url", *(["doc_id"] if records.trusted else [])]
     is_settled = by_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_first)
-    members = keys.with_columns(settled=is_settled if policy == "standard" else pl.lit(False))
+    members = keys.with_columns(settled=is_settled if records.policy == "standard" else pl.lit(False))
     size, unsettled = pl.len().cast(pl.Int64), pl.col("settled").not_().sum().cast(pl.Int64)
     buckets = members.group_by("key").agg(
         size=size, open=unsettled, pairs=unsettled * (unsettled - 1) // 2 + unsettled * (size - unsettled)

@@ -14,7 +14,7 @@ from narwhals.typing import IntoFrame
 
 from goodgain.errors import InputError, notice
 from goodgain.files.table_reading import open_results
-from goodgain.logs.dedup.candidates import Policy, form_pairs, make_keys
+from goodgain.logs.dedup.candidates import form_pairs
 from goodgain.logs.dedup.document_types import TYPES
 from goodgain.logs.dedup.groups_and_names import add_earlier_rows, group_records, keep_earlier_documents, name_documents
 from goodgain.logs.dedup.reports import Agreement, Explanation, Summary, explain, name_rules, score_agreement, summarise
@@ -24,6 +24,7 @@ from goodgain.logs.dedup.rows_and_trusted_ids import (
     RUN_ORDER,
     SCOPES,
     Level,
+    Policy,
     Records,
     collapse_rows,
     has_only_ids,
@@ -72,7 +73,7 @@ class Deduplication:
 
         With `other`, explain why the two are different documents. Raises InputError if a document does not exist.
         """
-        return explain(self._rows, self._records, self.policy, document, other, query_id)
+        return explain(self._rows, self._records, document, other, query_id)
 
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
         """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
@@ -137,13 +138,13 @@ def deduplicate(
     trusted = has_only_ids(whole) if trust_doc_id is None else trust_doc_id
     rows, attributes = read_rows(whole, across)
     comparable = make_comparable(rows, attributes, trusted=trusted, level=level)
-    records = _mark_apart(collapse_rows(comparable, trusted=trusted), policy)
+    records = _mark_apart(collapse_rows(comparable, trusted=trusted, policy=policy))
 
-    pairs, skipped = form_pairs(make_keys(records, policy), records, policy, pairs_a_key)
-    pairs = verify(records, pairs, policy)
+    pairs, skipped = form_pairs(records, pairs_a_key)
+    pairs = verify(records, pairs)
     if said[0].pairs or said[1].pairs:
         records = replace(records, said=find_said(*said, records))
-    groups, refused, mixed, bridges = group_records(records, pairs, policy, pairs_a_key, known)
+    groups, refused, mixed, bridges = group_records(records, pairs, pairs_a_key, known)
     if records.said is not None:  # what a person says adds pairs, and replaces the verdicts of the rules
         stated = records.said.pairs.join(pairs, on=["left", "right"], how="anti")
         stated = stated.with_columns(rule=pl.lit(UNDECIDED, pl.UInt8), same=pl.lit(False), confidence=pl.lit(0.0))
@@ -156,7 +157,7 @@ def deduplicate(
         documents, more = keep_earlier_documents(documents, known, pairs)
         bridges += more
         documents = documents.with_columns(pl.col("row") - len(known))
-    documents = _add_rules(documents, records, pairs, policy)
+    documents = _add_rules(documents, records, pairs)
     rows = rows.slice(len(known)).select(pl.col("row") - len(known), "scope", *OF_RUNS, "record")
     rows = rows.join(documents.select("row", *DEDUPLICATED.columns), on="row", how="left", maintain_order="left")
     further = {"refused": refused, "skipped": [*skipped, *mixed], "earlier": len(known), "bridges": bridges}
@@ -203,14 +204,14 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
     check_whole_number("pairs_a_key", pairs_a_key, 1)
 
 
-def _mark_apart(records: Records, policy: Policy) -> Records:
+def _mark_apart(records: Records) -> Records:
     """Mark the records whose equal rows stay separate documents: they have only a title, or nothing."""
     doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague")).select(left="record", right="record")
-    apart = verify(records, doubtful, policy).filter(~pl.col("same"))["left"]
+    apart = verify(records, doubtful).filter(~pl.col("same"))["left"]
     return replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
 
 
-def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
     """Add to each duplicate the first occurrence of its document in the run, and the rule and confidence that join the two.
 
     If no rule joins the two directly, take the most confident rule that joins the duplicate to another result.
@@ -220,7 +221,7 @@ def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame, polic
     repeat = pl.col("row") != pl.col("first_row")
     found = found.with_columns(duplicate_of=pl.when(repeat).then(pl.col("first_row").cast(pl.Int64)))
     ties = found.filter(repeat).select(left="first_record", right="record").unique()
-    ties = verify_rows(records, ties, policy).filter("same").with_columns(name_rules(records)).drop("same")
+    ties = verify_rows(records, ties).filter("same").with_columns(name_rules(records)).drop("same")
     edges = pairs.filter("same")
     ends = pl.concat([edges.select("rule", "same", "confidence", record=end) for end in ("left", "right")])
     strongest = ends.sort("confidence", "rule", descending=[True, False]).unique("record", keep="first")
@@ -269,7 +270,7 @@ def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
     records = collapse_rows(comparable, trusted=False)
     last = pl.col("record").max().over("scope", "doc_id")  # it has a URL if any has one
     pairs = records.frame.select(left="record", right=last).filter(pl.col("left") < pl.col("right"))
-    different = verify(records, pairs, "standard").filter(PROVEN_DIFFERENT)
+    different = verify(records, pairs).filter(PROVEN_DIFFERENT)
     shown = some.select(*_ID, text=pl.coalesce("url", "title", "type")).with_columns(record=records.of_row)
     shown = shown.with_row_index("row").unique("record", keep="first")
     both = different.join(shown, left_on="left", right_on="record").join(shown, left_on="right", right_on="record")

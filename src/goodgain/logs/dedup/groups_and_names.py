@@ -17,7 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.logs.dedup.candidates import Policy, SkippedPairs
+from goodgain.logs.dedup.candidates import SkippedPairs
 from goodgain.logs.dedup.document_types import SEVERAL, TYPES
 from goodgain.logs.dedup.rows_and_trusted_ids import (
     CANONICAL,
@@ -34,7 +34,7 @@ _ENDS = ("left", "right")
 
 
 def group_records(
-    records: Records, pairs: pl.DataFrame, policy: Policy, limit: int, earlier: pl.Series
+    records: Records, pairs: pl.DataFrame, limit: int, earlier: pl.Series
 ) -> tuple[pl.Series, int, list[SkippedPairs], int]:
     """Join the pairs that are the same, in order of confidence. Refuse joins of records that are proven or said to differ.
 
@@ -48,7 +48,7 @@ def group_records(
     component = _connect(records, [same])
     different = pairs.filter(PROVEN_DIFFERENT).select("left", "right")
     conflicts = different.filter(component[different["left"]] == component[different["right"]])
-    more, skipped = _find_conflicts(records, component, policy, limit)
+    more, skipped = _find_conflicts(records, component, limit)
     conflicts = pl.concat([conflicts, more]).unique()
     # Only components with a conflict or a person's word, which are few, are joined again pair by pair.
     touched = np.isin(component, component[conflicts["left"].to_numpy()])
@@ -80,7 +80,7 @@ def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.
 
 
 def _find_conflicts(
-    records: Records, component: npt.NDArray[np.int64], policy: Policy, limit: int
+    records: Records, component: npt.NDArray[np.int64], limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
     """Find pairs of a component that are proven different. They were not candidates if they share no key.
 
@@ -89,9 +89,9 @@ def _find_conflicts(
     members = pl.DataFrame({"component": component, "record": records.frame["record"]})
     members = members.filter(pl.len().over("component") > 2)
     distinguishing = ["type", "page", "choice", "title", *records.attributes, *(["doc_id"] if records.trusted else [])]
-    distinguishing += ["item", "snippet"] if policy == "strict" else []
+    distinguishing += ["item", "snippet"] if records.policy == "strict" else []
     values = members.join(records.frame.select("record", *distinguishing), on="record")
-    if policy != "strict":
+    if records.policy != "strict":
         by_title = [row.name for row in TYPES.values() if row.title in row.reject]
         titles_count = pl.col("type").is_in(by_title).any().over("component")
         values = values.with_columns(title=pl.when(titles_count).then("title"))
@@ -104,7 +104,7 @@ def _find_conflicts(
     skipped = [SkippedPairs("group", large.height, int(large["pairs_within"].sum()))] if large.height else []
     open_members = members.join(mixed.filter(pl.col("pairs_within") <= limit).select("component"), on="component")
     pairs = open_members.join(open_members, on="component").filter(pl.col("record") < pl.col("record_right"))
-    found = verify(records, pairs.select(left="record", right="record_right"), policy)
+    found = verify(records, pairs.select(left="record", right="record_right"))
     return found.filter(PROVEN_DIFFERENT).select("left", "right"), skipped
 
 

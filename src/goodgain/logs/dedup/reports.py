@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.logs.dedup.candidates import Policy, SkippedPairs
+from goodgain.logs.dedup.candidates import SkippedPairs
 from goodgain.logs.dedup.rows_and_trusted_ids import Records
 from goodgain.logs.dedup.verification import RULE_NAMES, SAID, UNDECIDED, split_by_type, verify_rows
 
@@ -181,7 +181,7 @@ class Explanation:
 
 
 def explain(
-    rows: pl.DataFrame, records: Records, policy: Policy, document: str, other: str | None, query_id: str | None
+    rows: pl.DataFrame, records: Records, document: str, other: str | None, query_id: str | None
 ) -> Explanation:
     if query_id is not None:
         rows = rows.filter(pl.col("query_id") == query_id)
@@ -198,11 +198,11 @@ def explain(
     pairs = pairs.sort("row", "row_b")
     shown = pairs.head(_MAX_PAIRS)
     results = (first if other is None else pl.concat([first, second])).select("row", "query_id", "system", "document")
-    return Explanation(document, other, results, _explain_pairs(shown, records, policy), pairs.height - shown.height)
+    return Explanation(document, other, results, _explain_pairs(shown, records), pairs.height - shown.height)
 
 
-def _explain_pairs(pairs: pl.DataFrame, records: Records, policy: Policy) -> pl.DataFrame:
-    pairs = verify_rows(records, pairs.rename({"record": "left", "record_b": "right"}), policy)
+def _explain_pairs(pairs: pl.DataFrame, records: Records) -> pl.DataFrame:
+    pairs = verify_rows(records, pairs.rename({"record": "left", "record_b": "right"}))
     types = np.full(pairs.height, "incompatible", dtype=np.object_)
     found: dict[str, list[list[str]]] = {name: [[] for _ in types] for name in ("agreed", "differed")}
     for places, evidence in split_by_type(records, pairs["left"].to_numpy(), pairs["right"].to_numpy()):

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from goodgain.logs.dedup.said_pairs import Said
 
 Level = Literal["passage", "document"]
+Policy = Literal["standard", "id", "strict", "content"]
 
 #: The columns that separate results unless `across` names them; a run frame has its system in `tag`.
 SCOPES = ("query_id", "system")
@@ -89,6 +90,7 @@ class Records:
         of_row: the record of each row; null if the row has no result.
         attributes: the ids and fields that occur.
         trusted: whether equal doc_ids alone decide.
+        policy: which rules decide, as for `deduplicate`.
         said: what a person says of them, if anything.
     """
 
@@ -96,6 +98,7 @@ class Records:
     of_row: pl.Series
     attributes: tuple[str, ...]
     trusted: bool
+    policy: Policy = "standard"
     said: Said | None = None
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
@@ -257,7 +260,7 @@ def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
     return rows
 
 
-def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
+def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standard") -> Records:
     attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
     # Rows that are equal in these columns are one record. Sorting makes records independent of the order of rows.
     identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
@@ -277,7 +280,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool) -> Records:
     vague = ~(is_known | pl.col("doc_id").is_not_null() | pl.col("item").is_not_null())
     frame = frame.with_columns(vague=vague, reissued=_is_reissued(attributes))
     of_row = rows.select("row").join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")
-    return Records(frame, of_row["record"], attributes, trusted)
+    return Records(frame, of_row["record"], attributes, trusted, policy)
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:

@@ -16,9 +16,8 @@ import polars as pl
 
 from goodgain.errors import tell_progress
 from goodgain.formats.urls import has_other_choice
-from goodgain.logs.dedup.candidates import Policy
 from goodgain.logs.dedup.document_types import GENERIC, SEVERAL, TYPES, UNSPACED, DocumentType, find_pair_type
-from goodgain.logs.dedup.rows_and_trusted_ids import ITEM_IDS, MIN_SNIPPET, Records
+from goodgain.logs.dedup.rows_and_trusted_ids import ITEM_IDS, MIN_SNIPPET, Policy, Records
 
 Mask = npt.NDArray[np.bool_]
 
@@ -180,23 +179,23 @@ _PAIRS_AT_ONCE = 1_000_000
 
 class Rule(NamedTuple):
     name: str
-    decide: Callable[[Evidence, Policy], _Ruling]
+    decide: Callable[[Evidence], _Ruling]
     policies: tuple[Policy, ...] = ("id", "standard", "strict", "content")
 
 
-def _decide_by_trusted_id(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_trusted_id(pairs: Evidence) -> _Ruling:
     both = pairs.compare("doc_id") if pairs.records.trusted else (pairs.no_pairs(), pairs.no_pairs())
     return *both, 4.0
 
 
-def _decide_by_mismatch(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_mismatch(pairs: Evidence) -> _Ruling:
     # Untrusted doc_ids are not compared: searches reissue them.
     kind = pairs.kind
     compared = {*kind.item_ids, *kind.reject, *kind.required, *kind.weights, "title", "snippet"}
     return pairs.no_pairs(), (pairs.compare("item")[1] & _names_item(pairs)) | pairs.differ_in_any(compared), 0.0
 
 
-def _decide_by_item_id(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_item_id(pairs: Evidence) -> _Ruling:
     agree, differ = pairs.no_pairs(), pairs.no_pairs()
     for name in pairs.kind.item_ids:
         equal, other = pairs.compare(name)
@@ -206,18 +205,18 @@ def _decide_by_item_id(pairs: Evidence, policy: Policy) -> _Ruling:
     return agree & ~differ, differ, 3.0
 
 
-def _decide_by_url(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_url(pairs: Evidence) -> _Ruling:
     equal, names_item = pairs.compare("url")[0], _names_item(pairs)
-    if policy == "id":
+    if pairs.records.policy == "id":
         return equal & names_item, pairs.no_pairs(), 2.0
     differ = pairs.compare("page")[1] & names_item
-    if policy == "content" and differ.any():
+    if pairs.records.policy == "content" and differ.any():
         doubtful = pairs.select(differ)
         differ[differ] = ~(doubtful.compare("title")[0] & doubtful.compare("snippet")[0])
     return equal & names_item, differ | pairs.compare("choice")[1], 2.0
 
 
-def _decide_by_edition(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_edition(pairs: Evidence) -> _Ruling:
     # Two language or version folders of one page are one document only if their titles agree.
     alike, differ = pairs.compare("edition")
     if not differ.any():
@@ -234,7 +233,7 @@ def _names_item(pairs: Evidence) -> Mask:
     return np.full(len(pairs), pairs.kind.url == "item")
 
 
-def _decide_by_doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_doc_id(pairs: Evidence) -> _Ruling:
     reissued = pairs.records.frame["reissued"].to_numpy()
     same = pairs.compare("doc_id")[0] & ~reissued[pairs.left]
     if same.any():
@@ -248,7 +247,7 @@ def _decide_by_doc_id(pairs: Evidence, policy: Policy) -> _Ruling:
     return same, pairs.no_pairs(), 1.5
 
 
-def _decide_by_weights(pairs: Evidence, policy: Policy) -> _Ruling:
+def _decide_by_weights(pairs: Evidence) -> _Ruling:
     # In hundredths: sums of 0.1 and 0.2 are not exact, and the threshold is 1.0.
     total = np.zeros(len(pairs), dtype=np.int64)
     weights = {name: round(100 * weight) for name, weight in pairs.kind.weights.items()}
@@ -273,10 +272,10 @@ _ALL_BUT_ID: tuple[Policy, ...] = ("standard", "strict", "content")
 #: In order of application: the surest evidence first.
 RULES = (
     Rule("trusted", _decide_by_trusted_id),
-    Rule("type", lambda pairs, policy: (pairs.no_pairs(), pairs.no_pairs() | (not pairs.compatible), 0.0)),
+    Rule("type", lambda pairs: (pairs.no_pairs(), pairs.no_pairs() | (not pairs.compatible), 0.0)),
     Rule("mismatch", _decide_by_mismatch, ("strict",)),
     Rule("item id", _decide_by_item_id),
-    Rule("field", lambda pairs, policy: (pairs.no_pairs(), pairs.differ_in_any(pairs.kind.reject), 0.0), _ALL_BUT_ID),
+    Rule("field", lambda pairs: (pairs.no_pairs(), pairs.differ_in_any(pairs.kind.reject), 0.0), _ALL_BUT_ID),
     Rule("url", _decide_by_url),
     Rule("edition", _decide_by_edition, ("standard", "content")),
     Rule("doc_id", _decide_by_doc_id, _ALL_BUT_ID),
@@ -291,7 +290,7 @@ _IDENTICAL, SAID = len(RULES) + 1, len(RULES) + 2
 PROVEN_DIFFERENT = ~pl.col("same") & (pl.col("rule") < [rule.name for rule in RULES].index("edition"))
 
 
-def verify(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
     """Decide for each pair of records (columns left, right) whether the two are the same document.
 
     The new columns are `same`, `confidence`, and `rule`: the position in `RULES` of the first rule that decides, or UNDECIDED.
@@ -306,9 +305,9 @@ def verify(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFram
         for places, evidence in split_by_type(records, left[some], right[some]):
             places = places + start
             for number, asked in enumerate(RULES):
-                if policy not in asked.policies or not len(places):
+                if records.policy not in asked.policies or not len(places):
                     continue
-                yes, no, sure = asked.decide(evidence, policy)
+                yes, no, sure = asked.decide(evidence)
                 rule[places[yes | no]] = number
                 same[places[yes]] = True
                 confidence[places[yes]] = sure if isinstance(sure, float) else sure[yes]
@@ -316,7 +315,7 @@ def verify(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFram
     return pairs.with_columns(rule=rule, same=same, confidence=confidence)
 
 
-def verify_rows(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.DataFrame:
+def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
     """Decide on pairs of rows, given by their records. What a person says comes before the rules.
 
     Rows of one record are the same document, unless the record is marked `apart`.
@@ -325,7 +324,7 @@ def verify_rows(records: Records, pairs: pl.DataFrame, policy: Policy) -> pl.Dat
     apart = records.frame["apart"].gather(pairs["left"])
     alike = (pl.col("left") == pl.col("right")) & ~pl.col("same") & ~apart
     # Equal rows are as sure as fields whose weights reach the threshold.
-    found = verify(records, ordered, policy).with_columns(
+    found = verify(records, ordered).with_columns(
         pairs["left"],
         pairs["right"],
         rule=pl.when(alike).then(pl.lit(_IDENTICAL, pl.UInt8)).otherwise("rule"),

@@ -1,4 +1,4 @@
-"""The outcome of a search; recognises how tools report a failure or no results, in texts and in objects."""
+"""The outcome of a search, and how tools report a failure or no results: in texts and in objects."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _WITHOUT_LIST = (
 
 
 class Outcome(NamedTuple):
-    """The status of a search, its results, and names (addresses, ids) of other values that look like results."""
+    """The status and the results of a search, and the addresses or ids of other values that look like results."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -81,7 +81,7 @@ class Outcome(NamedTuple):
 
     @property
     def unread(self) -> int:
-        """How many values in the output look like results and are not among them."""
+        """How many values in the output look like results and were not read."""
         read = {name for result in self.results for name in (result.url, result.doc_id)} if self.overlooked else set()
         return len(set(self.overlooked) - read)
 
@@ -93,7 +93,7 @@ EMPTY, ERROR, UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
 
 
 def join_outcomes(outcomes: list[Outcome]) -> Outcome:
-    """Join the blocks of one search: ranks continue, and one block with results makes the search ok."""
+    """Join the blocks of one search. Ranks continue from block to block. One block with results makes the search ok."""
     if len(outcomes) == 1:
         return outcomes[0]
     overlooked = tuple(name for outcome in outcomes for name in outcome.overlooked)
@@ -115,13 +115,13 @@ def is_nothing_found(text: str) -> bool:
 
 
 def strip_heading(text: str) -> str:
-    """Return a text without the heading that repeats the query, which may have any form."""
+    """Remove the heading that repeats the query: a query may look like any layout."""
     found = _HEADING.match(text)
     return text[found.end() :] if found else text
 
 
 def brings_no_page(output: Any) -> bool:
-    """Return whether what a tool returned in place of a page is a failure, or empty.
+    """Return whether the output of a tool that opens pages is empty or reports a failure.
 
     >>> [brings_no_page(output) for output in ("", "[visit] Failed to read page.", {"docid": "d1", "text": ""}, "BM25 is ...")]
     [True, True, True, False]

@@ -44,19 +44,19 @@ _AFTER_URL = ").,;:]*"
 
 
 def looks_like_search(key: str, value: Any) -> bool:
-    """Return whether a field of a log that its format does not read looks like a search: it has results, or a call."""
+    """Return whether a field that no format reads looks like a search: it has results or a call."""
     if not isinstance(value, (list, dict)) or normalise_key(key) in _NOTES:
         return False
     return any(find_overlooked_objects({key: value}, [])) or holds_call({key: value})
 
 
 def holds_call(value: Any) -> bool:
-    """Return whether an object in a value has the name of a search tool, a query or the answer to a call."""
+    """Return whether an object in a value names a search tool, or has a query or the answer to a call."""
     return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(value, _MAX_DEPTH))
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
-    """Return whether a field beside the messages of a record looks like more messages, with a search or results."""
+    """Return whether a field beside the messages of a record looks like more messages with a search or results."""
     # Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
     objects = _find_objects(value, _MAX_DEPTH)
     has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
@@ -74,7 +74,7 @@ def find_written_calls(text: str) -> Iterator[str]:
 
 
 def is_content(key: str, value: Any) -> bool:
-    """Return whether a field may be the missing content of an item: it has text in it."""
+    """Return whether a field has text, so it may be the missing content of an item."""
     if isinstance(value, str):
         return len(value.split()) > 2 or bool(value and make_key_plan((key,)).fields["snippet"])
     objects = (item for item, _ in _find_objects(value, _MAX_DEPTH))
@@ -90,7 +90,7 @@ def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[
 
 
 def _is_call(item: Object, *, in_list: bool) -> bool:
-    """Return whether an object has a key with the name of a search tool or, in a list, is a call, its query or answer."""
+    """Return whether a key of an object names a search tool. In a list, the object may also be a call or an answer."""
     for key, value in item.items():
         if not value or not isinstance(value, (str, list, dict)) or len(key) > _LONGEST_NAME:
             continue
@@ -104,7 +104,7 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
 
 
 def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
-    """Yield the addresses or ids of inner objects that look like results, outside the values in `read`."""
+    """Yield the addresses or ids of inner objects that look like results, except in the values in `read`."""
     # Inner objects of a result that are not in a list describe the same document.
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
@@ -129,7 +129,7 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
 
 
 def _find_name(item: Object, *, in_list: bool) -> str | None:
-    """Return the URL or (in a list) the id of an object that looks like a result, because it has a title or text too."""
+    """Return the URL of an object with a title or text, or in a list the id; else None. Such an object looks like a result."""
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None
@@ -140,7 +140,7 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
 
 
 def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
-    """Return the lists of results that all objects, one for each query, hold under one key; None if no or several keys do."""
+    """Return the lists of results of several queries: each object has one, under the same key. None if several keys fit."""
     keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
     lists = [[member.get(key) for member in members] for key in keys]
     found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
@@ -187,7 +187,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
 
 
 def find_unknown_urls(results: Sequence[Result]) -> set[str]:
-    """Return the fields that hold a URL in all results, if none of these has a URL or id that goodgain knows."""
+    """Return the fields that hold a URL in all results. If a result has a known URL or id, return no field."""
     if not results or any(result.url is not None or result.doc_id is not None for result in results):
         return set()
     held = [{name for name, text in (*one.ids, *one.fields) if _URL.fullmatch(text)} for one in results]
@@ -195,7 +195,7 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the form of a line (`listed`: numbered, with more than an address), and its address if it holds nothing else."""
+    """Return the form of a line, and the address of a line with nothing else. `listed`: a numbered line with more text."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:

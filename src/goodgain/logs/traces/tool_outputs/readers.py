@@ -1,4 +1,4 @@
-"""Reads the results in a tool's output with a chain of small readers: the first that knows the shape is used.
+"""Reads the results in a tool's output. Small readers are tried in turn: the first reader that knows the shape counts.
 
 The members of a list decide whether it is a list of results. A sentence is never a result: it has neither an id nor a URL.
 """
@@ -92,7 +92,7 @@ _MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
 
 
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
-    """Read a tool's output: by `parse`, or by our readers if it returns None. `doc_type` is the type of all results."""
+    """Read a tool's output by `parse`, or by the readers here if `parse` returns None. All results get the type `doc_type`."""
     outcome = None if parse is None else _call_parse(parse, output, at)
     if outcome is None:
         outcome = _OutputReader(at, reads_ids=True).read_value(output, _MAX_DEPTH)
@@ -150,7 +150,7 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
 
 
 def _join_text_parts(output: Any) -> Any:
-    """Join the content parts of an output that is only text: an API may have split the tool's text."""
+    """Join the content parts of an output that is only text. An API may have split the text of the tool."""
     if not isinstance(output, list) or not output:
         return output
     types = ("text", "input_text", "output_text")
@@ -160,7 +160,7 @@ def _join_text_parts(output: Any) -> Any:
 
 
 class _OutputReader(NamedTuple):
-    """The readers for the output at one place, which errors name."""
+    """The readers of an output. Errors name the place of the output."""
 
     at: str
     reads_ids: bool = False  # lists of bare ids are results of a search; other tools list files and versions
@@ -323,14 +323,14 @@ class _OutputReader(NamedTuple):
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:
-    """Return whether an object with an id holds results and is not one itself, such as a service's answer."""
+    """Return whether an object with an id only holds results, as the answer of a service does."""
     keys = make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
     return not own and any(find_overlooked_objects(item, []))
 
 
 def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: bool = False) -> Outcome:
-    """Join the blocks of one search; if some are read, name those that were not and may hold results."""
+    """Join the blocks of one search. If a block with possible results was not read, name it as overlooked."""
     joined = join_outcomes(outcomes)
     if joined.status != "ok" or len(blocks) == 1:
         return joined

@@ -1,4 +1,4 @@
-"""Texts in blocks of labelled lines, and texts that one product or model writes.
+"""Reads texts in blocks of labelled lines, and texts that one product or model writes.
 
 The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia, Jina, Search-R1, and `<document>` elements.
 """
@@ -78,12 +78,12 @@ _Block = dict[str, list[str]]
 
 
 def read_labelled(text: str) -> Sequence[Result] | None:
-    """Read blocks; the first label begins a new one each time, even if the line belongs to a text."""
+    """Read blocks of labelled lines. Each line with the first label begins a new block, even inside a text."""
     return _make_results(_split_blocks(text, ruled=False))
 
 
 def read_ruled(text: str) -> Sequence[Result] | None:
-    """Read blocks between rules (`---`): a rule separates two of them only if the first label follows it."""
+    """Read blocks between rules (`---`). A rule separates two blocks only if the first label follows the rule."""
     blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = read_labelled(text) if ruled else None
@@ -92,7 +92,7 @@ def read_ruled(text: str) -> Sequence[Result] | None:
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return the blocks of a text, with the lines of each label; none if text other than headings comes first."""
+    """Return the blocks of a text, with the lines of each label; empty if a text comes before the first block."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     for line in text.strip().splitlines():
@@ -120,7 +120,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
 
 
 def _make_results(blocks: list[_Block]) -> Sequence[Result] | None:
-    """Make a result of each block; None if one of them has neither an address nor a title with a text."""
+    """Make a result of each block; None if a block has neither an address nor a title with a text."""
     if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
         return None
     objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
@@ -160,7 +160,7 @@ def _begin_jina(lines: list[str], index: int) -> Entry | None:
 
 
 def read_jina(text: str) -> Sequence[Result] | None:
-    """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below; counted from 0 or 1."""
+    """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below. Numbers begin at 0 or 1."""
     blocks: list[_Block] = []
     for entry in split_entries(_begin_jina, text):
         block: _Block = {"title": [entry.title or ""]}
@@ -189,7 +189,7 @@ def read_claude_code(text: str) -> Sequence[Result] | None:
 
 
 def _split_source(text: str) -> Entry | None:
-    """Return the entry of `title (https://...)`; both may have brackets."""
+    """Return the entry of `title (https://...)`. Title and address may have brackets."""
     title, _, url = f" {text.rstrip()}".rpartition(" (")
     return Entry(title, url[:-1], []) if url.endswith(")") and is_url(url[:-1]) else None
 
@@ -212,7 +212,7 @@ def _begin_codex(lines: list[str], index: int) -> Entry | None:
 
 
 def read_codex(text: str) -> list[Result] | None:
-    """Read hits: their title and address, their mark with notes on the next line, and text."""
+    """Read hits: a line with title and address, a line with a mark and notes, and text."""
     results = []
     for rank, entry in enumerate(split_entries(_begin_codex, text), start=1):
         crawled, entry.lines[0] = _CODEX_CITE.findall(entry.lines[0])[0]
@@ -221,7 +221,7 @@ def read_codex(text: str) -> list[Result] | None:
 
 
 def read_duckduckgo(text: str) -> list[Result] | None:
-    """Read `snippet: s, title: t, link: u`, one result after the other; older versions put each in brackets."""
+    """Read `snippet: s, title: t, link: u` again and again. Older versions put each result in brackets."""
     text = text.strip()
     before, between = ("[snippet: ", "], [snippet: ") if text.startswith("[snippet: ") else ("snippet: ", ", snippet: ")
     if not text.startswith(before):
@@ -265,7 +265,7 @@ def read_docs(text: str) -> list[Result] | None:
 
 
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address in the `URL:` line of a document, its first or last line with text, and the other lines."""
+    """Return the address in the `URL:` line of a document, and the other lines. This line is the first or last with text."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):

@@ -1,4 +1,4 @@
-"""Reads lists in text, whose entries have a link or a title and address; other layouts use its functions too.
+"""Reads lists in text. Each entry has a link, or a title and an address. Other layouts use these functions too.
 
 The texts come from web pages and may be malicious: no pattern here backtracks over more than a few characters, and each
 function reads a line a fixed number of times. A list must begin the text or follow a heading: links inside prose are not
@@ -60,7 +60,7 @@ def is_url(text: str) -> bool:
 
 
 def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPACE) -> int:
-    """Return where the bracket that is open at `start` closes; -1 if another of the signs comes first."""
+    """Return where the bracket that is open at `start` closes; -1 if another sign comes first."""
     depth = 1
     for sign in signs.finditer(text, start):
         if sign[0] not in "()":
@@ -72,7 +72,7 @@ def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPA
 
 
 def find_link(text: str) -> Entry | None:
-    """Read a Markdown link and the rest of its line; brackets in the title and in the address may be nested."""
+    """Read a Markdown link and the rest of the line. Brackets in the title and in the address may be nested."""
     start = text.find("](") if text.startswith("[") else -1
     if start < 0:
         return None
@@ -87,7 +87,7 @@ def find_link(text: str) -> Entry | None:
 
 
 def find_address(line: str) -> str | None:
-    """Return the address of a line with nothing else, except a label such as `URL:` or a bullet."""
+    """Return the address of a line that has no other text, except a bullet or a label such as `URL:`."""
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]
@@ -190,7 +190,7 @@ def _names_results(line: str) -> bool:
 
 
 def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
-    """Read a list whose entries are one line each; None if there are other lines, except headings above it."""
+    """Read a list with one line for each entry; None if other lines follow the headings above the list."""
     entries = split_entries(begin, text)
     if any(line.strip() for entry in entries for line in entry.lines):
         return None
@@ -198,7 +198,7 @@ def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
 
 
 def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[Result] | None:
-    """Read a list; `with_notes`: an entry may have its address, and notes such as the date, around its snippet."""
+    """Read a list. `with_notes`: the address, and notes such as the date, may stand around the snippet of an entry."""
     entries = split_entries(begin, text)
     if any(entry.title is None and entry.url is None for entry in entries):
         return None
@@ -210,7 +210,7 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
     fields: list[tuple[str, str]] = []
 
     def read_note(line: str) -> bool:
-        """Read a line that is not of the snippet: keep its address or note. Return whether it is one."""
+        """Return whether a line is blank, the address or a note. Keep the address or note."""
         nonlocal url
         note = _NOTE.match(line) if len(line) <= _LONGEST_HEADING else None
         if with_notes and line and url is None and (address := find_address(line)):
@@ -264,7 +264,7 @@ def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
-    """Begin at a number with a title and an address, which may be below; not at another numbered line of a snippet."""
+    """Begin at a number with a title and an address, on this line or below. Snippets have numbered lines too."""
     number, title = split_number(lines[index])
     if number is None or not title:
         return None
@@ -273,7 +273,7 @@ def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
 
 
 def _has_address_below(lines: list[str], index: int) -> bool:
-    """Return whether an address is below a title, before the next numbered line: at once, or after a short text."""
+    """Return whether an address follows a title before the next numbered line. A short text may come between."""
     for line in lines[index + 1 : index + 1 + _LINES_TO_ADDRESS]:
         if find_address(line):
             return True
@@ -290,7 +290,7 @@ def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_link(lines: list[str], index: int) -> Entry | None:
-    """Begin at a link on its own line, or in a bullet; a snippet may follow after a sign or on the lines below."""
+    """Begin at a link on a line or in a bullet. A snippet may follow after a sign or on the lines below."""
     start = _LINK_START.match(lines[index])
     link = find_link(lines[index][start.end() :]) if start else None
     if link is None or (link.lines and link.lines[0][0] not in _BEHIND_LINK):
@@ -299,7 +299,7 @@ def _begin_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
-    """Begin at a link, or at a line of a title and its address; a label, such as `More:`, is not a title."""
+    """Begin at a link, or at a line of a title and an address. A label, such as `More:`, is not a title."""
     if (link := _begin_link(lines, index)) is not None:
         return link
     text = split_number(lines[index])[1]
@@ -310,7 +310,7 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
 
 
 def read_links(text: str) -> list[Result] | None:
-    """Read links with what is said of each below it; or links and then titles with addresses, each on its own line."""
+    """Read links with texts below them; or links and then titles with addresses, one entry a line."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
     if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
         mixed = read_single_lines(_begin_title_and_address, text)

@@ -38,7 +38,7 @@ _MAX_STARTS = 20
 
 
 def read_python(text: str) -> tuple[Any, str] | None:
-    """Read lists, dicts and objects as Python prints them; of objects such as Document(...), the keyword arguments."""
+    """Read lists, dicts and objects as Python prints them. An object such as Document(...) becomes its keyword arguments."""
     if len(text) <= _MAX_PYTHON and _FIELD_START.match(text):
         text = f"Printed({_separate_fields(text)})"
     # pymilvus prints `data: [...]`, then the cost of the search.
@@ -55,7 +55,7 @@ def read_python(text: str) -> tuple[Any, str] | None:
 
 
 def _separate_fields(text: str) -> str:
-    """Write commas between the fields of an object as pydantic prints it, without its name: `meta=None content=[..]`."""
+    """Write commas between the fields of an object that pydantic printed, as in `meta=None content=[..]`."""
     at = depth = 0
     words: list[str] = []
     while found := _PYTHON_WORD.match(text, at):
@@ -67,7 +67,7 @@ def _separate_fields(text: str) -> str:
 
 
 def _is_python_notation(text: str) -> bool:
-    """Return whether a text has only the words of a value that Python prints, and nests no deeper than allowed."""
+    """Return whether a text has only the words of a value that Python prints, and is not nested too deep."""
     at = depth = 0
     waits_for = ""  # the signs that may follow a name that is not a constant: of a call or a keyword argument
     size = len(text)
@@ -87,7 +87,7 @@ def _is_python_notation(text: str) -> bool:
 
 
 def _evaluate(node: ast.expr) -> Any:
-    """Return the value of a syntax tree of constants, lists, dicts and calls; nothing is called."""
+    """Return the value of a syntax tree of constants, lists, dicts and calls. No function is called."""
     match node:
         case ast.Constant(value=bytes() as raw):
             return raw.decode("utf-8", "replace")
@@ -117,7 +117,7 @@ def _read_key(node: ast.expr | None) -> str:
 
 
 def _read_fences(text: str) -> tuple[Any, str] | None:
-    """Read the values in code fences; those of several fences become one list."""
+    """Read the values in code fences. The values of several fences become one list."""
     marks = list(_FENCE.finditer(text))
     if not marks or len(marks) % 2:
         return None
@@ -142,7 +142,7 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
 
 
 def _join_values(values: list[Any]) -> Any:
-    """Return a single value, else one list of the values, and of the members of those that are lists."""
+    """Return a single value, or one list of several values. The members of lists join it one by one."""
     if len(values) == 1:
         return values[0]
     return [member for value in values for member in (value if isinstance(value, list) else [value])]
