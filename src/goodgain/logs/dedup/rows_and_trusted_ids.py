@@ -15,21 +15,8 @@ import polars.selectors as cs
 
 from goodgain.errors import InputError
 from goodgain.formats.urls import parse_url
-from goodgain.logs.dedup.document_types import (
-    GENERIC,
-    NAMED_BEYOND_START,
-    NAMED_BY_URL,
-    PARENT,
-    SEVERAL,
-    TYPES,
-    DocumentType,
-    canonical_name,
-    list_comparable_types,
-    normalise_kind,
-    normalise_texts,
-    normalise_values,
-    text_length,
-)
+from goodgain.logs.dedup import document_types
+from goodgain.logs.dedup.document_types import SEVERAL, TYPES, DocumentType
 from goodgain.schema import BLANKS, EMPTY_DOC
 
 if TYPE_CHECKING:
@@ -71,7 +58,9 @@ CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS
 _ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 
 
-URL_NAMES_IT = pl.col("type").is_in(NAMED_BY_URL) | (pl.col("type").is_in(NAMED_BEYOND_START) & pl.col("beyond_start"))
+URL_NAMES_IT = pl.col("type").is_in(document_types.NAMED_BY_URL) | (
+    pl.col("type").is_in(document_types.NAMED_BEYOND_START) & pl.col("beyond_start")
+)
 
 #: The canonical address of a record's URL, as `Url.canonical`.
 CANONICAL = (
@@ -208,11 +197,11 @@ def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
 def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
     """Return the rows with normalised texts, ids and URLs, and with a column for each id and field in use."""
     names = rows["type"].unique().drop_nulls()
-    known = {raw: name for raw in names.to_list() if (name := canonical_name(raw)) in TYPES}
+    known = {raw: name for raw in names.to_list() if (name := document_types.canonical_name(raw)) in TYPES}
     made = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
-        type=rows["type"].replace_strict(known, default=GENERIC.name, return_dtype=pl.String),
-        title=normalise_texts(rows["title"]),
-        snippet=normalise_texts(rows["snippet"]),
+        type=rows["type"].replace_strict(known, default=document_types.GENERIC.name, return_dtype=pl.String),
+        title=document_types.normalise_texts(rows["title"]),
+        snippet=document_types.normalise_texts(rows["snippet"]),
     )
     for columns in _read_attributes(pairs.drop_nulls()):
         made = made.join(columns, on="row", how="left", maintain_order="left")
@@ -225,17 +214,19 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
     forms = [(url, *(parse_url(url) or none)) for url in made["raw_url"].unique().drop_nulls().to_list()]
     parsed = pl.DataFrame(forms, schema={"raw_url": pl.String, **_URL_FORMS}, orient="row")
     made = made.join(parsed, on="raw_url", how="left", maintain_order="left").drop("raw_url", "parent_url")
-    return made if trusted else made.with_columns(doc_id=normalise_kind(made["doc_id"], "id"))
+    return made if trusted else made.with_columns(doc_id=document_types.normalise_kind(made["doc_id"], "id"))
 
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return two frames: a column for each id and field that some type uses; and a column `rest` with all others."""
-    names = {raw: canonical_name(raw) for raw in pairs["name"].unique().to_list()}
+    names = {raw: document_types.canonical_name(raw) for raw in pairs["name"].unique().to_list()}
     pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
     # A parent given by its URL is compared as a URL.
     is_parent_url = (pl.col("name") == "parent") & pl.col("value").str.contains(_ADDRESS)
     pairs = pairs.with_columns(name=pl.when(is_parent_url).then(pl.lit("parent_url")).otherwise("name"))
-    pairs = pairs.with_columns(value=normalise_values(pairs["name"], pairs["value"])).drop_nulls().unique()
+    pairs = (
+        pairs.with_columns(value=document_types.normalise_values(pairs["name"], pairs["value"])).drop_nulls().unique()
+    )
     used = pl.col("name").is_in(USED_NAMES)
     values = pairs.filter(used).group_by("row", "name").agg(pl.col("value").sort().str.join(SEVERAL))
     columns = values.pivot("name", index="row", values="value", on_columns=values["name"].unique().sort())
@@ -253,7 +244,7 @@ def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
     if level == "document":
         known = pl.col("parent").is_not_null() | pl.col("parent_url").is_not_null()
         rows = rows.with_columns(
-            type=pl.when(passage).then(pl.lit(PARENT.name)).otherwise("type"),
+            type=pl.when(passage).then(pl.lit(document_types.PARENT.name)).otherwise("type"),
             doc_id=pl.when(passage & known).then("parent").otherwise("doc_id"),
             **{name: pl.when(~passage).then(name) for name in ("snippet", "rest", "chunk_id", "offset", "chunk")},
         )
@@ -273,10 +264,10 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standa
         pl.col(*identity, "page", "choice", "edition", "beyond_start").first(),
         pl.col("url").min(),
         pl.len().alias("rows"),
-        snippet_length=text_length(pl.col("snippet").first()),
+        snippet_length=document_types.text_length(pl.col("snippet").first()),
     )
     # Vague records have too little content to identify a document: equal ones are not one document.
-    is_known = has_item_id(attributes, list_comparable_types) | (pl.col("snippet_length") >= MIN_SNIPPET)
+    is_known = has_item_id(attributes, document_types.list_comparable_types) | (pl.col("snippet_length") >= MIN_SNIPPET)
     vague = ~(is_known | pl.col("doc_id").is_not_null() | pl.col("item").is_not_null())
     frame = frame.with_columns(vague=vague, reissued=_is_reissued(attributes))
     of_row = rows.select("row").join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")
@@ -299,8 +290,8 @@ def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
     The documents differ in item ids, pages or distinguishing fields. Such a doc_id is not evidence.
     """
     one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
-    named = pl.col("type").is_in(NAMED_BY_URL)
-    kinds = pl.when(~pl.col("type").is_in([GENERIC.name, "web_page", "file"])).then("type")
+    named = pl.col("type").is_in(document_types.NAMED_BY_URL)
+    kinds = pl.when(~pl.col("type").is_in([document_types.GENERIC.name, "web_page", "file"])).then("type")
     distinguishing = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
     several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in distinguishing]
     return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)

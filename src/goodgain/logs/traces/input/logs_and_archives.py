@@ -20,17 +20,9 @@ import orjson
 import zstandard
 
 from goodgain.errors import InputError
+from goodgain.files import opening
 from goodgain.files.json_text import NotJSONError, loads, parse_if_json
-from goodgain.files.opening import (
-    COMPRESSED,
-    JSON_LINES,
-    as_text,
-    compression_of,
-    open_stream,
-    plain_name,
-    read_bytes,
-    unpack,
-)
+from goodgain.files.opening import COMPRESSED, JSON_LINES
 from goodgain.files.table_reading import read_container
 from goodgain.logs.traces.input.event_streams import assemble_stream
 from goodgain.logs.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
@@ -75,7 +67,7 @@ def list_logs(directory: Path) -> list[Path]:
 
 def base_name(path: Path) -> str:
     """Return the file's name without the endings of its compression and type: `q12.json.gz` -> `q12`."""
-    name = plain_name(as_text(path.name))
+    name = opening.plain_name(opening.as_text(path.name))
     ending = next((ending for ending in ENDINGS if name.lower().endswith(ending)), "")
     return name[: len(name) - len(ending)] or name
 
@@ -84,7 +76,7 @@ def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Ca
     """Yield for each log in a file a function that opens it. An archive that a format claims as a whole is one log."""
     head = read_head(path)
     if head.kind != "zip" or is_claimed(head):
-        yield lambda: _assemble(Log(path, head, partial(open_stream, path)))
+        yield lambda: _assemble(Log(path, head, partial(opening.open_stream, path)))
         return
     with _open_archive(path, _is_log) as (archive, infos):
         if not infos:
@@ -103,8 +95,8 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 def read_head(path: Path, opener: Opener | None = None) -> FileHead:
     """Read enough of the beginning of a file; `opener` opens a file in an archive."""
-    name, size = plain_name(path.name), HEAD_SIZE
-    with open_stream(path) if opener is None else opener() as file:
+    name, size = opening.plain_name(path.name), HEAD_SIZE
+    with opening.open_stream(path) if opener is None else opener() as file:
         raw = read_at_most(file, size + 1)
         if raw.startswith(_PARQUET):
             return FileHead(path.name, raw[:size], whole=False, rows=read_rows(path, _HEAD_ROWS))
@@ -123,7 +115,7 @@ def read_head(path: Path, opener: Opener | None = None) -> FileHead:
 
 
 def read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
-    return read_container(read_bytes(path), path, "parquet", rows=count).to_dicts()
+    return read_container(opening.read_bytes(path), path, "parquet", rows=count).to_dicts()
 
 
 @contextmanager
@@ -175,11 +167,11 @@ def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) ->
             BytesIO(_read_member(archive, info)) if info.compress_type == _ZIP_ZSTD else archive.open(info)
         )
         with BufferedReader(member) as file:  # type: ignore[type-var]  # streams in all but their declared type
-            kind = compression_of(file.peek(4))
+            kind = opening.compression_of(file.peek(4))
             if kind is None:
                 yield file
                 return
-            with unpack(file, kind, path, None) as stream:  # of any size: the limit is below
+            with opening.unpack(file, kind, path, None) as stream:  # of any size: the limit is below
                 unpacked = read_at_most(stream, _MAX_STREAM + 1)
         if len(unpacked) > _MAX_STREAM:
             raise InputError(f"{path}: unpacks to more than 256 MiB inside an archive; unpack it, and read its files")

@@ -12,28 +12,13 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.errors import InputError, count_of, notice
+from goodgain.files import writing
 from goodgain.files.opening import stem
-from goodgain.files.writing import (
-    Append,
-    EncodedRows,
-    Outputs,
-    append_rows,
-    encode_rows,
-    temporary_folder,
-    warn_of_escaped_ids,
-    write_with_polars,
-)
 from goodgain.formats.pages_of_ids import is_one_time
 from goodgain.logs.dedup.deduplication import ReissuedId, find_doubtful_ids, find_reissued_ids
+from goodgain.logs.traces.output import results_to_run
 from goodgain.logs.traces.output.frames_of_traces import finish_uses, tabulate_uses
-from goodgain.logs.traces.output.results_to_run import (
-    DEFAULT_TAG,
-    NormaliseUrl,
-    add_documents,
-    is_of_run,
-    list_runs,
-    to_run,
-)
+from goodgain.logs.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl
 from goodgain.logs.traces.reading.query_ids import rename_queries
 from goodgain.logs.traces.reading.trace_reading import ResultRows
 from goodgain.logs.traces.reading_summary import RunName, Summary
@@ -74,8 +59,8 @@ class OutputFiles(NamedTuple):
 
 
 class ConvertedBatch(NamedTuple):
-    runs: list[tuple[RunName, EncodedRows]]
-    results: EncodedRows | None = None
+    runs: list[tuple[RunName, writing.EncodedRows]]
+    results: writing.EncodedRows | None = None
     tables: Mapping[str, pl.DataFrame] = {}  # the other requested tables
     postponed: pl.DataFrame | None = None  # rows whose documents or query ids are known only when all traces are read
     mentions: pl.DataFrame | None = None  # what the queries of these rows opened and cited
@@ -113,8 +98,8 @@ class BatchConverter:
         """Return the rows of the system to convert. A name as in `RunName.label` chooses one run of a system."""
         if self.system is None:
             return frame
-        names = [name for name in list_runs(frame) if self.system in (name.system, name.label)]
-        return frame.filter(pl.any_horizontal(pl.lit(False), *map(is_of_run, names)))
+        names = [name for name in results_to_run.list_runs(frame) if self.system in (name.system, name.label)]
+        return frame.filter(pl.any_horizontal(pl.lit(False), *map(results_to_run.is_of_run, names)))
 
     def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
         """Convert whole queries. Deduplicate those with a result without an id, or with an id of several documents."""
@@ -159,23 +144,23 @@ class BatchConverter:
         """Encode the run of each system and replicate, and the results with their documents. Add the uses."""
         results, tables = None, {}
         if self.files.results is not None or mentions is not None:
-            frame = add_documents(frame, self.normalise_url)
+            frame = results_to_run.add_documents(frame, self.normalise_url)
         if self.files.results is not None:
-            results = encode_rows(frame, self.files.results)
+            results = writing.encode_rows(frame, self.files.results)
         if mentions is not None:
             tables["uses"] = tabulate_uses(mentions, frame, earlier)
         runs, one_time = [], 0
-        for name in list_runs(frame):
-            run = to_run(frame.filter(is_of_run(name)), normalise_url=self.normalise_url)
+        for name in results_to_run.list_runs(frame):
+            run = results_to_run.to_run(frame.filter(results_to_run.is_of_run(name)), normalise_url=self.normalise_url)
             one_time += run.filter(is_one_time(pl.col("doc_id"))).n_unique(["query_id", "doc_id"])
-            runs.append((name, encode_rows(run, self.files.run)))
+            runs.append((name, writing.encode_rows(run, self.files.run)))
         return ConvertedBatch(runs, results, tables, one_time=one_time)
 
 
 class OutputWriter:
     """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error."""
 
-    def __init__(self, stack: ExitStack, files: OutputFiles, system: str | None, outputs: Outputs) -> None:
+    def __init__(self, stack: ExitStack, files: OutputFiles, system: str | None, outputs: writing.Outputs) -> None:
         self.runs: dict[str, Path] = {}  # by their labels
         self.rows = self.deduplicated = 0
         self._stack = stack
@@ -183,7 +168,7 @@ class OutputWriter:
         self._system = system
         self._outputs = outputs
         self._escaped = 0
-        self._appends = {path: stack.enter_context(append_rows(path)) for path in files.known}
+        self._appends = {path: stack.enter_context(writing.append_rows(path)) for path in files.known}
         self._batches: list[ConvertedBatch] = []  # without the rows that are in files
         self._postponed: list[Path] = []
 
@@ -203,9 +188,11 @@ class OutputWriter:
         if self._files.results is not None and batch.results is not None:
             self._appends[self._files.results](batch.results)
         if batch.postponed is not None and batch.postponed.height:
-            folder = self._postponed[0].parent if self._postponed else self._stack.enter_context(temporary_folder())
+            folder = (
+                self._postponed[0].parent if self._postponed else self._stack.enter_context(writing.temporary_folder())
+            )
             self._postponed.append(folder / f"{len(self._postponed)}.parquet")
-            with write_with_polars():
+            with writing.write_with_polars():
                 batch.postponed.write_parquet(self._postponed[-1])
         self.deduplicated += batch.deduplicated
         self._batches.append(batch._replace(runs=[], results=None, postponed=None))
@@ -234,7 +221,7 @@ class OutputWriter:
                 index = ["query_id", "system", "replicate"]
                 rows = self._name_as_runs(rows).pivot("outcome", on_columns=names, index=index, values="value")
                 rows = rows.with_columns(pl.col(COMPLETED).fill_null(1.0)) if COMPLETED in names else rows
-            self._appends[path](encode_rows(rows, path))
+            self._appends[path](writing.encode_rows(rows, path))
 
     def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Name the systems in rows by the files of their runs, as curve and compare do."""
@@ -246,7 +233,7 @@ class OutputWriter:
     def _list_chosen_runs(self, summary: Summary) -> list[RunName]:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]
 
-    def _open_run(self, name: RunName) -> Append:
+    def _open_run(self, name: RunName) -> writing.Append:
         label = name.label or DEFAULT_TAG
         if self._files.is_one_run:
             self.runs[label] = self._files.run
@@ -260,7 +247,7 @@ class OutputWriter:
             self._outputs.add(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             self.runs[label] = path
-            self._appends[path] = self._stack.enter_context(append_rows(path))
+            self._appends[path] = self._stack.enter_context(writing.append_rows(path))
         return self._appends[self.runs[label]]
 
     def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame | None]]:
@@ -306,7 +293,7 @@ class OutputWriter:
                 f"the logs name no system, so all of them are one run: {self.runs[DEFAULT_TAG]}. For a run of each system, name "
                 "the systems: old=FILE new=FILE, in Python {'old': path, 'new': path}."
             )
-        warn_of_escaped_ids(self._escaped, self._files.run)
+        writing.warn_of_escaped_ids(self._escaped, self._files.run)
 
 
 def _make_file_name(name: str) -> str:

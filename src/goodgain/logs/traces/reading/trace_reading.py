@@ -16,32 +16,13 @@ from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import Result, Trace
+from goodgain.logs.traces.reading import queries_and_costs, query_ids, trace_files_and_tasks
 from goodgain.logs.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
-from goodgain.logs.traces.reading.queries_and_costs import (
-    Query,
-    UnrecordedError,
-    count_unknown,
-    join_logs,
-    read_outcomes,
-    read_queries,
-)
-from goodgain.logs.traces.reading.query_ids import (
-    NamedQuery,
-    QueryNames,
-    find_id_of_log,
-    name_log,
-    name_queries,
-    name_run,
-)
+from goodgain.logs.traces.reading.queries_and_costs import Query, UnrecordedError
+from goodgain.logs.traces.reading.query_ids import NamedQuery, QueryNames
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading.refusals import describe_unclaimed, make_source
-from goodgain.logs.traces.reading.trace_files_and_tasks import (
-    Paths,
-    TraceFile,
-    find_trace_files,
-    map_in_processes,
-    plan_tasks,
-)
+from goodgain.logs.traces.reading.trace_files_and_tasks import Paths, TraceFile
 from goodgain.logs.traces.reading_summary import RunName, Summary
 from goodgain.logs.traces.tools import check_tools_called
 from goodgain.options import spell
@@ -159,7 +140,7 @@ def read_batches(
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
         raise InputError(f"{spell('jobs', jobs)}: give the number of processes, 1 or more")
-    files = find_trace_files(paths)
+    files = trace_files_and_tasks.find_trace_files(paths)
     if options.tag is not None:
         check_name(options.tag, "system")
         if isinstance(paths, Mapping):
@@ -169,9 +150,9 @@ def read_batches(
     summary.files = len(files)
     summary.choices = options.choices
     # One process reads all logs of a query.
-    tasks = iter([files]) if options.ids_of_several_logs else plan_tasks(files)
+    tasks = iter([files]) if options.ids_of_several_logs else trace_files_and_tasks.plan_tasks(files)
     read = partial(_read_task, options=options, finish=finish)  # in the process that calls it
-    by_task = map(read, tasks) if jobs == 1 else map_in_processes(read, tasks, jobs)
+    by_task = map(read, tasks) if jobs == 1 else trace_files_and_tasks.map_in_processes(read, tasks, jobs)
     for batch in chain.from_iterable(by_task):
         for query in batch.names:
             names.add(query)
@@ -198,12 +179,12 @@ def _read_task(
     for file in files:
         begun = 0
         for trace, trace_format, name, read in _read_file(file, options, summary):
-            shared = options.ids_of_several_logs and find_id_of_log(trace, options.query_ids or {}, name)
+            shared = options.ids_of_several_logs and query_ids.find_id_of_log(trace, options.query_ids or {}, name)
             if shared and shared in options.ids_of_several_logs:
-                run = name_run(trace, file.system, options)
+                run = query_ids.name_run(trace, file.system, options)
                 of_query.setdefault((shared, run), []).append((trace, trace_format, file.system, name))
                 continue
-            with _skip_errors(options, summary, trace.query_id or name_log(trace, name)):
+            with _skip_errors(options, summary, trace.query_id or query_ids.name_log(trace, name)):
                 names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
             if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
                 # More bytes are read from a compressed file than it has.
@@ -215,7 +196,7 @@ def _read_task(
         traces, (_, trace_format, system, name) = [trace for trace, *_ in logs], logs[0]
         with _skip_errors(options, summary, query_id):
             is_joined = len(traces) > 1
-            trace = join_logs(traces, options) if is_joined else traces[0]
+            trace = queries_and_costs.join_logs(traces, options) if is_joined else traces[0]
             names += _add_trace(trace, trace_format, system, name, options, rows, summary)
             summary.joined_logs += len(traces) * is_joined
             summary.queries_of_logs += is_joined
@@ -231,9 +212,9 @@ def _add_trace(
     counted = Summary() if options.errors == "skip" else summary
     before, idle_before = sum(counted.searches.values()), counted.without_search
     iteration = options.iteration or trace.iteration or trace_format.iteration
-    queries = read_queries(trace, options, iteration, counted)
-    run = name_run(trace, system, options)
-    named = name_queries(trace, queries, run, options, name)
+    queries = queries_and_costs.read_queries(trace, options, iteration, counted)
+    run = query_ids.name_run(trace, system, options)
+    named = query_ids.name_queries(trace, queries, run, options, name)
     counted.formats[trace_format.name] += 1
     searches = sum(counted.searches.values()) - before
     if searches and options.iteration is None and iteration == "call":
@@ -246,7 +227,7 @@ def _add_trace(
     for query, of in zip(queries, named, strict=True):
         rows.add(query, of.query_id, *run)
     if named:  # what a log says of a conversation is about its last turn
-        outcomes = read_outcomes(trace)
+        outcomes = queries_and_costs.read_outcomes(trace)
         rows.tables["outcomes"] += [(named[-1].query_id, *run, *outcome) for outcome in outcomes.items()]
         if outcomes.get(COMPLETED) == 0:
             summary.count("broken_off", format_place(trace.at))
@@ -288,7 +269,7 @@ def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tupl
         is_empty = False
         trace.unknown += source.take_unknown()
         yield trace, trace_format, source
-    count_unknown(source.take_unknown(), options, summary)  # items after the last trace
+    queries_and_costs.count_unknown(source.take_unknown(), options, summary)  # items after the last trace
     if is_empty and summary.errors == errors:
         raise InputError(
             f"{log.path}: holds no trace that {trace_format.name} can read; give another format with {spell('format')}, or write "

@@ -16,44 +16,11 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated, parse_if_json
 from goodgain.logs.traces.expected_values import as_number, describe, format_place
 from goodgain.logs.traces.model import Result
+from goodgain.logs.traces.tool_outputs import outcomes, overlooked_results, result_objects, service_answers
 from goodgain.logs.traces.tool_outputs import text_blocks as blocks
 from goodgain.logs.traces.tool_outputs import text_lists as lists
-from goodgain.logs.traces.tool_outputs.outcomes import (
-    BETWEEN_BLOCKS,
-    EMPTY,
-    ERROR,
-    FAILURES,
-    GEMINI_CLI,
-    UNPARSED,
-    Outcome,
-    counts_nothing,
-    has_error,
-    is_nothing_found,
-    join_outcomes,
-    says_nothing_found,
-    strip_heading,
-)
-from goodgain.logs.traces.tool_outputs.overlooked_results import (
-    find_overlooked_addresses,
-    find_overlooked_objects,
-    find_unnamed_lists,
-)
-from goodgain.logs.traces.tool_outputs.result_objects import (
-    Object,
-    has_identity,
-    join_texts,
-    make_key_plan,
-    read_object,
-    read_objects,
-)
-from goodgain.logs.traces.tool_outputs.service_answers import (
-    HIT_SHAPES,
-    OBJECT_SHAPES,
-    are_parts,
-    find_lists,
-    is_wrapper,
-    unwrap_langchain,
-)
+from goodgain.logs.traces.tool_outputs.outcomes import EMPTY, ERROR, UNPARSED, Outcome
+from goodgain.logs.traces.tool_outputs.result_objects import Object
 from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
 
 #: A caller's own reader: output -> results (objects or Results; an empty list: no results), or None for output that it
@@ -133,7 +100,7 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
         item: Any = {"doc_id": member} if isinstance(member, str) else member
         if isinstance(item, dict):
             item = {str(key): value for key, value in item.items()}
-        result = read_object(item, rank, at) if isinstance(item, dict) else None
+        result = result_objects.read_object(item, rank, at) if isinstance(item, dict) else None
         if isinstance(item, Result):
             result = replace(item, rank=rank)
         if result is None:
@@ -177,7 +144,7 @@ class _OutputReader(NamedTuple):
     def read_text(self, text: str, depth: int) -> Outcome:
         """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
         stripped = text.strip()
-        if stripped.startswith(FAILURES):
+        if stripped.startswith(outcomes.FAILURES):
             return ERROR
         if stripped.startswith(("{", "[", '"')):
             try:
@@ -185,30 +152,36 @@ class _OutputReader(NamedTuple):
             except NotJSONError:
                 if (many := parse_concatenated(stripped)) is not None:
                     return self.read_list(many, depth - 1)
-        if BETWEEN_BLOCKS in text:
-            return self.read_blocks(text.split(BETWEEN_BLOCKS), depth)
-        says_nothing = is_nothing_found(stripped)
+        if outcomes.BETWEEN_BLOCKS in text:
+            return self.read_blocks(text.split(outcomes.BETWEEN_BLOCKS), depth)
+        says_nothing = outcomes.is_nothing_found(stripped)
         if says_nothing and "\n" not in stripped:
             return EMPTY
-        outcome = self.read_layouts(strip_heading(stripped), depth)
+        outcome = self.read_layouts(outcomes.strip_heading(stripped), depth)
         if outcome.status != "unparsed":
             return outcome
         if says_nothing:
             return EMPTY
-        return Outcome("unrecorded") if stripped.startswith(GEMINI_CLI) else UNPARSED
+        return Outcome("unrecorded") if stripped.startswith(outcomes.GEMINI_CLI) else UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
         """Read a text in the first layout that knows it, or the value in it."""
         for read in LAYOUTS.values():
             if results := read(text):
-                overlooked = () if read in _WITH_OTHER_LINKS else tuple(find_overlooked_addresses(text, results))
+                overlooked = (
+                    ()
+                    if read in _WITH_OTHER_LINKS
+                    else tuple(overlooked_results.find_overlooked_addresses(text, results))
+                )
                 return Outcome("ok", tuple(results), overlooked)
         for find in NOTATIONS.values():
             if (found := find(text)) is not None:
                 value, around = found
                 outcome = self.read_value(value, depth - 1)
                 if outcome.status != "unparsed":
-                    return outcome.add_overlooked_names(find_overlooked_addresses(around, outcome.results))
+                    return outcome.add_overlooked_names(
+                        overlooked_results.find_overlooked_addresses(around, outcome.results)
+                    )
         return UNPARSED
 
     def read_blocks(self, blocks: list[Any], depth: int) -> Outcome:
@@ -237,27 +210,31 @@ class _OutputReader(NamedTuple):
     def read_object_list(self, members: list[Object], depth: int) -> Outcome:
         """Read a list of objects: content parts, wrappers (one per query), or results."""
         if members[0].get("lc") == 1:
-            members = [unwrap_langchain(member) for member in members]
+            members = [service_answers.unwrap_langchain(member) for member in members]
         first = members[0]
-        if ("type" in first or "text" in first) and are_parts(members):
+        if ("type" in first or "text" in first) and service_answers.are_parts(members):
             return self.read_parts(members, depth)
-        if is_wrapper(first) and all(map(is_wrapper, members)):
+        if service_answers.is_wrapper(first) and all(map(service_answers.is_wrapper, members)):
             return self.read_blocks(members, depth)
-        if len(members) == 1 and says_nothing_found(first):
+        if len(members) == 1 and outcomes.says_nothing_found(first):
             return EMPTY
-        known = (read_hits(members) for read_hits in HIT_SHAPES.values())
+        known = (read_hits(members) for read_hits in service_answers.HIT_SHAPES.values())
         members = next((found for found in known if found is not None), members)
-        results = read_objects(members, self.at)
+        results = result_objects.read_objects(members, self.at)
         if results is None:
             return self.read_unnamed_lists(members, depth)
         if list not in map(type, chain.from_iterable(map(dict.values, members))):
             return Outcome("ok", results)  # nothing can be overlooked
-        found_lists = (find_overlooked_objects(member, [], lists_only=True) for member in members)
+        found_lists = (overlooked_results.find_overlooked_objects(member, [], lists_only=True) for member in members)
         return Outcome("ok", results, tuple(chain.from_iterable(found_lists)))
 
     def read_unnamed_lists(self, members: list[Object], depth: int) -> Outcome:
         """Read the lists of results of several queries under a key that only their tool knows."""
-        lists = find_unnamed_lists(members) if self.reads_ids and not any(map(has_error, members)) else None
+        lists = (
+            overlooked_results.find_unnamed_lists(members)
+            if self.reads_ids and not any(map(outcomes.has_error, members))
+            else None
+        )
         return UNPARSED if lists is None else self.read_blocks(lists, depth)
 
     def read_parts(self, parts: list[Object], depth: int) -> Outcome:
@@ -280,66 +257,66 @@ class _OutputReader(NamedTuple):
                 blocks.append([part])
             elif kind not in ("image", "audio"):
                 blocks.append(part.get("text"))
-        outcomes = [self.read_value(block, depth - 1) for block in blocks]
-        unread = [block for block, one in zip(blocks, outcomes, strict=True) if one.status == "unparsed"]
-        if len(outcomes) > 1 and (len(unread) == len(blocks) or any("://" in str(block) for block in unread)):
+        found = [self.read_value(block, depth - 1) for block in blocks]
+        unread = [block for block, one in zip(blocks, found, strict=True) if one.status == "unparsed"]
+        if len(found) > 1 and (len(unread) == len(blocks) or any("://" in str(block) for block in unread)):
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
             if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
                 return whole  # one text that an API split into parts
-        return _join_blocks(blocks, outcomes, among_prose=True)
+        return _join_blocks(blocks, found, among_prose=True)
 
     def read_single_object(self, item: Object, depth: int) -> Outcome:
         """Read an object: a wrapper around results, an error, or one result."""
         if item.get("isError") is True or item.get("is_error") is True:
-            return EMPTY if is_nothing_found(join_texts(item.get("content")) or "") else ERROR
+            return EMPTY if outcomes.is_nothing_found(result_objects.join_texts(item.get("content")) or "") else ERROR
         if item.get("structuredContent"):
             outcome = self.read_value(item["structuredContent"], depth - 1)
             if outcome.status != "unparsed":
                 return outcome
-        if (fields := unwrap_langchain(item)) is not item:
+        if (fields := service_answers.unwrap_langchain(item)) is not item:
             return self.read_value(fields, depth - 1)
-        for read_shape in OBJECT_SHAPES.values():
+        for read_shape in service_answers.OBJECT_SHAPES.values():
             if (members := read_shape(item)) is not None:
                 return self.read_list(members, depth - 1)
-        if has_identity(item) and not is_wrapper(item) and not _wraps_results(item):
+        if result_objects.has_identity(item) and not service_answers.is_wrapper(item) and not _wraps_results(item):
             return self.read_list([item], depth)
-        if lists := find_lists(item):
-            outcomes = [self.read_value(members, depth - 1) for members in lists]
+        if lists := service_answers.find_lists(item):
+            found = [self.read_value(members, depth - 1) for members in lists]
             # If one of several lists cannot be read, its results would be missing.
-            is_read = all(one.status != "unparsed" for one in outcomes)
-            outcome = join_outcomes(outcomes) if is_read else UNPARSED
-            if outcome.status != "empty" or not has_error(item):
-                return outcome.add_overlooked_names(find_overlooked_objects(item, lists))
-        is_whole = not any(find_overlooked_objects(item, []))
-        if is_whole and says_nothing_found(item):
+            is_read = all(one.status != "unparsed" for one in found)
+            outcome = outcomes.join_outcomes(found) if is_read else UNPARSED
+            if outcome.status != "empty" or not outcomes.has_error(item):
+                return outcome.add_overlooked_names(overlooked_results.find_overlooked_objects(item, lists))
+        is_whole = not any(overlooked_results.find_overlooked_objects(item, []))
+        if is_whole and outcomes.says_nothing_found(item):
             return EMPTY
-        if has_error(item):
+        if outcomes.has_error(item):
             return ERROR
         if is_whole:
-            return EMPTY if counts_nothing(item) else UNPARSED
+            return EMPTY if outcomes.counts_nothing(item) else UNPARSED
         others = {key: value for key, value in item.items() if not isinstance(value, list)}
-        is_doubtful = lists or says_nothing_found(item) or counts_nothing(others)
+        is_doubtful = lists or outcomes.says_nothing_found(item) or outcomes.counts_nothing(others)
         return UNPARSED if is_doubtful else self.read_unnamed_lists([item], depth)
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:
     """Return whether an object with an id only holds results, as the answer of a service does."""
-    keys = make_key_plan(tuple(item)).fields
+    keys = result_objects.make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
-    return not own and any(find_overlooked_objects(item, []))
+    return not own and any(overlooked_results.find_overlooked_objects(item, []))
 
 
-def _join_blocks(blocks: list[Any], outcomes: list[Outcome], *, among_prose: bool = False) -> Outcome:
+def _join_blocks(blocks: list[Any], found: list[Outcome], *, among_prose: bool = False) -> Outcome:
     """Join the blocks of one search. If a block with possible results was not read, name it as overlooked."""
-    joined = join_outcomes(outcomes)
+    joined = outcomes.join_outcomes(found)
     if joined.status != "ok" or len(blocks) == 1:
         return joined
     overlooked: list[str] = []
-    for number, (block, outcome) in enumerate(zip(blocks, outcomes, strict=True), start=1):
+    for number, (block, outcome) in enumerate(zip(blocks, found, strict=True), start=1):
         if block and outcome.status in ("unparsed", "unrecorded"):
             text = block.strip() if isinstance(block, str) else "["
             # Among prose, a text without an address that does not begin like JSON holds no results.
             may_be_list = text.startswith(("{", "[")) or (text and not among_prose)
-            addresses = list(find_overlooked_addresses(text, []))
+            addresses = list(overlooked_results.find_overlooked_addresses(text, []))
             overlooked += addresses or ([f"block {number} of the output"] if may_be_list else [])
     return joined.add_overlooked_names(overlooked)

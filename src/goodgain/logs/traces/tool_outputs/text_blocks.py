@@ -9,18 +9,10 @@ from itertools import chain
 
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.model import Result
+from goodgain.logs.traces.tool_outputs import text_lists as lists
 from goodgain.logs.traces.tool_outputs.outcomes import CLAUDE_CODE, GEMINI_CLI
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_key, read_object, read_objects
-from goodgain.logs.traces.tool_outputs.text_lists import (
-    BRACKET,
-    Entry,
-    find_closing,
-    is_heading,
-    is_url,
-    make_result,
-    read_single_lines,
-    split_entries,
-)
+from goodgain.logs.traces.tool_outputs.text_lists import Entry, is_url
 
 _LABEL = re.compile(
     r"\s{0,8}(?:[-*] {1,4}|\d{1,4}[.)] {1,4})?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24})\*{0,2}:{1,2} ?\*{0,2} ?(?P<value>.*)"
@@ -107,7 +99,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
             first = name
             blocks.append({})
         elif not blocks:
-            if not is_heading(line):
+            if not lists.is_heading(line):
                 return []
             continue
         after_rule = False
@@ -146,10 +138,10 @@ def _begin_wikipedia(lines: list[str], index: int) -> Entry | None:
 
 def read_wikipedia(text: str) -> list[Result] | None:
     """Read `Page: t` with `Summary: s` on the next line, separated by blank lines."""
-    entries = split_entries(_begin_wikipedia, text)
+    entries = lists.split_entries(_begin_wikipedia, text)
     for entry in entries:
         entry.lines[0] = entry.lines[0].removeprefix("Summary:")
-    return [make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
+    return [lists.make_result(rank, entry) for rank, entry in enumerate(entries, start=1)] or None
 
 
 def _begin_jina(lines: list[str], index: int) -> Entry | None:
@@ -162,7 +154,7 @@ def _begin_jina(lines: list[str], index: int) -> Entry | None:
 def read_jina(text: str) -> Sequence[Result] | None:
     """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below. Numbers begin at 0 or 1."""
     blocks: list[_Block] = []
-    for entry in split_entries(_begin_jina, text):
+    for entry in lists.split_entries(_begin_jina, text):
         block: _Block = {"title": [entry.title or ""]}
         page: list[str] = []
         for line in entry.lines:
@@ -181,10 +173,10 @@ def read_claude_code(text: str) -> Sequence[Result] | None:
     """Read the arrays after `Links:`, one per line; the links in the prose below are not results."""
     if not text.startswith((CLAUDE_CODE, _LINKS)):
         return None
-    lists = [parse_if_json(line[len(_LINKS) - 1 :]) for line in text.splitlines() if line.startswith(_LINKS)]
-    if not all(isinstance(links, list) for links in lists):
+    arrays = [parse_if_json(line[len(_LINKS) - 1 :]) for line in text.splitlines() if line.startswith(_LINKS)]
+    if not all(isinstance(links, list) for links in arrays):
         return None
-    members = list(chain.from_iterable(lists))
+    members = list(chain.from_iterable(arrays))
     return read_objects(members, "text") if all(isinstance(member, dict) for member in members) else None
 
 
@@ -202,7 +194,7 @@ def _begin_source(lines: list[str], index: int) -> Entry | None:
 def read_gemini_cli(text: str) -> list[Result] | None:
     """Read the list below `Sources:` at the end of the text."""
     _, mark, after = text.rpartition("\nSources:\n")
-    return read_single_lines(_begin_source, after.strip()) if mark and text.startswith(GEMINI_CLI) else None
+    return lists.read_single_lines(_begin_source, after.strip()) if mark and text.startswith(GEMINI_CLI) else None
 
 
 def _begin_codex(lines: list[str], index: int) -> Entry | None:
@@ -214,9 +206,9 @@ def _begin_codex(lines: list[str], index: int) -> Entry | None:
 def read_codex(text: str) -> list[Result] | None:
     """Read hits: a line with title and address, a line with a mark and notes, and text."""
     results = []
-    for rank, entry in enumerate(split_entries(_begin_codex, text), start=1):
+    for rank, entry in enumerate(lists.split_entries(_begin_codex, text), start=1):
         crawled, entry.lines[0] = _CODEX_CITE.findall(entry.lines[0])[0]
-        results.append(make_result(rank, entry, (("crawled", crawled),) if crawled else ()))
+        results.append(lists.make_result(rank, entry, (("crawled", crawled),) if crawled else ()))
     return results or None
 
 
@@ -256,7 +248,7 @@ def _begin_doc(lines: list[str], index: int) -> Entry | None:
 def read_docs(text: str) -> list[Result] | None:
     """Read `Doc 1(Title: "t") text`, each on one line or more; also `Doc 1: text`, `Doc 1<## Title: "t" ##> text`."""
     results = []
-    for rank, entry in enumerate(split_entries(_begin_doc, text), start=1):
+    for rank, entry in enumerate(lists.split_entries(_begin_doc, text), start=1):
         address, lines = _split_address(entry.lines)
         url = address if address and "://" in address else None
         snippet = "\n".join(lines).strip() or None
@@ -282,7 +274,7 @@ def _split_title(kind: str, text: str) -> tuple[str, str]:
         return (title.strip().strip('"'), rest) if mark else ("", text)
     if text.startswith('"') and (end := text.find('")')) > 0:
         return text[1:end], text[end + 2 :]
-    end = find_closing(text[:_LONGEST_TITLE], 0, BRACKET)
+    end = lists.find_closing(text[:_LONGEST_TITLE], 0, lists.BRACKET)
     return (text[:end], text[end + 1 :]) if end >= 0 else ("", text)
 
 
