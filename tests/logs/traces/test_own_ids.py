@@ -14,13 +14,8 @@ from goodgain.logs.traces import convert_traces, read_traces
 
 from .logs import WRITERS, conversation
 
-#: The formats whose traces are records of messages, with the key of the messages in a record.
-_FORMATS = {
-    **dict.fromkeys(
-        ("anthropic", "autogen", "gemini", "langchain", "openai_chat", "pydantic_ai", "strands"), "messages"
-    ),
-    "vercel_ai": "messages",
-}
+#: The formats whose traces are records of messages.
+_FORMATS = ("anthropic", "autogen", "gemini", "langchain", "openai_chat", "pydantic_ai", "strands", "vercel_ai")
 
 
 @pytest.fixture
@@ -36,7 +31,7 @@ def read_ids(tmp_path: Path) -> Callable[..., list[str]]:
 @pytest.mark.parametrize("name", _FORMATS)
 def test_a_record_s_own_query_id_comes_before_its_id(name: str, key: str, read_ids: Callable[..., list[str]]) -> None:
     written = json.loads(WRITERS[name][0](conversation()))
-    record = {_FORMATS[name]: written} if isinstance(written, list) else written
+    record = {"messages": written} if isinstance(written, list) else written
     assert read_ids({**record, "id": "r1", key: "q7"}, {**record, "id": "r2", key: 8}) == ["q7", "8"]
 
 
@@ -56,7 +51,7 @@ def _make_record(name: str, run: int = 1, **fields: Any) -> dict[str, Any]:
     """Return a record with other words and ids in each run: states of a graph with the same messages are one trace."""
     text = WRITERS[name][0](conversation()).replace("What is BM25?", f"What is BM25, {run}?")
     written = json.loads(text.replace('"id": "m', f'"id": "m{run}'))
-    return {**({_FORMATS[name]: written} if isinstance(written, list) else written), **fields}
+    return {**({"messages": written} if isinstance(written, list) else written), **fields}
 
 
 def _write(folder: Path, *records: Any) -> Path:

@@ -37,14 +37,7 @@ def test_the_message_describes_the_file_and_names_near_formats_and_the_way_out(n
 
 #: Formats whose keys are their own; those of a chat stand in the logs of many formats, those of spans in two.
 _TELLING = [
-    "anthropic",
-    "atif",
-    "browsecomp_plus",
-    "inspect_ai",
-    "jsonl",
-    "langchain",
-    "openai_responses",
-    "tau_bench",
+    *("anthropic", "atif", "browsecomp_plus", "inspect_ai", "jsonl", "langchain", "openai_responses", "tau_bench"),
 ]
 
 

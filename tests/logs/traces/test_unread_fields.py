@@ -18,17 +18,9 @@ from .test_fixtures import FIXTURES, FOLDERS
 
 #: Formats of messages, steps and entries. Spans say by their kind what they are, and goodgain's own format knows its fields.
 _FORMS = [
-    *(
-        "openai_chat",
-        "openai_responses",
-        "openai_agents",
-        "anthropic",
-        "langchain",
-        "tagged_text",
-        "atif",
-        "inspect_ai",
-    ),
-    *("browsecomp_plus", "gemini", "strands", "autogen", "pydantic_ai", "vercel_ai", "smolagents", "tau_bench"),
+    *("openai_chat", "openai_responses", "openai_agents", "anthropic", "langchain", "tagged_text", "atif"),
+    *("inspect_ai", "browsecomp_plus", "gemini", "strands", "autogen", "pydantic_ai", "vercel_ai", "smolagents"),
+    "tau_bench",
 ]
 
 
