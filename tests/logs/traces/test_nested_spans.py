@@ -86,6 +86,7 @@ def _ids(documents: list[Json]) -> list[str]:
         ("search", _TWO, _ids(_TWO)),
         ("ask_docs", _TWO, _ids(_TWO)),
         ("search", [], []),
+        ("search", "No results found.", []),
         ("search", "The bridge was built in 1932.", _ids(_TEN)),
         ("search", None, _ids(_TEN)),
         ("ask_docs", [], _ids(_TEN)),
@@ -95,10 +96,12 @@ def test_a_tool_with_a_list_counts_and_any_other_gives_way_to_its_retriever(
     form: str, name: str, output: Json, expected: list[str], tmp_path: Path
 ) -> None:
     tool = (3, 1, "TOOL", name, 3, 6, output)
-    found, told = _read(form, tmp_path, _MODEL, tool, _INNER)
-    assert found == [expected]
-    assert name in told
-    assert "dense" in told
+    below_chain = (5, 3, "CHAIN", "fuse", 3.05, 5, None), (4, 5, *_INNER[2:])
+    for inner in ([_INNER], below_chain):
+        found, told = _read(form, tmp_path, _MODEL, tool, *inner)
+        assert found == [expected]
+        assert name in told and "dense" in told
+        assert "1 search; tools by name" in told
 
 
 @pytest.mark.parametrize("form", FORMATS)

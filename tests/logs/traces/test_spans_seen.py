@@ -62,29 +62,6 @@ class Log:
         return self.read(folder, **options)[0].filter(pl.col("rank") > 0)["doc_id"].to_list()
 
 
-@pytest.mark.parametrize(
-    ("output", "expected"),
-    [
-        (LIST, ["c3", "c7"]),
-        ("[]", []),
-        ("No results found.", []),
-        ("Two documents speak of bridges.", FOUND),  # a summary
-        (None, FOUND),
-    ],
-)
-def test_the_list_of_a_tool_counts_and_only_a_tool_without_one_gives_way_to_its_retrievers(
-    output: str | None, expected: list[str], tmp_path: Path
-) -> None:
-    log = Log()
-    log.model()
-    tool = log.tool(output, lasts=5)
-    log.retriever(log.add("CHAIN", "fuse", tool))
-    log.model()
-    assert log.documents(tmp_path) == expected
-    results, summary = log.read(tmp_path)
-    assert sum(summary.searches.values()) == 1 and results["iteration"].max() == 1
-
-
 def test_two_retrievers_below_one_tool_are_told_and_their_names_choose_them(tmp_path: Path) -> None:
     log = Log()
     log.model()

@@ -55,9 +55,7 @@ class Summary:
             lines.append(f"{self.refused:,} joins refused: they would have put two different results into one document")
         lines += [str(pairs) for pairs in self.skipped]
         if self.earlier:
-            lines.append(
-                f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between these"
-            )
+            lines += [f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between these"]
         return "\n".join(lines)
 
 
@@ -180,25 +178,23 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(
-    rows: pl.DataFrame, records: Records, document: str, other: str | None, query_id: str | None
-) -> Explanation:
+def explain(rows: pl.DataFrame, records: Records, first: str, other: str | None, query_id: str | None) -> Explanation:
     if query_id is not None:
         rows = rows.filter(pl.col("query_id") == query_id)
     chosen = []
-    for name in (document, document if other is None else other):
+    for name in (first, first if other is None else other):
         chosen.append(rows.filter(pl.col("document") == name))
         if chosen[-1].is_empty():
             where = f" in query {query_id}" if query_id is not None else ""
             raise InputError(f"the results{where} have no document {name!r}; choose one of the column document")
-    first, second = chosen
-    pairs = first.join(second, on="scope", suffix="_b")
+    one, two = chosen
+    pairs = one.join(two, on="scope", suffix="_b")
     if other is None:
         pairs = pairs.filter(pl.col("row") < pl.col("row_b"))
     pairs = pairs.sort("row", "row_b")
     shown = pairs.head(_MAX_PAIRS)
-    results = (first if other is None else pl.concat([first, second])).select("row", "query_id", "system", "document")
-    return Explanation(document, other, results, _explain_pairs(shown, records), pairs.height - shown.height)
+    results = (one if other is None else pl.concat([one, two])).select("row", "query_id", "system", "document")
+    return Explanation(first, other, results, _explain_pairs(shown, records), pairs.height - shown.height)
 
 
 def _explain_pairs(pairs: pl.DataFrame, records: Records) -> pl.DataFrame:

@@ -33,6 +33,9 @@ _MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
 #: A limit against malicious files: how many unknown items of a trace are kept.
 _MAX_UNKNOWN = 1000
 
+#: Makes a trace of a value and its place.
+_Make = Callable[[Any, str], Trace | None]
+
 
 @dataclass
 class Source:
@@ -58,17 +61,15 @@ class Source:
     _unknown: list[UnknownItem] = field(default_factory=list, init=False)
 
     def is_tool(self, name: str) -> bool:
-        """Return whether a name is that of a tool to read: one that searches or, if uses are read, opens documents."""
+        """Return whether a tool of this name searches or, if uses are read, opens documents."""
         return self.is_search(name) or (self.uses and self.is_search.opens(name))
 
     @cached_property
     def name(self) -> str:
-        """The file's name without its endings, for query ids."""
+        """The name of the file without endings, for query ids."""
         return base_name(self.path)
 
-    def documents(
-        self, *, are_traces: Callable[[list[Any]], bool] = lambda members: False
-    ) -> Iterator[tuple[Any, str]]:
+    def documents(self, *, are_traces: Callable[[list[Any]], bool] = lambda one: False) -> Iterator[tuple[Any, str]]:
         """Yield the JSON values in the file, each with its place: one for JSON, one per line for JSON Lines.
 
         Lines that are messages of one conversation are one value, a list. With errors='skip', the whole members of a list
@@ -136,9 +137,7 @@ class Source:
         with self.open() as file:
             content = read_at_most(file, _MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise InputError(
-                f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines, one per line"
-            )
+            raise InputError(f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines")
         return content.removeprefix(BOM)
 
     def text(self) -> str:
@@ -151,10 +150,10 @@ class Source:
         except UnicodeDecodeError as error:
             raise InputError(f"{self.path}: is not UTF-8 text at byte {error.start}; write it as UTF-8") from None
 
-    def traces(self, one: Callable[[Any, str], Trace | None], *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
+    def traces(self, one: _Make, *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
         """Yield the traces of a file: one, or numbered ones in a list or in JSON Lines.
 
-        `one` makes a trace of a value and its place. `is_one` tells a list that is one trace (of messages) from a list of traces.
+        `is_one` tells a list that is one trace (of messages) from a list of traces.
         """
         for value, at in self.documents(are_traces=lambda members: not is_one(members)):
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
@@ -165,23 +164,21 @@ class Source:
             else:
                 yield from self._read_one(one, value, at)
 
-    def read_numbered(self, one: Callable[[Any, str], Trace | None], value: Any, at: str) -> Iterator[Trace]:
+    def read_numbered(self, one: _Make, value: Any, at: str) -> Iterator[Trace]:
         """Yield the trace of a value, with its number in the file. A trace that is left out has a number too."""
         number, self.number = self.number, self.number + 1
         for trace in self._read_one(one, value, at, number):
             trace.number = number
             yield trace
 
-    def _read_one(
-        self, one: Callable[[Any, str], Trace | None], value: Any, at: str, number: int | None = None
-    ) -> Iterator[Trace]:
+    def _read_one(self, one: _Make, value: Any, at: str, number: int | None = None) -> Iterator[Trace]:
         with self.handle_errors(self._name_lost(value, number) if self.skip else None):
             if (trace := one(value, at)) is not None:
                 yield trace
 
     @contextmanager
     def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
-        """With errors='skip', count an InputError raised inside, by which `query_id` is lost; else let it through."""
+        """With errors='skip', count an InputError raised inside, and that `query_id` is lost. Else let the error through."""
         try:
             yield
         except InputError as error:
@@ -197,13 +194,13 @@ class Source:
         self.summary.count_error(error, query_id)
 
     def _name_lost(self, value: Any, number: int | None) -> str | None:
-        """Return the query id of a record that may not be readable: its own, else its number, if records have no ids."""
+        """Return the query id of a record that may not be readable: its id or, if records have no ids, its number."""
         first = next(iter(self.head.objects), None)
         own, other = (find_id(one) or find_record_id(one) for one in (value, first))
         return own or (None if other else self.name if number is None else f"{self.name}-{number}")
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
-        """Record that the trace being read has an item of an unknown kind, or something that is not read: an `UnknownItem`."""
+        """Record an `UnknownItem` of the trace being read: an item of an unknown kind, or a field that is not read."""
         if len(self._unknown) < _MAX_UNKNOWN:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 

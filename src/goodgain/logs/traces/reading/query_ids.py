@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -197,9 +197,7 @@ def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
     return RunName(system, trace.run or find_id(trace.record, REPEATS if options.repeats else REPEATS[:1]))
 
 
-def name_queries(
-    trace: Trace, queries: Sequence[Query], run: RunName, options: ReadOptions, name: str
-) -> list[NamedQuery]:
+def name_queries(trace: Trace, queries: list[Query], run: RunName, options: ReadOptions, name: str) -> list[NamedQuery]:
     """Return the queries of a trace with their ids.
 
     The first of these gives the id: the table `query_ids=`, a field that `query_id=` names, the trace's own id, another
@@ -227,13 +225,11 @@ def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
     return next((table[known] for known in names if known is not None and known in table), None)
 
 
-def _choose_query_id(
-    trace: Trace, query: Query, question: Question, options: ReadOptions, name: str
-) -> tuple[str, str]:
+def _choose_query_id(trace: Trace, query: Query, asked: Question, options: ReadOptions, name: str) -> tuple[str, str]:
     log = name_log(trace, name)
     number = f"_{query.turn.index}" if options.turns == "all" else ""
     if (table := options.query_ids) is not None:
-        if (query_id := table.get(question.key) or table.get(query.own_id or "")) is not None:
+        if (query_id := table.get(asked.key) or table.get(query.own_id or "")) is not None:
             return query_id, "table"
         if (of_log := find_id_of_log(trace, table, name)) is not None:
             return of_log + number, "table"

@@ -103,12 +103,10 @@ def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
         yield task
 
 
-def map_in_processes(
-    function: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int
-) -> Iterator[list[Value]]:
+def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int) -> Iterator[list[Value]]:
     """Yield the values of each task in order. Several processes compute them; this process gives the notices."""
     try:
-        pickle.dumps(function)
+        pickle.dumps(run)
     except Exception as error:
         raise InputError(
             f"with {spell('jobs', jobs)}, functions given as options must be importable by name ({error}); "
@@ -118,7 +116,7 @@ def map_in_processes(
         waiting: deque[Future[tuple[list[Value], list[str]]]] = deque()
         for task in tasks:
             with _block_interrupts():  # a process started here must not print a traceback on Ctrl-C
-                waiting.append(pool.submit(_record_notices, function, task))
+                waiting.append(pool.submit(_record_notices, run, task))
             if len(waiting) > jobs * _TASKS_AHEAD:
                 yield _get_value(waiting.popleft())
         while waiting:

@@ -101,7 +101,7 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
 
 
 def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
-    """Return the results that objects describe, ranked in their order; None if one of them does not describe a result."""
+    """Return the results that objects describe, ranked in order; None if an object does not describe a result."""
     results: list[Result] = []
     for rank, item in enumerate(items, start=1):
         if (found := read_object(item, rank, at)) is None:
@@ -139,7 +139,7 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
 
 
 def has_identity(item: Object) -> bool:
-    """Return whether an object outside a list is certainly a result: it has an id or a URL, and a title or text."""
+    """Return whether an object outside a list is a result: it needs an id or a URL, and a title or text."""
     plan = make_key_plan(tuple(item))
     keys = plan.fields
     named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in keys["doc_id"] + keys["url"])
@@ -147,7 +147,7 @@ def has_identity(item: Object) -> bool:
 
 
 def join_texts(value: Any) -> str | None:
-    """Return the text of a text, a number, or a list of texts and text parts, joined by line feeds; else None."""
+    """Return a text, a number as text, or the texts and text parts of a list joined by line feeds; else None."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Finds the results in a service's answer: in lists under known keys, in columns, keyed by URL, in content parts.
+"""Finds the results in the answer of a service: in lists under known keys, in columns, keyed by URL, in content parts.
 
-A shape turns a value into a list of objects with keys that `result_objects` knows. Most services return an object with a
-list of results under one of many names: `find_lists` finds it without a shape.
+A shape turns a value into a list of objects with keys that `result_objects` knows. Most services need no shape: they return
+an object with a list of results, which `find_lists` finds under many names.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "dist
 
 
 def find_lists(item: Object) -> list[Any]:
-    """Return what an object wraps: its parallel lists of results, or the value of its best key."""
+    """Return what an object wraps: parallel lists of results, or the value of the best key."""
     lists = _find_parallel_lists(item)
     if len(lists) > 1:
         return lists
@@ -52,7 +52,7 @@ def find_lists(item: Object) -> list[Any]:
 
 
 def _find_parallel_lists(item: Object) -> list[Any]:
-    """Return the parallel lists of results in an answer, or in objects there, in the answer's order."""
+    """Return the parallel lists of results in an answer or in the objects there, in the order of the answer."""
     # Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
     found = []
     for key, name in normalise_keys(tuple(item)):
@@ -84,13 +84,13 @@ def are_parts(members: list[Object]) -> bool:
 
 
 def unwrap_langchain(member: Object) -> Object:
-    """Return the fields of an object that langchain.load wrote; any other object is unchanged."""
+    """Return the fields of an object that langchain.load wrote. Any other object is unchanged."""
     held = member.get("kwargs")
     return held if member.get("lc") == 1 and isinstance(held, dict) else member
 
 
 def _read_chroma(item: Object) -> list[Any] | None:
-    """Read columns: `ids` beside `documents`, `metadatas`, `distances`; a list in each for each query, or none."""
+    """Read columns: `ids` beside `documents`, `metadatas`, `distances`. A column may have a list for each query."""
     columns = {key: item[name] for name, key in _CHROMA_KEYS.items() if isinstance(item.get(name), list)}
     rows = _transpose(columns) if "id" in columns and len(columns) > 1 else None
     if not rows or not all(isinstance(of_query, list) for of_query in item["ids"]):
@@ -116,7 +116,7 @@ def _read_weaviate(item: Object) -> list[Any] | None:
 
 
 def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | None:
-    """Read a list under `key` whose objects have their id beside an object with their fields."""
+    """Read a list under `key`. Each object there has an id, and the fields in the object under `holder`."""
     hits = item.get(key)
     if not isinstance(hits, list) or not all(
         isinstance(hit, dict) and isinstance(hit.get(holder), dict) for hit in hits
@@ -135,7 +135,7 @@ def _read_url_keys(item: Object) -> list[Any] | None:
 
 
 def _read_milvus(hits: list[Object]) -> list[Object] | None:
-    """Read hits with `id`, `distance` and their fields in `entity`."""
+    """Read hits with `id`, `distance` and the fields of the document in `entity`."""
     if not all(isinstance(hit.get("entity"), dict) and "distance" in hit for hit in hits):
         return None
     return [{"metadata" if key == "entity" else key: value for key, value in hit.items()} for hit in hits]
@@ -168,7 +168,7 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
 
 
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
-    """Leave out the pictures among typed results, which have a name and an address, and no text."""
+    """Leave out the pictures among typed results. A picture has a name and an address, and no text."""
     kept = [hit for hit in hits if hit.get("type") != "image" or not _is_picture(hit)]
     return kept if kept and len(kept) < len(hits) else None
 
