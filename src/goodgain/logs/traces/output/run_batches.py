@@ -243,7 +243,7 @@ class OutputWriter:
             out = self._files.run
             path = out.with_name(out.name.replace(PLACEHOLDER, ".".join(map(_make_file_name, parts))))
             if path in self.runs.values():
-                raise InputError(f"{path}: two systems have this file; convert each with {spell('system')}")
+                raise InputError(f"{path}: two systems share this file; convert each with {spell('system')}")
             self._outputs.add(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             self.runs[label] = path
