@@ -217,7 +217,7 @@ def find_pair_type(first: str, second: str) -> DocumentType | None:
 
 
 def list_comparable_types(name: str) -> tuple[DocumentType, ...]:
-    """Return the types that a result of this type may be compared as, its own first."""
+    """Return the types that a result may be compared as. The type of the result comes first."""
     held = {row.name: row for other in TYPES if (row := find_pair_type(name, other)) is not None}
     return (held.pop(name), *held.values())
 

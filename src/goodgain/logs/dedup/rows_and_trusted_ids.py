@@ -275,7 +275,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standa
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
-    """Return whether a record has an item id of a type in `list_types` of the record's type."""
+    """Return whether a record has an item id. `list_types` gives the types whose item ids count for a type of record."""
     found = pl.lit(False)
     for kind in TYPES:
         names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]

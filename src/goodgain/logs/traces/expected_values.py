@@ -86,7 +86,7 @@ def expect_optional_text(value: Any, at: str) -> str | None:
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """Return a word to look up in a table; any other value, such as a list, becomes a word that no table has."""
+    """Return a word to look up in a table. Another value, such as a list, becomes a word that no table has."""
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"

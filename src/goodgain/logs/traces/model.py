@@ -75,7 +75,7 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
 
 class ToolCall(msgspec.Struct, gc=False):
-    """A call in a log; mutable, because its answer comes later in the log."""
+    """A call in a log. The answer comes later in the log, so the class is mutable."""
 
     tool: str  # the tool's name, as the log spells it
     at: str  # the place in the log

@@ -131,7 +131,7 @@ class Summary(msgspec.Struct):
             self.unknown[what[:200]] += 1
 
     def count(self, name: str, at: str, number: int = 1) -> None:
-        """Add to one of the counters. `at` names what is counted, or the place of it, for the notice."""
+        """Add to one of the counters. The notice shows the first `at`: a place or a name."""
         setattr(self, name, getattr(self, name) + number)
         self.firsts.setdefault(name, at)
 

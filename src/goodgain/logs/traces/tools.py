@@ -101,7 +101,7 @@ _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_qu
 
 @lru_cache(maxsize=4096)
 def _normalise_name(name: str) -> str:
-    """Return the key of a name in the table: without its MCP server, in lower case, without punctuation."""
+    """Return the key of a tool's name in the table: lower case, without MCP server and punctuation."""
     return _SIGNS.sub("", _MCP_SERVER.sub("", name).lower())
 
 
@@ -154,7 +154,7 @@ def is_known_tool(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_search_tool(name: str) -> bool:
-    """Return whether a tool of this name searches documents; searches of code do not count.
+    """Return whether a tool of this name searches documents. Searches of code do not count.
 
     >>> [is_search_tool(name) for name in ("web_search", "mcp__brave-search__get_page", "searchMemories", "research")]
     [True, False, False, False]
@@ -180,7 +180,7 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
 
 @dataclass(frozen=True)
 class ChosenTools:
-    """Decides which tools search: it is called with a name. A class, because other processes must unpickle it."""
+    """Decides which tools search, when called with a name. It is a class because other processes must unpickle it."""
 
     decisions: dict[str, Decision]  # the tools that the caller named, each with the decision on it
     rule: ToolPredicate | None  # decides on any other tool; None: it is not a search
@@ -205,7 +205,7 @@ class ChosenTools:
         return found == OPEN if found is not None else decide_tool(name) == OPEN and not self(name)
 
     def find_inner_tool(self, name: str, arguments: Any) -> tuple[str, Any] | None:
-        """Return the tool and arguments that a call of a proxy names, unless the caller decided on the proxy itself.
+        """Return the tool and the arguments that a call of a proxy names. If the caller decided on the proxy, return None.
 
         >>> BY_NAME.find_inner_tool("execute-tool", '{"server": "wiki", "tool_name": "search_wiki", "params": {"query": "dunes"}}')
         ('search_wiki', {'query': 'dunes'})

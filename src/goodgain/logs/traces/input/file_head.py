@@ -98,7 +98,7 @@ class FileHead:
 
     @cached_property
     def records(self) -> list[Any]:
-        """The members of the file's list, the values of its lines, or its one object; empty for text."""
+        """The members of the list in the file, the values of the lines, or the only object; empty for text."""
         if self.kind == "json":
             return self.value if isinstance(self.value, list) else [self.value]
         if self.rows is not None:
@@ -129,7 +129,7 @@ class FileHead:
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        """The records that are objects, and the objects in the records that are lists."""
+        """The objects among the records, and in records that are lists."""
         found: list[dict[str, Any]] = []
         for record in self.records:
             members = record if isinstance(record, list) else [record]

@@ -94,7 +94,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def read_head(path: Path, opener: Opener | None = None) -> FileHead:
-    """Read enough of the beginning of a file; `opener` opens a file in an archive."""
+    """Read enough of the beginning of a file to recognise the format. `opener` opens a file in an archive."""
     name, size = opening.plain_name(path.name), HEAD_SIZE
     with opening.open_stream(path) if opener is None else opener() as file:
         raw = read_at_most(file, size + 1)
@@ -263,7 +263,7 @@ def _unwrap(record: Any) -> Any:
 
 
 def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry of a HAR recording as an exchange; a request without a JSON body keeps its address."""
+    """Return an entry of a HAR recording as an exchange. A request without a JSON body becomes its address."""
     request, response = ({**one} if isinstance(one := entry.get(key), dict) else {} for key in ("request", "response"))
     asked, answer = (one if isinstance(one, dict) else {} for one in (request.get("postData"), response.get("content")))
     body, text = parse_if_json(asked.get("text")), answer.get("text")

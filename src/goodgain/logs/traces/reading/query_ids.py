@@ -69,7 +69,7 @@ class Question(NamedTuple):
 
 
 class NamedQuery(NamedTuple):
-    """A query of one run, with its id, where the id came from, its place, and its question."""
+    """A query of one run: the id, the source of the id, the place in the log, and the question."""
 
     run: RunName
     query_id: str

@@ -129,7 +129,7 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
 
 
 def _find_name(item: Object, *, in_list: bool) -> str | None:
-    """Return the URL of an object with a title or text, or in a list the id; else None. Such an object looks like a result."""
+    """Return the URL, or in a list the id, of an object that looks like a result: it has a title or text. Else None."""
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None

@@ -42,7 +42,7 @@ _LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
 
 
 class Entry(NamedTuple):
-    """A result in a text: the values in its first line, its number if it has one, and the lines below."""
+    """A result in a text: the values in the first line, the number of a numbered line, and the lines below."""
 
     title: str | None
     url: str | None
@@ -103,7 +103,7 @@ def find_address(line: str) -> str | None:
 
 
 def split_number(line: str) -> tuple[int | None, str]:
-    """Return the number at the beginning of a line, and the line without number, bullets, `#` and bold."""
+    """Return the number at the beginning of a line, and the text without number, bullets, `#` and bold."""
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]

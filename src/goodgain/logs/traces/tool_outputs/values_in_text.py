@@ -142,7 +142,7 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
 
 
 def _join_values(values: list[Any]) -> Any:
-    """Return a single value, or one list of several values. The members of lists join it one by one."""
+    """Return a single value as it is. Join several values, and the members of lists among them, to one list."""
     if len(values) == 1:
         return values[0]
     return [member for value in values for member in (value if isinstance(value, list) else [value])]
