@@ -80,7 +80,9 @@ def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Ca
         return
     with _open_archive(path, _is_log) as (archive, infos):
         if not infos:
-            raise InputError(f"{path}: no file in it ends in {', '.join(LOG_ENDINGS)}; unpack it, and name the files")
+            raise InputError(
+                f"{path}: holds no file that ends in {', '.join(LOG_ENDINGS)}; unpack it, and name the files"
+            )
         for info in infos:
             yield partial(_open_member_log, archive, info, Path(f"{path}/{info.filename}"))
 
