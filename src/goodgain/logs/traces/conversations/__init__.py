@@ -1,1 +1,12 @@
-"""Builds a trace from the messages of a conversation: turns, steps, calls and their answers."""
+"""Builds a trace from the messages of a conversation: turns, steps, calls and their answers.
+
+A format imports from here what it reads a log with: the file and its beginning, the reader of a conversation, the model.
+"""
+
+from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
+
+__all__ = ["UNANSWERED", "Conversation", "FileHead", "Source", "ToolCall", "Trace", "tree"]

@@ -54,6 +54,31 @@ class Conversation:
         self._spent: Usage | None = None
         self._written: str | None = None
 
+    @classmethod
+    def read_source(
+        cls, source: Source, find: Callable[[Any, str], Iterable[tree.Placed]] = tree.find_messages, *,
+        of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
+        of_line: Callable[[dict[str, Any]], bool] | None = None,
+    ) -> Iterator[Trace]:  # fmt: skip
+        """Yield the traces of a file whose traces are lists of objects: messages, steps.
+
+        Args:
+            find: yields the objects of a value, which is their list or holds it.
+            of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.
+            of_line: whether a line shows that all lines are one list.
+        """
+        if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
+            with source.handle_errors():
+                yield cls(source).read_file(source.documents())
+            return
+
+        def read_value(value: Any, at: str) -> Trace:
+            return cls(source, value).read_record(value, find(value, at), at).trace(at)
+
+        yield from source.traces(
+            read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))
+        )
+
     def user(self, text: str, time: Any = None) -> None:
         """Report a message of the user: a new turn, unless the agent has not acted since the user's last message.
 
@@ -274,31 +299,6 @@ class Conversation:
             if key not in read and (looks_like_search(key, value) or (lacks and is_content(key, value))):
                 expected = f"calls, results and texts in {', '.join(sorted(read))}"
                 self.source.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
-
-
-def read_conversations(
-    source: Source, reader: type[Conversation], find: Callable[[Any, str], Iterable[tree.Placed]] = tree.find_messages, *,
-    of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
-    of_line: Callable[[dict[str, Any]], bool] | None = None,
-) -> Iterator[Trace]:  # fmt: skip
-    """Yield the traces of a file whose traces are lists of objects: messages, steps.
-
-    Args:
-        find: yields the objects of a value, which is their list or holds it.
-        of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.
-        of_line: whether a line shows that all lines are one list.
-    """
-    if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
-        with source.handle_errors():
-            yield reader(source).read_file(source.documents())
-        return
-
-    def read_value(value: Any, at: str) -> Trace:
-        return reader(source, value).read_record(value, find(value, at), at).trace(at)
-
-    yield from source.traces(
-        read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))
-    )
 
 
 def read_usage(holder: Any) -> Usage | None:

@@ -12,13 +12,8 @@ Costs: `usage` of each answer.
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations import vendor_exchanges
-from goodgain.logs.traces.conversations.turns_and_calls import read_conversations
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace, tree, vendor_exchanges
 from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, Trace
 
 #: Types of blocks that are calls. The vendor runs all but the first: their results are in the answer itself.
 CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
@@ -60,7 +55,7 @@ def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, _Messages)
-    return read_conversations(source, _Messages, _find_messages)
+    return _Messages.read_source(source, _find_messages)
 
 
 def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:

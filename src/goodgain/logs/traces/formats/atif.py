@@ -11,12 +11,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 
 
 def sniff(head: FileHead) -> bool:
@@ -34,7 +30,7 @@ def read(source: Source) -> Iterator[Trace]:
     def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
         return tree.sort_numbered(tree.walk_list(expect_object(value, at), "steps", at), "step_id")
 
-    return read_conversations(source, _Trajectory, find_steps, of_list=None)
+    return _Trajectory.read_source(source, find_steps, of_list=None)
 
 
 class _Trajectory(Conversation):

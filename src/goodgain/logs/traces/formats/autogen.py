@@ -12,12 +12,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import Trace
 
 #: Types of messages with calls and with results; `AssistantMessage` and the last one are in saved states.
 _REQUEST, _RESULTS = "ToolCallRequestEvent", {"ToolCallExecutionEvent", "FunctionExecutionResultMessage"}
@@ -45,7 +41,7 @@ def _is_message(message: dict[str, Any]) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per result, state or list of messages; lines that are messages are one trace."""
     find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
-    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one, of_line=_is_message)
+    return _Messages.read_source(source, find, of_list=lambda one: "type" in one, of_line=_is_message)
 
 
 class _Messages(Conversation):

@@ -10,12 +10,8 @@ Query id: The `conversation_id`. The system is the model of the last answer.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_object, id_or_none
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import ToolCall, Trace
 
 _REMEDY = "the export has the results of several searches in one list, or none"
 

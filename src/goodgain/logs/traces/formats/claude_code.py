@@ -12,13 +12,9 @@ Record: Use `claude -p --output-format stream-json --verbose`; `--output-format 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.logs.traces.formats import anthropic
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, Trace
 
 #: Types of lines that hold neither a call nor a result. `stream_event` repeats the assistant's lines in pieces.
 _OTHER_LINES = {

@@ -11,13 +11,9 @@ Record: Give the agent a search tool of yours, such as an MCP server.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text
 from goodgain.logs.traces.formats.openai_responses import ItemReader
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 
 #: Types of a rollout's lines. `compacted` repeats items in another form.
 _LINES = {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"}

@@ -16,9 +16,16 @@ from typing import Any, Self
 
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.dedup.document_types import snake_case
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations import vendor_exchanges
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.conversations import (
+    UNANSWERED,
+    Conversation,
+    FileHead,
+    Source,
+    ToolCall,
+    Trace,
+    tree,
+    vendor_exchanges,
+)
 from goodgain.logs.traces.conversations.vendor_exchanges import Item
 from goodgain.logs.traces.expected_values import (
     as_word,
@@ -28,9 +35,6 @@ from goodgain.logs.traces.expected_values import (
     expect_text,
     unexpected_value,
 )
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 
 _EXPECTED = "contents (a role and parts), an answer (candidates), a session of ADK (events) or of Gemini CLI (messages)"
 #: Keys of parts, in camelCase: calls and responses of the client's functions and of tools that Google runs; parts without

@@ -11,13 +11,11 @@ Costs: `usage` and `time` of the model's events.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation, add_usages, read_usage
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.logs.traces.expected_values import expect_id, expect_object, expect_text, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.logs_and_archives import read_json_members
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, Trace, Usage
+from goodgain.logs.traces.model import Usage
 
 _PART_TYPES = tree.PLAIN_PARTS | {"data", "tool_use"}
 _OF_HEADER = {"task", "eval_id", "run_id"}

@@ -19,12 +19,10 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import asdict
 
-from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.conversations.turns_and_calls import read_usage
 from goodgain.logs.traces.expected_values import expect_id, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn
+from goodgain.logs.traces.model import Step, Turn
 
 _VERSION_FIELD = "goodgain_trace"
 _VERSION = 1

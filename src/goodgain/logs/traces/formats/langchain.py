@@ -14,13 +14,10 @@ from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import read_conversations, read_usage
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations.turns_and_calls import read_usage
 from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, join_exchanges, place
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, Trace
 
 #: Known types of messages.
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
@@ -70,7 +67,7 @@ def read(source: Source) -> Iterator[Trace]:
         return join_exchanges(source, _Messages, _read_state)  # the records are states, not one trace each
     expected = "a list of messages, or a state of a graph with one"
     find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected=expected)
-    return read_conversations(source, _Messages, find, of_list=lambda one: "type" in one or _is_message(one))
+    return _Messages.read_source(source, find, of_list=lambda one: "type" in one or _is_message(one))
 
 
 def _read_state(record: Any, at: str) -> Exchange | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.logs.dedup.document_types import snake_case
-from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.span_vocabularies import BY_ITS_NAME, BY_NAME, LANGFUSE_KINDS, decode, read_kind
 from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, iterate_ancestors, read_nanoseconds
@@ -24,9 +24,6 @@ from goodgain.logs.traces.expected_values import (
     find_outcomes,
     unexpected_value,
 )
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import Trace
 
 #: A limit against malicious logs: observations nested deeper in lists and objects are refused.
 _MAX_DEPTH = 20

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.span_vocabularies import SESSIONS, decode
 from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, read_nanoseconds
@@ -25,9 +25,6 @@ from goodgain.logs.traces.expected_values import (
     find_outcomes,
     unexpected_value,
 )
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import Trace
 
 _KINDS = {
     **{kind: kind.upper() for kind in ("llm", "tool", "retriever", "chain", "embedding")},

@@ -11,12 +11,8 @@ Record: Log each client to its own file: ids of several clients can collide.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import ToolCall, Trace
 
 ITERATION = "call"
 #: Keys under which logs keep the message beside a time or a direction.

@@ -10,14 +10,11 @@ Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the s
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.span_vocabularies import decode
 from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, read_each, read_spans
 from goodgain.logs.traces.expected_values import expect_object, find_outcomes
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import Trace
 
 _REMEDY = "let the traced function return what it found: the span has no mlflow.spanOutputs"
 

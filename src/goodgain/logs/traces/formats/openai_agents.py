@@ -15,12 +15,9 @@ from pathlib import Path
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import compression
-from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
 from goodgain.logs.traces.expected_values import expect_id, expect_list, expect_text, unexpected_value
 from goodgain.logs.traces.formats.openai_responses import ItemReader, is_item
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import Trace
 
 _SQLITE = b"SQLite format 3\0"
 #: The columns of a table of messages; programs choose its name.

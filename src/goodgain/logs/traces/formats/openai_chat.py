@@ -13,9 +13,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations import vendor_exchanges
-from goodgain.logs.traces.conversations.turns_and_calls import read_conversations
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree, vendor_exchanges
 from goodgain.logs.traces.expected_values import (
     as_word,
     expect_id,
@@ -24,9 +22,6 @@ from goodgain.logs.traces.expected_values import (
     expect_text,
     find_record_id,
 )
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.options import spell
 
 #: Types of parts, and keys of messages and parts, in other formats that also write lists of messages with a role.
@@ -92,7 +87,7 @@ def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, _Messages)
-    return read_conversations(source, _Messages, _find_messages)
+    return _Messages.read_source(source, _find_messages)
 
 
 def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:

@@ -16,13 +16,9 @@ from itertools import starmap
 from typing import Any, Self
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations import vendor_exchanges
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree, vendor_exchanges
 from goodgain.logs.traces.conversations.vendor_exchanges import Item
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 
 #: Calls of the client's own tools with the field of their arguments, and items with the output of these tools.
 _CLIENT_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}

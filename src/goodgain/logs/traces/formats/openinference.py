@@ -15,12 +15,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.errors import InputError
-from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.spans import read_each, read_spans
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import Trace
 
 
 def sniff(head: FileHead) -> bool:

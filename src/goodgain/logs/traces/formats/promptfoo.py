@@ -10,13 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.conversations.queries_by_shape import find_question
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
 from goodgain.logs.traces.expected_values import expect_object, find_id, id_or_none
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 
 
 def sniff(head: FileHead) -> bool:

@@ -12,12 +12,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, Trace
 
 _KINDS = {"request", "response"}
 #: Kinds of parts: calls of the client's and the provider's tools, and their returns.
@@ -44,7 +40,7 @@ def sniff(head: FileHead) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages."""
     find = partial(tree.find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
-    return read_conversations(source, _Messages, find, of_list=lambda one: "kind" in one or "parts" in one)
+    return _Messages.read_source(source, find, of_list=lambda one: "kind" in one or "parts" in one)
 
 
 class _Messages(Conversation):

@@ -13,13 +13,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.conversations.queries_by_shape import QUESTIONS
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
 from goodgain.logs.traces.expected_values import expect_object, find_record_id, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import ToolCall, Trace
 from goodgain.logs.traces.tool_outputs.overlooked_results import holds_call
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
 from goodgain.logs.traces.tools import extract_queries

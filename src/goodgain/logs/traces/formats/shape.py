@@ -19,13 +19,10 @@ import orjson
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace
 from goodgain.logs.traces.conversations import queries_by_shape as queries
 from goodgain.logs.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
 from goodgain.logs.traces.expected_values import format_place
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import ToolCall, Trace
 from goodgain.options import spell
 
 #: The most values of a file, one a line: a small file can unpack to millions.

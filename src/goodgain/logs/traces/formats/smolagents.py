@@ -13,12 +13,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_optional_text, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import ToolCall, Trace
 from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
 
 _PATHS = ("steps", "full_steps", "memory", "intermediate_steps")
@@ -55,9 +51,7 @@ def read(source: Source) -> Iterator[Trace]:
     def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
         return tree.sort_numbered(tree.find_items(value, at, _PATHS, "a list of steps"), "step_number")
 
-    return read_conversations(
-        source, _Steps, find_steps, of_list=lambda one: not marks.isdisjoint(one), of_line=_is_step
-    )
+    return _Steps.read_source(source, find_steps, of_list=lambda one: not marks.isdisjoint(one), of_line=_is_step)
 
 
 class _Steps(Conversation):

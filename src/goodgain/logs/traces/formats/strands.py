@@ -16,13 +16,9 @@ from typing import Any
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import open_stream
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_object, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.logs_and_archives import list_logs
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, Trace
 
 _ROLES = {"user", "assistant", "system"}
 _TOOLS = {"toolUse", "toolResult"}
@@ -64,7 +60,7 @@ def read(source: Source) -> Iterator[Trace]:
         with source.handle_errors():
             yield _read_folder(source)
         return
-    yield from read_conversations(source, _Messages, _find_messages)
+    yield from _Messages.read_source(source, _find_messages)
 
 
 def find(directory: Path) -> list[Path]:

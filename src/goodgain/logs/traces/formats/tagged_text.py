@@ -12,12 +12,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import NotJSONError, loads, parse_if_json
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_object, expect_text, find_record_id, unexpected_value
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.logs.traces.tool_outputs.values_in_text import Tagged, TaggedText
 
 #: The calls and responses of Tongyi and WebDancer; the last one may be cut off by a limit on tokens.

@@ -11,12 +11,8 @@ Record: Name `grep` with `--tools` if it counts as a search.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace, tree
 from goodgain.logs.traces.expected_values import expect_id, expect_object
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import Trace
 
 #: What the knowledge base writes below its results.
 _TIMING = "\n\n[Timing: retrieval="

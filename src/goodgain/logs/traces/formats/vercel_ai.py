@@ -10,13 +10,9 @@ Record: A provider's search often logs only citations: `--citations` counts them
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.conversations.turns_and_calls import Conversation, read_conversations
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.logs.traces.formats.openai_responses import read_source
-from goodgain.logs.traces.input.file_head import FileHead
-from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.options import spell
 
 _ROLES = {"user", "assistant", "system", "tool", "data"}
@@ -81,7 +77,7 @@ def read(source: Source) -> Iterator[Trace]:
             return tree.find_items(value, at, ("steps",), "a list of steps")
         return tree.find_messages(value, at)
 
-    return read_conversations(source, _Messages, find, of_list=lambda one: tree.is_message(one) or _is_step(one))
+    return _Messages.read_source(source, find, of_list=lambda one: tree.is_message(one) or _is_step(one))
 
 
 def _is_call(part: dict[str, Any]) -> bool:
