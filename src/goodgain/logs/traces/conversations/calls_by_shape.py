@@ -85,7 +85,7 @@ class Found(Struct):
 
 
 class _Fields:
-    """The fields of an object by the meaning of their keys."""
+    """The fields of an object, found by the meaning of their keys."""
 
     def __init__(self, item: Object) -> None:
         self.item = item
@@ -95,13 +95,13 @@ class _Fields:
         return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
 
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
-        """Return the first of these keys with a value, and the value; if all are null, the first key."""
+        """Return the first of these keys with a value, and the value. If all values are null, return the first key."""
         held = self.select(names)
         return next((pair for pair in held if pair[1] is not None), held[0] if held else (None, None))
 
     @property
     def kind(self) -> str:
-        """What the object says it is, as a key is spelt; empty if it does not say."""
+        """The kind that the object names, spelled as a key; empty if the object names none."""
         kinds = (normalise_key(value) for key in KINDS if isinstance(value := self.item.get(key), str))
         return next(filter(None, kinds), "")
 
@@ -115,15 +115,15 @@ class _Fields:
 
     @property
     def failed(self) -> bool:
-        """Whether the object has an error, other than that a search found nothing."""
+        """Whether the object has an error. A message that nothing was found is not an error."""
         error = self.find(_ERRORS)[1]
         return error not in (None, "", False, {}, []) and not (isinstance(error, str) and is_nothing_found(error))
 
 
 class CallFinder:
-    """Finds what `Found` describes in a value, and pairs it.
+    """Finds calls and answers in a value, and pairs them.
 
-    `locate` returns a place in words, `read_known` the traces of a value that a known format claims, or None.
+    `locate` returns a place in words. `read_known` returns the traces of a value that a known format claims, or None.
     """
 
     def __init__(
@@ -134,7 +134,6 @@ class CallFinder:
         self._read_known, self._not_understood = read_known, not_understood
 
     def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:
-        """Return what a list or object holds, in its order."""
         if isinstance(value, dict):
             holders = (*holders, (place, value))
         if (traces := self._read_known(value, place)) is not None:
@@ -203,7 +202,7 @@ class CallFinder:
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
     def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
-        """Refuse a search in the output of another tool: an agent may have made it, or a page may claim so."""
+        """Refuse a search in the output of another tool: an agent may have made the search, or a page may quote it."""
         for one in found:
             if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
                 raise InputError(
@@ -212,7 +211,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Give an object's output to the call in it, or a list of outputs to its calls; else look inside the output."""
+        """Give the output of an object to the calls inside the object. Without such calls, search the output."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
@@ -223,16 +222,16 @@ class CallFinder:
         return []
 
     def is_certain(self, one: Found) -> bool:
-        """Return whether something is a call, and does not only look like one; a search with a query is."""
+        """Return whether an object is a call. A search with a query is a call; other objects may only look like calls."""
         if (call := one.call) is None:
             return bool(one.traces)
         asks = self._is_search(call.tool) and bool(extract_queries(call.arguments))
         return one.is_sure or call.answered or asks
 
     def pair(self, found: list[Found]) -> list[Found]:
-        """Give each call its answer, by id, else in order; leave out copies of calls, and objects that only look like calls.
+        """Give each call its answer, by id, else in order. Copies of calls, and objects that only look like calls, go.
 
-        Ids may restart in each query. An answer of an unknown query belongs to any.
+        Ids may restart in each query. An answer of an unknown query belongs to any query.
         """
         kept: list[Found] = []
         by_id: dict[tuple[Any, str], Found] = {}
@@ -276,7 +275,7 @@ class CallFinder:
         return [one for one in kept if one.call is None or self.is_certain(one)]
 
     def _answer(self, call: ToolCall, output: Any, place: Place, *, failed: bool) -> None:
-        """Answer a call. An answer may be sent twice, in another form or without its text; a search has no other one."""
+        """Answer a call. A second answer must repeat the first answer in another form, or be empty."""
         if not call.answered:
             call.output, call.failed = output, failed
         elif self._is_search(call.tool) and output not in (UNANSWERED, "") and _read(call.output) != _read(output):
@@ -287,9 +286,9 @@ class CallFinder:
 
 
 def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
-    """Return the fields with the arguments and output of a call: an object's own, or of the one object in it that has them.
+    """Return the fields of a call: those of the object, or those of the one inner object with arguments, and its key.
 
-    `{"tool": "search", "state": {"input": ..., "output": ...}}`. With the key of the inner object.
+    An example with an inner object: `{"tool": "search", "state": {"input": ..., "output": ...}}`.
     """
     if own.tool is None or own.find(_ARGUMENTS)[0] is not None or _ANSWER.fullmatch(own.kind):
         return own, None
@@ -303,26 +302,26 @@ def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
 
 
 def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
-    """Return the key of an object whose value may be an output, although it is none that is read; empty if there is none."""
+    """Return a key, otherwise not read, whose value may be the output; empty if there is none."""
     held = ((key, value) for key, value in own.select(LIST_KEYS) if key not in read)
     return next((key for key, value in held if value not in (None, "", [], {})), "")
 
 
 def _is_copy(one: ToolCall, other: ToolCall) -> bool:
-    """Return whether two calls with one id are one call: a stream sends it in pieces, a history again."""
+    """Return whether two calls with one id are one call. Streams send a call in pieces, histories send a call again."""
     asked, again = parse_if_json(one.arguments), parse_if_json(other.arguments)
     return one.tool == other.tool and (not asked or not again or asked == again)
 
 
 def _read(output: Any) -> Any:
-    """Return an answer in one form: as a text or as parts with this text, as JSON or as its text."""
+    """Return an answer in one form: JSON text is parsed, and parts of text are joined."""
     if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
         output = tree.message_text(output)
     return parse_if_json(output)
 
 
 def find_opening(value: Any) -> str:
-    """Return what the user says at the beginning of a list of messages, first or after the system; empty for others."""
+    """Return the user's words at the beginning of a list of messages; empty if others than the system speak before."""
     said = []
     for item in tree.objects_in(value):
         kinds = {normalise_key(kind) for key in KINDS if isinstance(kind := item.get(key), str)}
@@ -334,10 +333,10 @@ def find_opening(value: Any) -> str:
 
 
 def _read_events(members: list[Any]) -> list[Any]:
-    """Return a list with calls and answers in place of LangChain's events of tools (`astream_events`), and None for others.
+    """Replace LangChain's events (`astream_events`) in a list by calls and answers; return other lists unchanged.
 
-    A run id joins a call and its answer. A call below another tool is in its `children`; a retriever below a tool counts
-    instead of the tool. Events of models and chains repeat the calls. A list without events of tools is unchanged.
+    The run id joins a call and its answer. A call below another tool is in `children` of that tool. A retriever below a
+    tool replaces the tool. Events of models and chains repeat the calls, and become None.
     """
     events = {index: found for index, member in enumerate(members) if (found := _read_event_kind(member)) is not None}
     calls = {
@@ -369,7 +368,7 @@ def _read_events(members: list[Any]) -> list[Any]:
 
 
 def _read_event_kind(member: Any) -> tuple[str, str] | None:
-    """Return what an event is about, such as a tool, and its stage; None for other values."""
+    """Return the subject of an event, such as a tool, and the stage; None for other values."""
     if not isinstance(member, dict) or not isinstance(member.get("data"), dict):
         return None
     found = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None
@@ -377,7 +376,6 @@ def _read_event_kind(member: Any) -> tuple[str, str] | None:
 
 
 def _make_event_call(event: dict[str, Any], stage: str, *, has_begun: bool) -> dict[str, Any]:
-    """Return a call with its answer, or the answer alone if the call has begun."""
     made = {key: value for key, value in event.items() if key not in ("event", "data")}
     made |= {"type": "tool_result"} if has_begun else {"type": "tool_call", "input": event["data"].get("input") or {}}
     if stage != "start":
@@ -386,7 +384,7 @@ def _make_event_call(event: dict[str, Any], stage: str, *, has_begun: bool) -> d
 
 
 def _read_event_output(data: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the output in an event, and the error; of a tool's message, the artifact or else the content."""
+    """Return the output and the error of an event. A tool's message gives the artifact, else the content."""
     if (error := data.get("error")) is not None:
         return "", error
     output = data.get("documents") if data.get("output") is None else data["output"]

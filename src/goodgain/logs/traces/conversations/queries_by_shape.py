@@ -55,7 +55,7 @@ _LONGEST_ID = 200
 
 
 class Key(NamedTuple):
-    """The place of a query's record, what tells the query apart, and its id and the name of its run, if the log has them."""
+    """The place of a query's record, the value that identifies the query, the query's id, and the name of the run."""
 
     place: Place
     query: Any = None
@@ -64,7 +64,7 @@ class Key(NamedTuple):
 
 
 def split_traces(one: Found) -> list[Found]:
-    """Return the traces of a list that a known format read, each with its own record."""
+    """Split a list that a known format read into its traces, each with its own record."""
     if len(one.traces) < 2:
         return [one]
     records = [((*one.place, number), trace) for number, trace in enumerate(one.traces)]
@@ -75,7 +75,7 @@ def split_traces(one: Found) -> list[Found]:
 
 
 class FoundQuery(Struct):
-    """What was found of one query, its first record, and the questions of all its records."""
+    """The calls and answers of one query, the first record of the query, and the questions of all its records."""
 
     key: Key
     record: Any = None
@@ -84,7 +84,7 @@ class FoundQuery(Struct):
 
     @property
     def question(self) -> str:
-        """What the record asks; a record that is itself a call has arguments with the same names."""
+        """The question in the record. If the record is a call, `query` and `input` are arguments and not questions."""
         is_call = any(one.call and one.place == self.key.place for one in self.members)
         return find_question(self.record, [name for name in QUESTIONS if not is_call or name not in ("query", "input")])
 
@@ -127,7 +127,7 @@ def tell_queries_apart(
 
 
 def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
-    """Group what was found; records without any call in the same lists, or under keys that are ids, are queries too."""
+    """Group calls and answers by query. A record without calls is a query too, if it is beside records with calls."""
     groups: dict[Any, FoundQuery] = {}
     records: dict[Place, Any] = {}
     for one in found:
@@ -160,7 +160,7 @@ def are_runs_of_a_query(groups: list[FoundQuery]) -> bool:
 
 
 def _find_id(one: Found, name: str) -> Key | None:
-    """Return the place of the innermost object around a call that has an id, and the id."""
+    """Return the place and the id of the innermost object with an id around a call."""
     for place, holder in reversed(one.holders):
         if (query_id := id_or_none(tree.follow_path(holder, name))) is not None:
             return Key(place, query_id, query_id)
@@ -168,7 +168,7 @@ def _find_id(one: Found, name: str) -> Key | None:
 
 
 def _find_by_question(one: Found) -> Key | None:
-    """Return the place of the outermost object around a call that has a question, and the question."""
+    """Return the place and the question of the outermost object with a question around a call."""
     place, holder = next(((place, holder) for place, holder in one.holders if find_question(holder)), ((), None))
     asked = find_question(holder, ASKED)
     return Key(place, asked) if asked else None
@@ -179,13 +179,13 @@ def _is_below(one: Found, level: int) -> bool:
 
 
 def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
-    """Return which of these places holds a call, with its last key as the id; without places all calls are of one query."""
+    """Return the one of these places that holds a call; its last key is the id. Without places, all calls are one query."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
 
 
 def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
-    """Return the key that `find` returns: whole records are queries of their own, and so are several runs of a query."""
+    """Return the key from `find`, made different for each whole record and for each run of a query."""
     if (key := find(one)) is None:
         return None
     is_whole = key.place[:-1] in whole and not is_part(dict(one.holders)[key.place])
@@ -194,7 +194,7 @@ def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place]
 
 
 def _find_trial(one: Found) -> str | None:
-    """Return the name of the run that the innermost object around a call names; None if there is none."""
+    """Return the name of the run in the innermost object around a call; None if no object names a run."""
     values = (
         find_id(holder, OF_RUNS if place == one.place or is_part(holder) else REPEATS)
         for place, holder in reversed(one.holders)
@@ -203,7 +203,7 @@ def _find_trial(one: Found) -> str | None:
 
 
 def _find_level(calls: list[Found]) -> int:
-    """Return how many keys lead to the record of a query; 0 if all calls are of one query."""
+    """Return how many keys lead to the record of a query; 0 if all calls belong to one query."""
     levels = range(1, min(len(one.place) for one in calls) + 1)
     lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
     held = [(one, level, dict(one.holders).get(one.place[:level], {})) for level in lists for one in calls]
@@ -228,7 +228,7 @@ def _follow(value: Any, place: Place) -> Any:
 
 
 class _KeyedRecords(NamedTuple):
-    """The places of records under keys that are queries' ids; else the place and keys of records that may be some."""
+    """The places of records whose keys are query ids. `place` and `doubtful` name records whose keys may be query ids."""
 
     places: frozenset[Place] = frozenset()
     place: Place = ()
@@ -236,9 +236,9 @@ class _KeyedRecords(NamedTuple):
 
 
 def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
-    """Return the records of the outermost object whose values are queries, or may be: `{"q1": record, "q2": record}`.
+    """Return the records of the outermost object whose keys are query ids: `{"q1": record, "q2": record}`.
 
-    An object inside a record with a question has none: the question is that of the query.
+    Inside a record with a question, keys are not query ids.
     """
     doubt, is_asked = _KeyedRecords(), False
     for place, held in calls[0].holders:
@@ -254,9 +254,9 @@ def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
 
 
 def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> _KeyedRecords:
-    """Return which values of an object are queries, or which may be.
+    """Return the values of an object that are queries, or that may be queries.
 
-    `is_asked`: a field of an object around them may be the question of all.
+    `is_asked`: an object around these values has a question, which may be the question of all values.
     """
     searching = {str(one.place[len(place)]): None for one in calls}
     alike = _select_alike(held, searching)
@@ -285,7 +285,7 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
 
 
 def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str, Any]:
-    """Return the values of an object that are like those with calls: all lists, or all objects that share a field."""
+    """Return the values that resemble the values with calls: all are lists, or all are objects that share a field."""
     values: list[Any] = [held.get(key) for key in searching]
     if all(isinstance(value, list) for value in values):
         return {key: value for key, value in held.items() if isinstance(value, list)}
@@ -296,13 +296,13 @@ def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str,
 
 
 def _are_groups(values: Iterable[Any]) -> bool:
-    """Return whether one of the values holds a list of records with questions, and has none itself."""
+    """Return whether a value without a question holds a list of records with questions."""
     lists = (members for value in values if not find_question(value, ASKED) for members in _lists_of(value))
     return any(find_question(member, ASKED) for members in lists for member in tree.objects_in(members))
 
 
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
-    """Return whether the values are parts of one run: their keys or fields say so, or one names the key of another."""
+    """Return whether the values are parts of one run, by their keys, their fields, or a reference to another value."""
     records = [value for value in alike.values() if isinstance(value, dict)]
     named = ((value, record) for record in records for value in record.values() if isinstance(value, str))
     names_other = (value in alike and alike[value] is not record for value, record in named)
@@ -310,7 +310,7 @@ def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
 
 
 def _names_part(key: str) -> bool:
-    """Return whether a key names a part of a run; a user with a number is a person."""
+    """Return whether a key names a part of a run, such as a step. A user with a number is a person and not a part."""
     name = _NUMBER.sub("", key)
     word = snake_case(name).rpartition("_")[2]
     is_person = word in ("user", "human") and name != key
@@ -318,7 +318,7 @@ def _names_part(key: str) -> bool:
 
 
 def _select_ids(keys: Iterable[str]) -> set[str]:
-    """Return the keys that are ids of queries: of one form, and not the positions in a list."""
+    """Return the keys that are query ids: all have one form, and they are not the positions in a list."""
     short = [key for key in keys if len(key) <= _LONGEST_ID]
     ids = {key for key in short if _QUERY_ID.fullmatch(key)}
     if any(map(str.isdecimal, ids)):

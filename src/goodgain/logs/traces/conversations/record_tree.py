@@ -47,7 +47,7 @@ _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "functi
 
 
 def read_records(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the records of a file with their places: the members of a list, or one value per line."""
+    """Yield the records of a file and their places: the members of a list, or one value per line."""
     for value, at in source.documents():
         if isinstance(value, list):
             yield from ((member, f"{at}/{index}") for index, member in enumerate(value))
@@ -56,7 +56,7 @@ def read_records(source: Source) -> Iterator[tuple[Any, str]]:
 
 
 def walk(members: Any, at: str) -> Iterator[Placed]:
-    """Yield the objects in a list with their places; none for null."""
+    """Yield the objects in a list and their places. Null is an empty list."""
     for index, member in enumerate(expect_list(members, at)):
         place = f"{at}/{index}"
         yield expect_object(member, place), place
@@ -69,7 +69,7 @@ def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
 
 
 def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
-    """Yield objects with their places; a row of them that is numbered under a key, each otherwise, in that order."""
+    """Yield objects with places. Neighbours with different numbers under `key` are sorted by these numbers."""
     for is_numbered, row in groupby(members, lambda one: type(one[0].get(key)) is int):
         held = list(row)
         numbers = [one.get(key) for one, _ in held]
@@ -85,14 +85,14 @@ def objects_in(members: Any) -> list[dict[str, Any]]:
 
 
 def walk_parts(content: Any, at: str) -> Iterator[Placed]:
-    """Yield the parts of a message's content that are objects, with their places; plain values hold no call."""
+    """Yield the objects among the parts of a message's content, with their places. Plain values hold no calls."""
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if isinstance(part, (dict, list)):
             yield expect_object(part, f"{at}/{index}"), f"{at}/{index}"
 
 
 def convert(record: Any, kind: type[T], at: str) -> T:
-    """Return a record as a struct. Fields that the struct does not have are ignored."""
+    """Convert a record to a struct. Fields that the struct lacks are ignored."""
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
@@ -102,7 +102,7 @@ def convert(record: Any, kind: type[T], at: str) -> T:
 
 
 def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
-    """Return a list and its path: the value itself, or the first of some paths in it that has one."""
+    """Return a list and its path: the value itself, or the list at the first of the paths that has one."""
     if isinstance(value, list):
         return value, ""
     for path in paths:
@@ -112,7 +112,6 @@ def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
 
 
 def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> Iterator[Placed]:
-    """Yield the objects of the list that `find_list` finds, with their places."""
     members, path = find_list(value, *paths)
     if not members:
         raise unexpected_value(f"{at}{path}", expected, value)
@@ -120,15 +119,16 @@ def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> It
 
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether a value is a list of messages, or holds one, and a message satisfies `of`."""
+    """Return whether a value is or holds a list of messages, and a message satisfies `of`."""
     key = find_message_key(value)
     return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
 
 
 def find_messages(value: Any, at: str) -> Iterator[Placed]:
-    """Yield the messages of a record with their places: the record itself, or its list under a key for messages.
+    """Yield the messages of a record and their places: the record is a list, or holds a list under a key for messages.
 
-    A prompt that is a list of messages comes first. Messages with `from` and `value` get a role and content."""
+    A prompt that is a list of messages comes first. Messages with `from` and `value` get a role and content.
+    """
     key = find_message_key(value)
     if key is not None:
         prompt = value.get("prompt")
@@ -141,7 +141,7 @@ def find_messages(value: Any, at: str) -> Iterator[Placed]:
 
 
 def find_message_key(value: Any) -> str | None:
-    """Return the key of an object's messages: `messages`, else the first other one that holds some."""
+    """Return the key of an object's messages: `messages`, else the first other key that holds messages."""
     if not isinstance(value, dict):
         return None
     if "messages" in value:
@@ -150,12 +150,12 @@ def find_message_key(value: Any) -> str | None:
 
 
 def is_message(member: Any) -> bool:
-    """Return whether a value is a message of a chat: an object with a role, or a speaker as in ShareGPT."""
+    """Return whether a value is a chat message: an object with a role or, as in ShareGPT, a speaker."""
     return isinstance(member, dict) and ("role" in member or {"from", "value"} <= member.keys())
 
 
 def _as_message(member: Any) -> Any:
-    """Return a message of ShareGPT (`from`, `value`) with a role and content; any other value unchanged."""
+    """Give a message of ShareGPT (`from`, `value`) a role and content; return any other value unchanged."""
     if not isinstance(member, dict) or "role" in member or not is_message(member):
         return member
     rest = {key: value for key, value in member.items() if key not in ("from", "value")}
@@ -168,20 +168,20 @@ def _as_message(member: Any) -> Any:
 
 
 def message_text(content: Any) -> str:
-    """Return the text of a message's content: the text itself, or the joined texts of its parts."""
+    """Return the text of a message's content: the text itself, or the joined texts of the parts."""
     return join_texts([content] if isinstance(content, dict) else content) or ""
 
 
 def read_call(
     item: dict[str, Any], at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
 ) -> ToolCall:
-    """Return the call in an item; `name`, `call_id` and `arguments` are its keys."""
+    """Return the call in an item. The arguments `name`, `call_id` and `arguments` are keys of the item."""
     tool = expect_text(item.get(name), f"{at}/{name}")
     return ToolCall(tool, at, expect_id(item.get(call_id), f"{at}/{call_id}"), item.get(arguments))
 
 
 def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
-    """Return a call of OpenAI, with its tool and arguments under `function` or `custom`."""
+    """Return the call in an item of OpenAI, with the tool and the arguments under `function` or `custom`."""
     is_custom = "custom" in call and "function" not in call
     key, arguments = ("custom", "input") if is_custom else ("function", "arguments")
     made = read_call(expect_object(call.get(key), f"{at}/{key}"), f"{at}/{key}", arguments=arguments)
@@ -197,14 +197,14 @@ def require_id(item: dict[str, Any], at: str, key: str, what: str = "the id of t
 
 
 def expect_output(output: Any, at: str) -> Any:
-    """Return what a tool returned: text, parts or an object, UNANSWERED for null."""
+    """Return the output of a tool: text, parts or an object. Null becomes UNANSWERED."""
     if output is not None and not isinstance(output, (str, list, dict)):
         raise unexpected_value(at, "text or parts", output)
     return or_unanswered(output)
 
 
 def or_unanswered(output: Any) -> Any:
-    """Return an output; UNANSWERED for null, which most logs write for a call without an answer."""
+    """Return an output. Null becomes UNANSWERED, because most logs write null for a call without an answer."""
     return UNANSWERED if output is None else output
 
 
@@ -213,12 +213,12 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Return a text that is not empty; None for anything else. For optional names and times."""
+    """Return a text, such as an optional name or time; None for an empty text or any other value."""
     return value if isinstance(value, str) and value else None
 
 
 def get_either(record: dict[str, Any], camel: str) -> Any:
-    """Return the value of a key in camelCase or (logs of Python) in snake_case; None if there is none."""
+    """Return the value of a key in camelCase or snake_case; None if the record has neither."""
     return record[camel] if camel in record else record.get(snake_case(camel))
 
 

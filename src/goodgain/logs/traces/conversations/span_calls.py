@@ -14,11 +14,11 @@ from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_o
 
 
 def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> dict[int, Span | None]:
-    """Return the spans that do not count as searches, by `id()`: retrievers with the tool that counts, tools with None.
+    """Return the spans that are not searches, by `id()`: retrievers with the tool that counts instead, tools with None.
 
-    The agent saw what its tool returned. The outermost tool with a list of its own counts, and not the retrievers below it.
+    The agent saw what its tool returned: the outermost tool with a list of its own counts, and its retrievers do not.
     If a model ran in a tool, only the innermost tool may count. Any other tool gives way to its retrievers. An agent between
-    the two also read what the retrievers found, so they count. Retrievers that the caller names as search tools count too.
+    the two read what the retrievers found, so they count. Retrievers that the caller names as search tools count too.
     """
     with_model = {id(one) for span in spans if span.kind in ("LLM", "AGENT") for one in iterate_ancestors(span, by_id)}
     given_way: dict[int, Span | None] = {}
@@ -41,10 +41,10 @@ def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str
 
 
 def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
-    """Return whether the output of a tool above a retriever is a list of results, and not text about them.
+    """Return whether the output of a tool above a retriever is a list of results.
 
-    What a tool with a model below it says in text is an answer, even if it has links. A name that is not a search's is one
-    only with two or more results that have ids.
+    Text from a tool with a model below it is an answer, even if the text has links. A tool without the name of a search
+    needs two or more results with ids.
     """
     call = read_tool(tool, "")
     is_text = isinstance(parse_if_json(call.output), str)
@@ -63,7 +63,7 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
 
 
 def name_in_summary(span: Span, above: Span | None) -> ToolCall:
-    """Return a call of the summary only: another span, such as the tool above, is the search."""
+    """Return a call that only the summary shows. Another span, such as the tool above, is the search."""
     call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())
@@ -72,9 +72,10 @@ def name_in_summary(span: Span, above: Span | None) -> ToolCall:
 class StepFinder:
     """Finds the step of each call: ids of calls and parents decide before time.
 
-    A call belongs to the model's answer that has its id. Else one that starts while another call of its parent runs is
-    parallel to that, even if a model began between them, unless this model called a tool of its name. Else it belongs to
-    the latest model.
+    1. A call belongs to the model's answer that has the call's id.
+    2. A call that starts while another call of the same parent runs is parallel to that call, even if a model began
+       between them. This does not hold if the model called a tool of this name.
+    3. Any other call belongs to the latest model.
     """
 
     def __init__(self) -> None:
@@ -84,7 +85,7 @@ class StepFinder:
         self._running: dict[tuple[str, str | None], tuple[int, int]] = {}
 
     def add_model(self, span: Span, index: int) -> None:
-        """Report the span of a model, which begins the step of this index."""
+        """Add the span of a model, which begins the step with this index."""
         made = span.attributes[CALLS]
         self._ends[index] = span.end
         self._by_call |= dict.fromkeys(made, index)
@@ -101,7 +102,7 @@ class StepFinder:
 
 
 def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
-    """Return whether a span is below one of the same call: an MCP server's tool below the agent's."""
+    """Return whether a span is below a span of the same call, such as an MCP server's tool below the agent's tool."""
     if span.kind == "RETRIEVER":  # the agent saw the outer one's list
         return any(one.kind == "RETRIEVER" and read_retrieval(one, "").answered for one in above)
     name = find_tool_name(span)
@@ -137,7 +138,6 @@ def read_documents(span: Span, name: str) -> list[Attributes]:
 
 
 def find_tool_name(span: Span) -> Any:
-    """Return the name of a tool: from an attribute of its span, else the name of the span."""
     return span.get("tool.name") or span.get("gen_ai.tool.name") or span.name
 
 

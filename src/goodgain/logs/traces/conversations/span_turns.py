@@ -45,7 +45,7 @@ _SHOWN_NAMES, _SHOWN_NAME = 5, 40
 
 
 class _Root:
-    """A root span with all spans below it: one turn."""
+    """A root span and all spans below it: one turn."""
 
     def __init__(self, spans: list[Span], top: Span) -> None:
         self.spans, self.top = spans, top
@@ -65,7 +65,7 @@ class _Root:
 
     @cached_property
     def query_id(self) -> str | None:
-        """The query's id in the metadata of the top, else of the first other span that has one."""
+        """The query id in the metadata of the top span, else of the first other span with a query id."""
         named = (
             tree.find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
             for span in [self.top, *self.spans]
@@ -74,7 +74,7 @@ class _Root:
 
     @property
     def answer(self) -> str | None:
-        """The final answer: the output of the top, else what the last span of a model says, after all calls of tools."""
+        """The final answer: the output of the top span, else the text of the last model's span after all calls."""
         last = self.select_kind("LLM")[-1:]
         said = [self.top, *(span for span in last if not span.attributes[CALLS])]
         return next(filter(None, (span.get(_ANSWER) for span in said)), None)
@@ -84,7 +84,7 @@ class _Root:
 
 
 def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
-    """Yield one trace per session; a root without a session is a trace by itself.
+    """Yield one trace per session. A root without a session is a trace by itself.
 
     Memory holds the spans without the bodies of model calls. `remedy` says how to record the results of a search.
     """
@@ -109,7 +109,7 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
 
 
 def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
-    """Return the roots among spans. A span whose parent is missing belongs to its trace's root."""
+    """Return the roots among spans. A span with a missing parent belongs to the root of its trace."""
     traces: dict[str, dict[tuple[str, str, int], Span]] = {}
     for span in spans_read:
         _drop_bodies(source, span)
@@ -142,7 +142,7 @@ def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
 
 
 def _drop_bodies(source: Source, span: Span) -> None:
-    """Keep only the needed attributes of a span without results, such as its messages and tool calls.
+    """Drop the attributes that no later step needs from spans without results.
 
     The bodies of model calls are most of a log, and would fill the memory until the last span is read.
     """
@@ -163,7 +163,7 @@ def _drop_bodies(source: Source, span: Span) -> None:
 
 
 def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
-    """Return the roots with a span of a known kind; a web server's own (`GET /health`) are neither queries nor turns."""
+    """Return the roots with a span of a known kind. Other roots, such as a web server's `GET /health`, are not turns."""
     others = [root for root in roots if not root.is_of_agent]
     if others and len(others) == len(roots):
         names = Counter(root.top.name or "without a name" for root in others)
@@ -179,7 +179,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
 
 
 def _split_session(roots: list[_Root]) -> list[list[_Root]]:
-    """Group the roots of a session: all as turns, or by the queries they name if none continues another."""
+    """Group the roots of a session by query id. If a root continues another root, all roots are turns of one query."""
     queries: dict[str | None, list[_Root]] = {}
     for root in roots:
         queries.setdefault(root.query_id, []).append(root)
@@ -296,9 +296,10 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 
 
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
-    """Add the searches that models called and no span answers, if no call is known or all tool spans name their calls.
+    """Add the searches that a model called and no span answers.
 
-    Each is added once, to the step of the last span that has it: the innermost of nested spans of a model.
+    They count if the log has no other call, or if all spans of tools name their calls. Of nested spans of models with the
+    same call, the innermost gives the step.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
     if any(step.calls for step in steps) and (not answered or "None" in answered):
@@ -314,7 +315,7 @@ def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> 
 
 
 def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[ToolCall]:
-    """Read the calls of Haystack's ToolInvoker, which runs the tools of a step in one span; none if they have spans."""
+    """Read the calls of Haystack's ToolInvoker: one span holds all tools of a step. Return none if tools have spans."""
     is_invoker = str(span_calls.find_tool_name(span)).replace("_", "").lower().startswith("toolinvoker")
     above = (one for tool in root.select_kind("TOOL") for one in iterate_ancestors(tool, root.by_id))
     if not is_invoker or any(one is span for one in above):

@@ -67,9 +67,9 @@ _MONOCLE_REMEDY = "Monocle keeps only 100 characters of what a retriever found: 
 
 
 def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    """Add the names that the span reader knows to the attributes of a span; return its kind, empty if unknown.
+    """Add the names that the span reader knows to a span's attributes. Return the span's kind, empty if unknown.
 
-    `is_search` decides by name on a span with a generic kind.
+    `is_search` decides by name if the kind of a span is generic.
     """
     for prefix, vocabulary in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):
@@ -93,7 +93,7 @@ def decode(value: Any) -> Any:
 
 
 def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
-    """Return the objects in a list attribute, flat (`name.0.x`, `name.1.x` ...) or nested, with flat keys."""
+    """Return the objects in a list attribute, with flat keys. The list is flat (`name.0.x`, `name.1.x` ...) or nested."""
     if isinstance(nested := attributes.get(name), list):
         return list(map(_flatten, objects_in(nested)))
     found: dict[int, Attributes] = {}
@@ -106,7 +106,7 @@ def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
 
 
 def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
-    """Return nested objects and lists of calls as one object, with keys joined by dots. Metadata are not changed."""
+    """Flatten nested objects and lists of calls into one object whose keys have dots. Metadata stay unchanged."""
     flat: Attributes = {}
     for key, member in value.items():
         opens_list = key.endswith("tool_calls") and isinstance(member, list)
@@ -157,7 +157,7 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 
 
 def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
-    """Return the kind of a span by its type or, if that is a generic one, by its name."""
+    """Return the kind of a span by its type. If the type is generic, the span's name decides."""
     kind = given.upper() if isinstance(given, str) else ""
     found = kinds.get(kind, kind)
     return found if found != BY_ITS_NAME else "TOOL" if is_search(name) else "CHAIN"
@@ -203,7 +203,7 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
 
 
 class _Vocabulary(NamedTuple):
-    """The prefix of metadata, our name -> attribute to copy, and the function that finds the kind and the rest."""
+    """The prefix of metadata, the attributes to copy by our names, and the function that finds the kind."""
 
     metadata: str
     copies: dict[str, str]

@@ -81,7 +81,7 @@ class Span(msgspec.Struct):
     unknown: str = ""
 
     def get(self, name: str) -> Any:
-        """Return the value of an attribute, flat with dots or nested; None if the span lacks it."""
+        """Return the value of an attribute, flat with dots or nested; None if the span lacks the attribute."""
         if name in self.attributes:
             return self.attributes[name]
         if (flat := f"attributes.{name}") in self.attributes:
@@ -92,7 +92,7 @@ class Span(msgspec.Struct):
         return value
 
     def get_objects(self, name: str) -> list[Attributes]:
-        """Return the objects in a list attribute, as `collect_objects` does; it may be JSON text."""
+        """Return the objects in a list attribute (see `collect_objects`), which may be JSON text."""
         nested = parse_if_json(self.get(name))
         return collect_objects({name: nested} if isinstance(nested, list) else self.attributes, name)
 
@@ -111,7 +111,7 @@ def read_each(
 
 
 def iterate_ancestors(span: Span, by_id: Mapping[tuple[str, str], Span]) -> Iterator[Span]:
-    """Yield the spans above a span, from its parent up; stop at a cycle, which damaged logs may have."""
+    """Yield the spans above a span, from the parent up. Damaged logs may have cycles: stop there."""
     seen = {span.span_id}
     at = by_id.get((span.trace_id, span.parent_id or ""))
     while at is not None and at.span_id not in seen:
@@ -121,7 +121,7 @@ def iterate_ancestors(span: Span, by_id: Mapping[tuple[str, str], Span]) -> Iter
 
 
 def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[dict[str, Any], str, bool]]:
-    """Yield the raw spans in a document with their places, and whether they are in OTLP."""
+    """Yield the raw spans in a document, their places, and whether they are in OTLP."""
     if isinstance(value, list) and depth:
         for index, member in enumerate(value):
             yield from _find_spans(member, f"{at}/{index}", depth - 1)
@@ -193,7 +193,7 @@ def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
 
 
 def _read_id(value: Any, at: str) -> str:
-    """Return the id of a trace or span in hexadecimal, from hexadecimal, `0x...`, protobuf's base64 or a whole number."""
+    """Return the id of a trace or span in hexadecimal. Logs write hexadecimal, `0x...`, base64 or whole numbers."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return f"{value:x}"
     if isinstance(value, str):
@@ -208,7 +208,7 @@ def _read_id(value: Any, at: str) -> str:
 
 
 def read_nanoseconds(value: Any, at: str) -> int:
-    """Return a time as nanoseconds since 1970, from ISO 8601, a data frame's time, or a number (its size gives the unit)."""
+    """Return a time in nanoseconds since 1970, from ISO 8601, a data frame's time, or a number. Its size gives the unit."""
     if isinstance(value, datetime):
         value = value.isoformat()
     if isinstance(value, str) and value.isdecimal() and len(value) < 30:
@@ -221,7 +221,7 @@ def read_nanoseconds(value: Any, at: str) -> int:
 
 
 def _read_events(events: Any, at: str) -> Attributes:
-    """Return the attributes of a span's events, each under the name of its event: `data.input.input`."""
+    """Return the attributes of a span's events under names such as `data.input.input`: the event, then the attribute."""
     found: Attributes = {}
     for index, event in enumerate(objects_in(events)):
         attributes = event.get("attributes")

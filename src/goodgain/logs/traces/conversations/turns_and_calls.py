@@ -35,11 +35,11 @@ _MAX_NUMBER = 10**15
 
 
 class Conversation:
-    """Builds one trace from the events of a conversation, reported in order; `trace` returns it.
+    """Builds one trace from the events of a conversation, reported in order. `trace` returns the trace.
 
     Attributes:
-        record: the object that the trace is read from, for query ids by field path.
-        query_id, session_id, tag: as named by the items, if at all; the tag is the system.
+        record: the object that holds the conversation, for query ids by field path.
+        query_id, session_id, tag: the ids and the system, if the items name them.
     """
 
     def __init__(self, source: Source, record: Any = None) -> None:
@@ -63,8 +63,8 @@ class Conversation:
         """Yield the traces of a file whose traces are lists of objects: messages, steps.
 
         Args:
-            find: yields the objects of a value, which is their list or holds it.
-            of_list: whether a member shows that its list is one trace, not a list of traces; None: no list is one trace.
+            find: yields the objects of a value. The value is a list, or holds a list.
+            of_list: whether a member shows that its list is one trace, not a list of traces. None: no list is one trace.
             of_line: whether a line shows that all lines are one list.
         """
         if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
@@ -80,7 +80,7 @@ class Conversation:
         )
 
     def user(self, text: str, time: Any = None) -> None:
-        """Report a message of the user: a new turn, unless the agent has not acted since the user's last message.
+        """Report a message of the user. A new turn begins if the agent has acted since the user's last message.
 
         Steps before the user's first message belong to the first turn.
         """
@@ -94,16 +94,16 @@ class Conversation:
         self._turns[-1].time = tree.text_or_none(time)
 
     def spend(self, holder: Any) -> None:
-        """Report the usage of the next step, or an object that holds it; it is ignored unless costs are read.
+        """Report the usage of the next step, or an object that holds the usage. Nothing happens unless costs are read.
 
-        If one answer of a model has several steps, its usage belongs to the first.
+        If one answer of a model has several steps, the first step gets the usage.
         """
         if self.source.costs:
             usage = holder if isinstance(holder, Usage) else read_usage(holder)
             self._spent = add_usages(self._spent, usage)
 
     def step(self, time: Any = None) -> None:
-        """Report a step of the agent; the calls that follow belong to it, and what was said before is not the answer."""
+        """Report a step of the agent. Later calls belong to this step, and earlier texts are not the answer."""
         if not self._turns:
             self._turns.append(Turn())
         self._turns[-1].steps.append(Step(time=tree.text_or_none(time), usage=self._spent))
@@ -114,10 +114,10 @@ class Conversation:
     def say(
         self, content: Any, cited: Iterable[Any] = (), *, is_call: Callable[[dict[str, Any]], bool] | None = None
     ) -> None:
-        """Report the text or parts that the agent says, and its citations. The answer is kept if uses are read.
+        """Report the text or parts that the agent says, and the citations. The answer is kept if uses are read.
 
-        What is said in the last step of a turn, after the last part that `is_call` finds, is its final answer. None: what
-        was said so far is not the answer.
+        The answer is what the agent says in the last step of a turn, after the last part that `is_call` finds. With None as
+        content, all texts so far are not the answer.
         """
         if content is not None and self._written is None and not (self._open and not self._open[-1].answered):
             called = find_written_calls(tree.message_text(content))
@@ -155,13 +155,13 @@ class Conversation:
         return call_id is not None and call_id in self._calls
 
     def has_open_call(self, call_id: str | None, name: str | None) -> bool:
-        """Return whether an answer with this id or, without an id, of this tool belongs to a call."""
+        """Return whether a call waits for an answer with this id or, without an id, for an answer of this tool."""
         if call_id is not None:
             return self.has_call(call_id)
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
     def merge_copy(self, call: ToolCall) -> None:
-        """Report a copy of a call, sent again with the history: keep the answer of either."""
+        """Report a copy of a call, sent again with the history. If one of the two has an answer, keep that answer."""
         for earlier in self._calls.get(call.call_id or "", ()):
             if not earlier.answered and call.answered:
                 earlier.output, earlier.failed = call.output, call.failed
@@ -170,10 +170,9 @@ class Conversation:
         self, call_id: str | None, output: Any, at: str, *,
         name: str | None = None, failed: bool = False, spare: Any = UNANSWERED,
     ) -> ToolCall:  # fmt: skip
-        """Report a tool's answer to the latest open call with its id, or to the first open call (of that name).
+        """Report a tool's answer to the latest open call with this id, or to the first open call of this tool.
 
-        An answer whose call the log lacks, and a second answer to a search, are left out and reported: logs may be cut at
-        their beginning, and the rest of such a log is still right.
+        Logs may be cut at the beginning. An answer without a call, and a second answer to a search, are left out and reported.
         """
         if call_id is not None:
             known = self._calls.get(call_id, [])
@@ -199,7 +198,7 @@ class Conversation:
         return self.source.is_search(call.tool) if call.is_search is None else call.is_search
 
     def cite(self, citations: list[Any]) -> None:
-        """Report citations in an answer: the results of the last search, if the log lacks its own."""
+        """Use the citations in an answer as results of the last search, if the log lacks the search's own results."""
         for call in reversed(self._open):
             if call.is_search and not call.answered:
                 call.output = citations
@@ -208,11 +207,11 @@ class Conversation:
     def read_calls(
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
-        """Report the calls in a list; `name`, `call_id` and `arguments` are their keys."""
+        """Report the calls in a list. The arguments `name`, `call_id` and `arguments` are keys of the calls."""
         return [self.call(tree.read_call(*one, name, call_id, arguments)) for one in tree.walk(calls, at)]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
-        """Report as many searches as the usage of an answer counts, for an answer that does not show them."""
+        """Add the searches that the usage of an answer counts, if the answer does not show its searches."""
         holders = tree.objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
         numbers = (one.get("web_search_requests") for one in holders)
         number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
@@ -229,12 +228,12 @@ class Conversation:
         return self
 
     def read_file(self, lines: Iterable[tuple[Any, str]]) -> Trace:
-        """Return the trace of a file that is one conversation, from its lines."""
+        """Return the one trace of a file whose lines are one conversation."""
         read = list(lines)
         return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
 
     def read_record(self, record: Any, items: Iterable[tree.Placed], at: str) -> Self:
-        """Read the items of a record, and report its other fields that look like more messages with a search."""
+        """Read the items of a record. Report other fields of the record that look like messages with a search."""
         read = list(items)
         self.read_all(read)
         if not isinstance(record, dict) or (read and read[0][0] is record):
@@ -249,12 +248,12 @@ class Conversation:
         return self
 
     def _end(self, at: str) -> None:
-        """Read data outside the items, such as ids, after the last item; a format may have none."""
+        """Read data outside the items, such as ids, after the last item."""
 
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
-        """Return the trace with numbered turns: one turn even if nothing was reported. Call it once, at the end.
+        """Return the trace with numbered turns: one turn even if nothing was reported. Call this method once, at the end.
 
-        An id of the query in the record (`query_id`, `task_id`) comes before all others, and the session's id last.
+        An id of the query in the record (`query_id`, `task_id`) comes before all other ids. The session's id comes last.
         """
         self._end(at)
         session, turns = session_id or self.session_id, self._turns or [Turn()]
@@ -273,14 +272,14 @@ class Conversation:
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
-        """Report an item of a kind that its format does not know: it may be a search. A kind that is not text is damage."""
+        """Report an item of an unknown kind, which may be a search. Raise an error if the kind is not text."""
         kind = item.get(key)
         if not isinstance(kind, str):
             raise unexpected_value(f"{at}/{key}", expected, kind)
         self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
 
     def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
-        """Report the parts of a message's content that have an unknown type or, without a type, none of `keys`."""
+        """Report the parts of a message's content with an unknown type. A part without a type needs one of `keys`."""
         for part, part_at in tree.walk_parts(content, at):
             if "type" not in part and keys:
                 if part.keys().isdisjoint(keys):
@@ -293,7 +292,7 @@ class Conversation:
         self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
-        """Report the fields of an item that were not read and look like a search, or like its missing content."""
+        """Report the unread fields of an item that look like a search, or like the content that the item lacks."""
         lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
             if key not in read and (looks_like_search(key, value) or (lacks and is_content(key, value))):
@@ -302,9 +301,9 @@ class Conversation:
 
 
 def read_usage(holder: Any) -> Usage | None:
-    """Return the usage in an object with numbers of tokens, a price or a time; None if it has none.
+    """Return the usage in an object with numbers of tokens, a price or a time; None if the object has none of them.
 
-    Input tokens include those read from a cache. A value that is not a number is left out.
+    Input tokens include tokens read from a cache. A value that is not a number is left out.
 
     >>> read_usage({"prompt_tokens": 10, "completion_tokens": 2})
     Usage(input_tokens=10, output_tokens=2, seconds=None, cost=None)
@@ -326,7 +325,7 @@ def read_usage(holder: Any) -> Usage | None:
 
 
 def add_usages(one: Usage | None, other: Usage | None) -> Usage | None:
-    """Return the sum of two usages; a value that only one has is kept."""
+    """Return the sum of two usages. A value that is missing in one usage counts as 0."""
     if one is None or other is None:
         return one or other
     pairs = zip(astuple(one), astuple(other), strict=True)

@@ -41,11 +41,11 @@ class Exchange(msgspec.Struct):
 
 
 class JoinedConversation(Conversation):
-    """A conversation whose items may come in exchanges: the reader of such a format.
+    """A conversation whose items may come in exchanges with a vendor's endpoint.
 
     Attributes:
-        asked, answered: the fields with the messages of a request and its answer, used by this endpoint only.
-        any_order: whether an earlier state may come after a later one; their messages must have ids.
+        asked, answered: the fields with the messages of a request and the answer; only this endpoint has both.
+        any_order: whether earlier states may come after later states. Their messages must have ids.
     """
 
     asked: ClassVar[str] = ""
@@ -78,9 +78,9 @@ class JoinedConversation(Conversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return a key that is equal for copies of a message, such as its role, the ids of its calls and its text.
+        """Return a key that is equal for copies of a message, such as the role, the ids of calls and the text.
 
-        None for messages that clients may leave out of a repeated history: thoughts and calls of the vendor's tools.
+        Return None for messages that clients may omit from a repeated history: thoughts and calls of the vendor's tools.
         """
         raise NotImplementedError(f"{cls.__module__}: {cls.__name__} has no method key(message)")
 
@@ -90,12 +90,12 @@ class JoinedConversation(Conversation):
 
 
 def place(messages: Any, at: str) -> list[Item]:
-    """Return the members of a list with their places; none for null."""
+    """Return the members of a list with their places. Null is an empty list."""
     return [(message, f"{at}/{index}") for index, message in enumerate(expect_list(messages, at))]
 
 
 def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return the request and the response of an exchange that have the fields `asked` and `answered`; else None."""
+    """Return the request with the field `asked` and the response with the field `answered`; None for other records."""
     request = record.get("request") if isinstance(record, dict) else None
     if not isinstance(request, dict) or asked not in request:
         return None
@@ -117,10 +117,11 @@ def are_exchanges(head: FileHead) -> bool:
 def join_exchanges(
     source: Source, reader: type[JoinedConversation], make: Callable[[Any, str], Exchange | None] | None = None
 ) -> Iterator[Trace]:
-    """Yield the traces of the conversations that recorded exchanges belong to.
+    """Join recorded exchanges into conversations, and yield their traces.
 
-    An exchange continues an earlier one if it names it, or if its messages begin with that one's messages and answer, and
-    neither record names another query or run. `make` makes an exchange of a record that is not a request and its response.
+    An exchange continues an earlier exchange if it names that one's id. It also does if its messages begin with the
+    messages and the answer of the earlier exchange, and neither record names another query or run.
+    `make` turns a record that is not a request with its response into an exchange.
     """
     threads: list[list[Exchange]] = []
     others: list[str] = []
@@ -173,7 +174,7 @@ def join_exchanges(
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:
-    """Return a hash of the first n messages for each n from 0 on; messages without a key change nothing."""
+    """Return a hash of the first n messages for each n from 0 on. Messages without a key change nothing."""
     found = [start]
     for message, _ in messages:
         key = reader.key(message) if isinstance(message, dict) else None
@@ -182,7 +183,7 @@ def _hash_histories(reader: type[JoinedConversation], messages: list[Item], star
 
 
 def _check_endpoint(record: Any, asked: str, at: str) -> None:
-    """Refuse an exchange with this endpoint that could not be read: its answer is a stream of events, or text."""
+    """Refuse an exchange with this endpoint whose answer is a stream of events or text that could not be read."""
     record = record if isinstance(record, dict) else {}
     response = record.get("response")
     found = response if isinstance(response, list) else _find_stream(response)
@@ -194,7 +195,7 @@ def _check_endpoint(record: Any, asked: str, at: str) -> None:
 
 
 def _has_field(request: Any, field: str, depth: int = 3) -> bool:
-    """Return whether a request has a field, itself, in its body, or in JSON text there (as proxies record it)."""
+    """Return whether a request has a field: in itself, in its body, or in a body that is JSON text (proxies write such)."""
     if isinstance(request, dict) and depth:
         bodies = (request.get(key) for key in ("body", "json", "content"))
         return field in request or any(_has_field(body, field, depth - 1) for body in bodies)
@@ -202,7 +203,7 @@ def _has_field(request: Any, field: str, depth: int = 3) -> bool:
 
 
 def _find_stream(response: Any) -> str | None:
-    """Return the text of server-sent events or JSON that a response is, or has in a field; None if there is none."""
+    """Return the text of server-sent events or JSON in a response; None if the response has no such text."""
     for text in response.values() if isinstance(response, dict) else [response]:
         if isinstance(text, dict):
             text = text.get("string", text.get("text"))

@@ -30,7 +30,6 @@ _REMEDY = "ask for the messages as the API gives them: the log lacks the block w
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are messages with blocks of tools, an answer of the API, or exchanges with one."""
     if vendor_exchanges.are_exchanges(head):
         return _Messages.claims(head)
     if any(tree.has_messages(record, _has_tool_block) for record in head.conversations):
@@ -126,7 +125,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
 
 
 def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
-    """Return the id of the call that a block answers, its content, and whether it reports a failure."""
+    """Return the id of the answered call, the content of a block, and whether the block reports a failure."""
     call_id = tree.require_id(block, at, "tool_use_id")
     content = block.get("content", UNANSWERED)
     failed = block.get("is_error") is True
@@ -140,7 +139,6 @@ def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
 
 
 def is_known_block(block: dict[str, Any]) -> bool:
-    """Return whether a block holds a call or a result, or is known to hold neither."""
     return as_word(block.get("type")) in _OTHER_BLOCK_TYPES or is_call_or_result(block)
 
 

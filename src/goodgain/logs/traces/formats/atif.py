@@ -16,7 +16,6 @@ from goodgain.logs.traces.expected_values import as_word, expect_id, expect_obje
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there is an object whose `schema_version` names ATIF, or that has steps with a source."""
     return any(
         as_word(record.get("schema_version")).upper().startswith("ATIF")
         or tree.any_object(record.get("steps"), lambda step: {"step_id", "source"} <= step.keys())
@@ -25,8 +24,6 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per trajectory."""
-
     def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
         return tree.sort_numbered(tree.walk_list(expect_object(value, at), "steps", at), "step_id")
 
@@ -71,7 +68,7 @@ class _Trajectory(Conversation):
             raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
 
     def _set_output(self, calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
-        """Assign a result to its call; several results of a call are joined in order."""
+        """Give a result to its call. Several results of one call are joined in order."""
         call_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
         content = tree.expect_output(result.get("content"), f"{at}/content")
         if call_id is None and not calls:

@@ -30,7 +30,6 @@ _PATHS = ("messages", "llm_context/messages", "llm_messages", "message_thread", 
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are messages of AutoGen's types with a source."""
     return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
 
 
@@ -39,7 +38,7 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per result, state or list of messages; lines that are messages are one trace."""
+    """Yield one trace per list of messages. If each line is a message, all lines are one trace."""
     find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
     return _Messages.read_source(source, find, of_list=lambda one: "type" in one, of_line=_is_message)
 

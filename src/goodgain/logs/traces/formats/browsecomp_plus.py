@@ -23,7 +23,6 @@ _MAX_MISSING = 10_000
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there is an object with `tool_call_counts`, or with `query_id` and calls in `result`."""
     return any(
         "tool_call_counts" in record
         or ("query_id" in record and tree.any_object(record.get("result"), lambda one: one.get("type") == "tool_call"))
@@ -32,7 +31,6 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per object."""
     return source.traces(partial(_read_trace, source), is_one=lambda value: False)
 
 

@@ -17,13 +17,10 @@ _REMEDY = "the export has the results of several searches in one list, or none"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are conversations with a tree of messages."""
     return any(isinstance(one.get("mapping"), dict) and "current_node" in one for one in head.objects)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a conversation."""
-
     def read_chat(record: Any, at: str) -> Trace:
         reader = _Chat(source, expect_object(record, at)).read_all(_find_branch(record, at))
         return reader.trace(at, query_id=id_or_none(record.get("conversation_id") or record.get("id")))
@@ -43,7 +40,7 @@ def _find_branch(record: dict[str, Any], at: str) -> list[tree.Placed]:
 
 
 class _Chat(Conversation):
-    """Reports messages; `last` is the call that waits for its answer, `searches` are those of the turn."""
+    """Reports messages. `last` is the call that waits for an answer, `searches` are the searches of the turn."""
 
     last: ToolCall | None = None
     searches: tuple[ToolCall, ...] = ()

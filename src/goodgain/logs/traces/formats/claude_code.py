@@ -39,9 +39,9 @@ _ONLY_RESULT = (
 
 
 class _Line(NamedTuple):
-    """A line of a session; `parent` is the id of the line it follows, None for the first of a tree.
+    """A line of a session. `parent` is the id of the line before it in the tree, None for the first line.
 
-    All lines of a file are in memory. Tuples save some: most lines have no calls or answers, and an empty tuple is shared.
+    All lines of a file are in memory, so small tuples are used: most lines have no calls and no answers.
     """
 
     record: dict[str, Any]
@@ -57,7 +57,6 @@ class _Line(NamedTuple):
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are lines with a session's id and a message, or the first or last line of a stream."""
     return any(map(_is_session_line, head.objects))
 
 
@@ -71,7 +70,7 @@ def _is_session_line(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per session; a file with only a subagent is a trace of a separate system."""
+    """Yield one trace per session. A file with only the lines of a subagent is one trace."""
     lines = list(_read_lines(source))
     if lines and all(line.kind == "result" for line in lines):
         raise unexpected_value(lines[0].at, _ONLY_RESULT, lines[0].record)
@@ -107,7 +106,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_lines(source: Source) -> Iterator[_Line]:
-    """Yield the lines of a file once: resumed sessions repeat lines."""
+    """Yield each line of a file once: resumed sessions repeat lines."""
     seen: set[str] = set()
     for record, at in _walk_lines(source):
         with source.handle_errors():
@@ -127,14 +126,14 @@ def _read_lines(source: Source) -> Iterator[_Line]:
 
 
 def _walk_lines(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the lines of a session, or those that an export holds in one object under `loglines`."""
+    """Yield the lines of a session. An export holds all lines in one object under `loglines`."""
     for record, at in tree.read_records(source):
         is_export = isinstance(record, dict) and "loglines" in record
         yield from tree.walk_list(record, "loglines", at) if is_export else [(record, at)]
 
 
 def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
-    """Return the lines of each session; a line without a session's id belongs to the one before it."""
+    """Return the lines of each session. A line without a session's id belongs to the session before it."""
     found: dict[str | None, list[_Line]] = {}
     session: str | None = None
     for line in lines:
@@ -148,7 +147,7 @@ def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
 
 
 class _Branches:
-    """The lines of a file, and where those are that others refer to."""
+    """The lines of a file, with the positions of the lines that other lines refer to."""
 
     def __init__(self, source: Source, lines: list[_Line]) -> None:
         self._source, self._lines = source, lines
@@ -163,7 +162,7 @@ class _Branches:
                 self._of_call.setdefault(call_id, []).append(index)
 
     def select_live(self, members: list[_Line]) -> list[_Line]:
-        """Return the lines on the branch to a session's last line; edited prompts and retries leave dead branches."""
+        """Return the lines on the branch to a session's last line. Edited prompts and retries leave dead branches."""
         linked = [line for line in members if "parentUuid" in line.record]
         followed = {line.parent for line in members if line.parent is not None}
         if not linked:
@@ -186,7 +185,7 @@ class _Branches:
         return [lines[index] for index in sorted(live, key=lambda index: (depths[index], index not in chain, index))]
 
     def _find_parent(self, at: int, chain: Collection[int]) -> int | None:
-        """Return the line that a line follows; if the log lacks it, the previous line with a message."""
+        """Return the parent of a line. If the log lacks the parent, return the previous line with a message."""
         line = self._lines[at]
         if line.parent is not None and line.parent in self._by_id:
             return self._by_id[line.parent]
@@ -249,7 +248,7 @@ class _SessionReader(Conversation):
         self.say(line.message.get("content"), is_call=anthropic.is_call_or_result)
 
     def _read_result(self, line: _Line, block: dict[str, Any], at: str, *, alone: bool) -> None:
-        """Read the answer of a tool; if it is alone on its line, the line has it as an object too."""
+        """Read the answer of a tool. An answer that is alone on its line may be there as an object too."""
         call_id, content, failed = anthropic.read_result_block(block, at)
         structured = line.record.get("toolUseResult", line.record.get("tool_use_result")) if alone else None
         if isinstance(structured, dict) and structured.get("detachedToolCall") is True:

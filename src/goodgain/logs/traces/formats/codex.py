@@ -31,7 +31,6 @@ _REMEDY = "Codex does not log what its web search returned; search with a tool o
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are lines with timestamp, type and payload, or events of `exec`."""
     return any(
         _is_event(record)
         or "record_type" in record
@@ -48,7 +47,7 @@ def _is_event(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace, the session; or one per thread of `exec`."""
+    """Yield one trace for a rollout, or one per thread of `exec`."""
     lines: list[tree.Placed] = []
     for value, at in tree.read_records(source):
         with source.handle_errors():
@@ -73,7 +72,7 @@ class _Rollout(ItemReader):
     web_remedy = _REMEDY
 
     def read_lines(self, lines: list[tree.Placed]) -> Trace:
-        """Return the trace of a session: its items, each once, and those that only events hold."""
+        """Return the trace of a session from its items, each read once, and from events without an item."""
         items: list[tree.Placed] = []
         session = None
         events = [_read_payload(record, "event_msg") for record, _ in lines]
@@ -126,7 +125,7 @@ def _is_of_user(item: dict[str, Any]) -> bool:
 
 
 def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the items that only events hold: messages of the user, and calls of MCP tools that no item has."""
+    """Yield the items that only events hold: messages of the user, and calls of MCP tools without an item."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
         yield {"role": "user", "content": tree.message_text(event.get("message"))}
@@ -142,7 +141,7 @@ class _Thread(Conversation):
     _stepped = False
 
     def read_runs(self, runs: list[list[tree.Placed]]) -> Trace:
-        """Return the trace of a thread from its runs of `exec`; each run numbers its items from the start."""
+        """Return the trace of a thread from its runs of `exec`. Each run numbers its items from the start."""
         first, first_at = runs[0][0]
         named = first.get("thread_id") if first.get("type") == "thread.started" else None
         thread = expect_id(named, f"{first_at}/thread_id")
@@ -188,7 +187,7 @@ class _Thread(Conversation):
             self.say(item.get("text") or [])
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
-        """Read a web search; without an action, its query shows whether it searched or opened a page."""
+        """Read a web search. Without an action, the query shows whether it searched or opened a page."""
         action, query = item.get("action"), tree.text_or_none(item.get("query")) or ""
         call_id = expect_id(item.get("id"), at)
         kind = as_word(tree.object_or_empty(action).get("type"))

@@ -69,7 +69,6 @@ _KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are contents with parts that have no type, candidates, events of ADK, or a CLI's session."""
     if not vendor_exchanges.are_exchanges(head):
         return any(map(_is_of_format, head.conversations))
     # A log of exchanges with several vendors is read in the other format, which counts those with Gemini as left out.
@@ -98,7 +97,6 @@ def _is_event(value: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per conversation or session."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, _Contents)
     if any(map(_is_event, source.head.objects)):
@@ -154,7 +152,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
 
     @classmethod
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
-        """Return the contents of a request, and those of the client library's own calls: its history repeats the request."""
+        """Return the contents of a request and of the client library's own calls. Its history repeats the request."""
         asked = super().find_asked(request, response, at, response_at)
         history = tree.get_either(response, "automaticFunctionCallingHistory")
         made = list(tree.walk(history, f"{response_at}/automaticFunctionCallingHistory"))
@@ -177,7 +175,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
         return self
 
     def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
-        """Read a content and its hosted search: one search, whatever the number of queries."""
+        """Read a content and the hosted search behind it: one search, however many queries it has."""
         found = tree.get_either(holder, "groundingMetadata")
         grounded = isinstance(found, dict) and any(found.get(key) for key in _GROUNDS)
         if content is not None:
@@ -201,7 +199,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
                 self.say([], [held] if any(index in of_support for of_support in numbers) else [])
 
     def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
-        """Read one content; its role says who wrote it, unless `by_agent` does."""
+        """Read one content. Its role says who wrote it, unless `by_agent` is given."""
         content = expect_object(content, at)
         role = content.get("role")
         if by_agent is None:
@@ -277,7 +275,7 @@ def _set_output(call: ToolCall, response: Any) -> None:
 
 
 def _read_event_rows(source: Source) -> Iterator[Trace]:
-    """Yield one trace per session from a list or lines of ADK's events, as a database stores them."""
+    """Yield one trace per session from ADK's events, as a database stores them."""
     sessions: dict[str | None, list[tree.Placed]] = {}
     for row, at in tree.read_records(source):
         with source.handle_errors():

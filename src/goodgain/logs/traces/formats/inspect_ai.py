@@ -27,7 +27,6 @@ _REMEDY = "the vendor's answer lacks them: log a search tool of your own"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether the file is a log with `eval`, a sample with `epoch` and `target`, or an .eval archive."""
     if head.kind == "zip":
         return head.name.lower().endswith(".eval") or b"header.json" in head.raw or b"samples/" in head.raw
     headers = (tree.object_or_empty(record.get("eval")) for record in head.objects)
@@ -40,7 +39,6 @@ def _is_sample(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per sample and epoch."""
     if source.head.kind == "zip":
         yield from _read_archive(source)
         return
@@ -59,7 +57,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_archive(source: Source) -> Iterator[Trace]:
-    """Yield the traces of an archive's samples. Its header, which names the model, comes first by name."""
+    """Yield the traces of an archive's samples. The header names the model and comes first by name."""
     model, found = None, False
     for value, name in read_json_members(source.path):
         at = f"{source.path}, {name}, at "
@@ -97,7 +95,7 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
 
 
 def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
-    """Return the usage of each message of the assistant, by its id, from the events of model calls."""
+    """Return the usage of each assistant message by message id, from the events of model calls."""
     found: dict[str, Usage] = {}
     for event in events:
         output = tree.object_or_empty(event.get("output") if event.get("event") == "model" else None)

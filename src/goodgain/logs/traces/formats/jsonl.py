@@ -75,17 +75,15 @@ _PARTS: dict[str, type[Struct]] = {"turns": _Turn, "steps": _Step, "searches": _
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are objects with `goodgain_trace`."""
     return any(_VERSION_FIELD in record for record in head.objects)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per line."""
     return source.traces(partial(_read_trace, source), is_one=lambda value: False)
 
 
 def _report_unknown(source: Source, value: dict[str, Any], kind: type[Struct], at: str) -> None:
-    """Report unknown fields of a trace and its parts: one may be a misspelt `searches`."""
+    """Report unknown fields of a trace and its parts, such as a misspelt `searches`."""
     names = kind.__struct_encode_fields__
     for name, held in value.items():
         if name not in names:

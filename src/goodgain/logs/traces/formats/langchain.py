@@ -37,7 +37,6 @@ _METADATA_PATHS = ("metadata", "config/metadata", "config/configurable", "config
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are messages of the types human, ai, tool, or constructor objects of langchain.load."""
     lists = (tree.find_list(record, *_MESSAGE_PATHS)[0] for record in head.conversations)
     return any(tree.any_object(messages, _is_message) for messages in lists)
 
@@ -62,7 +61,6 @@ def _read_kind(message: dict[str, Any]) -> str:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of messages; states of a graph that continue earlier ones join their trace."""
     if sum(bool(tree.find_list(record, *_MESSAGE_PATHS)[1]) for record in source.head.records) > 1:
         return join_exchanges(source, _Messages, _read_state)  # the records are states, not one trace each
     expected = "a list of messages, or a state of a graph with one"
@@ -88,7 +86,7 @@ def _read_query_id(record: Any, at: str) -> str | None:
 
 
 class _Messages(JoinedConversation):
-    """Reports messages, each once: checkpoints repeat the messages before them."""
+    """Reports each message once: checkpoints repeat the messages before them."""
 
     any_order = True
 
@@ -99,7 +97,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return the id of a message; messages without ids are never copies."""
+        """Return the id of a message. Messages without ids are never copies."""
         bodies = (message, message.get("data"), message.get("kwargs"))
         ids = (tree.object_or_empty(body).get("id") for body in bodies)
         return next((found for found in ids if isinstance(found, str)), id(message))

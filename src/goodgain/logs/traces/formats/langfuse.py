@@ -32,7 +32,6 @@ _IDS_ONLY = "the list of traces has their ids only: get each trace, or export th
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are observations, alone or in traces or sessions."""
     return any(map(_holds_observations, head.objects))
 
 
@@ -47,7 +46,6 @@ def _holds_observations(record: Any, depth: int = 3) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per session; a trace without a session is one by itself."""
     spans: list[Span] = []
     for value, at in source.documents():
         with source.handle_errors():
@@ -63,9 +61,10 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _unite_copies(spans: list[Span], source: Source) -> None:
-    """Keep one of several observations of one search: with one input and output, one within the time of the other.
+    """Keep one of several observations of one search.
 
-    Two integrations may both record a call. Two calls of the same tool by one parent are two.
+    Copies have the same input and output, and one runs within the time of the other: two integrations may record one call.
+    Two calls of the same tool by one parent are not copies.
     """
     kept: dict[tuple[str, str], list[Span]] = {}
     for span in sorted(spans, key=lambda span: span.start - span.end):

@@ -41,7 +41,6 @@ _MAX_DEPTH = 200
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are runs: a `run_type`, with `trace_id` or `dotted_order`."""
     return any(_is_run(record) or tree.any_object(record.get("runs"), _is_run) for record in head.objects)
 
 
@@ -50,7 +49,6 @@ def _is_run(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per thread; a root run without a thread is one by itself."""
     runs: dict[str, tree.Placed] = {}
     for value, at in source.documents():
         with source.handle_errors():
@@ -63,7 +61,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Placed], depth: int = _MAX_DEPTH) -> None:
-    """Add the runs in a value and below them; two records of a run (its start, its end) are one."""
+    """Add the runs in a value and the runs below them. Two records of a run (its start, its end) are merged."""
     if not depth:
         raise unexpected_value(at, f"runs nested at most {_MAX_DEPTH} deep", value)
     if isinstance(value, list):

@@ -20,7 +20,6 @@ _WRAPPERS = ("message", "msg", "payload", "data", "body")
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are messages of JSON-RPC with a method, parameters or a result of MCP."""
     messages = [*filter(None, map(_find_message, head.objects))]
     methods = [as_word(message.get("method")) for message in messages]
     has_method = "initialize" in methods or any(one.startswith(("tools/", "notifications/")) for one in methods)
@@ -33,13 +32,12 @@ def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace, the file."""
     with source.handle_errors():
         yield _Messages(source).read_file(tree.read_records(source))
 
 
 class _Messages(Conversation):
-    """Reports requests and their answers; the record of the trace is the list of all messages."""
+    """Reports requests and answers. The record of the trace is the list of all messages."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source, [])
@@ -86,7 +84,7 @@ class _Messages(Conversation):
             self.report_orphan(at, f"no open request has the id {number!r}")
 
     def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
-        """Return whether an answer is to the server's request, not to a call with the same id: each side numbers its own."""
+        """Return whether an answer belongs to the server's request, not to a call. Each side numbers its own requests."""
         asked, answered = self._waiting[key][1], record.get("direction")
         if asked is not None and answered is not None:
             return bool(asked == answered)

@@ -20,13 +20,11 @@ _REMEDY = "let the traced function return what it found: the span has no mlflow.
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are objects with `info` and `data.spans`."""
     records = (record for record in head.objects if isinstance(record.get("info"), dict))
     return any("spans" in tree.object_or_empty(record.get("data")) for record in records)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per session; a trace without a session is one by itself."""
     return read_span_traces(source, read_each(source, tree.read_records(source), _read_trace), _REMEDY)
 
 

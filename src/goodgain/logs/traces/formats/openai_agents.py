@@ -27,14 +27,12 @@ _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether the file is an SQLite database with a table of messages, or has one item of Responses per line."""
     if head.raw.startswith(_SQLITE):
         return b"message_data" in head.raw
     return head.lines_are_messages and any(map(is_item, head.records))
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per session, or the one in the lines."""
     if source.head.raw.startswith(_SQLITE):
         yield from _read_database(source)
         return

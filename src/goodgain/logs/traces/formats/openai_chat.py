@@ -49,7 +49,7 @@ def _advise() -> str:
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are messages of this format and not of a more specific one, or exchanges with `choices`."""
+    """Return whether messages or exchanges are of this format, and of no more specific one."""
     # Tagged text is often logged in messages of this format: the tags decide.
     from goodgain.logs.traces.formats.tagged_text import sniff as is_tagged
 
@@ -97,7 +97,7 @@ def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
 
 
 class _Messages(vendor_exchanges.JoinedConversation):
-    """Reports messages; `model` comes from the object around them, and `hosted` counts the vendor's searches so far."""
+    """Reports messages. `model` is that of the object around them; `hosted` counts the vendor's searches so far."""
 
     asked, answered = "messages", "choices"
     hosted = 0
@@ -215,15 +215,15 @@ class _Messages(vendor_exchanges.JoinedConversation):
         self._add_unlogged_searches(message, shown, at)
 
     def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
-        """Add the vendor's searches that a usage counts, if none was shown."""
+        """Add the searches that the vendor's usage counts, if the log shows none."""
         if self.hosted == shown and (usage := holder.get("usage")):
             self.hosted += self.add_counted_searches(usage, at, _advise())
 
 
 def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
-    """Return the tools that Groq ran, each once: in a stream each comes twice, at first without results.
+    """Return each tool that Groq ran once. A stream sends a tool twice, at first without results.
 
-    A tool has a type (`search` for a search), and its results beside the text for the model.
+    A tool has a type (`search` for a search). The results stand beside the text for the model.
     """
     found: dict[tuple[Any, ...], tree.Placed] = {}
     for place, (member, tool_at) in enumerate(tree.walk(tools, at)):

@@ -54,7 +54,6 @@ _WEB_RUN_REMEDY = "Codex encrypts what its web tool returns"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there is a response, items of one, or exchanges with `input` and `output`."""
     if vendor_exchanges.are_exchanges(head):
         return ItemReader.claims(head)
     if head.lines_are_messages or any("record_type" in record for record in head.objects):
@@ -75,7 +74,7 @@ def is_item(item: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per response or list of items; exchanges and chained responses are joined into conversations."""
+    """Yield one trace per response or list of items. Exchanges and chained responses are joined."""
     if vendor_exchanges.are_exchanges(source.head):
         return vendor_exchanges.join_exchanges(source, ItemReader)
     if tree.any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):
@@ -112,8 +111,6 @@ def _get_input(items: Any) -> Any:
 
 
 class ItemReader(vendor_exchanges.JoinedConversation):
-    """Reports the items of a conversation, response by response."""
-
     asked, answered = "input", "output"
     #: How to record the results of a hosted web search; programs without the API's options have another remedy.
     web_remedy = _WEB_REMEDY
@@ -143,7 +140,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
         self.read_all(exchange.answer)
 
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
-        """Read items in order. The items between two of the client's are one response."""
+        """Read items in order. The items between two items of the client are one response."""
         response: list[tree.Placed] = []
         for item, at in items:
             kind = as_word(expect_object(item, at).get("type"), "message")
@@ -258,7 +255,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
 
 
 def _read_web_run(call: ToolCall) -> ToolCall:
-    """Read a call of Codex's web tool: its arguments say whether it searches, opens a page or finds text in one."""
+    """Read a call of Codex's web tool. Its arguments show whether the call searches, opens a page or finds text."""
     asked = parse_if_json(call.arguments)
     if not isinstance(asked, dict):
         raise unexpected_value(call.at, "arguments of web.run as a JSON object", asked)
@@ -271,7 +268,7 @@ def _read_web_run(call: ToolCall) -> ToolCall:
 
 
 def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
-    """Return a hit of a file search with its file's id as doc_id; several hits may be of one file."""
+    """Return a hit of a file search. The file's id becomes the doc_id; several hits may be of one file."""
     if hit.get("file_id") is None:
         raise unexpected_value(f"{at}/file_id", "the id of a file", None)
     kept = {"title": "filename", "text": "text", "score": "score", "file_name": "filename"}

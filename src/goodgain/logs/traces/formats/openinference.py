@@ -21,7 +21,6 @@ from goodgain.logs.traces.conversations.spans import read_each, read_spans
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are spans: `resourceSpans`, or objects with a span id; or a table of Phoenix as CSV."""
     return _is_csv(head) or any(
         not {"resourceSpans", "resource_spans"}.isdisjoint(record)
         or _is_span(record)
@@ -42,7 +41,6 @@ def _is_csv(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per session; a root without a session is a trace by itself."""
     if _is_csv(source.head):
         raise InputError(
             f"{source.path}: is a table of Phoenix as CSV, which has Python's notation in place of lists; save it as "

@@ -16,13 +16,11 @@ from goodgain.logs.traces.expected_values import expect_object, find_id, id_or_n
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are results of tests whose output is a list."""
     rows = [row for record in head.objects for row in (record, *tree.objects_in(_find_rows(record)[0]))]
     return any(_is_row(row) and isinstance(_find_output(row), list) for row in rows)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a test and provider."""
     tests: dict[Any, str] = {}
     rows: list[tree.Placed] = []
     for record, at in tree.read_records(source):

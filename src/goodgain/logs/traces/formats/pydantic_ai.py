@@ -31,14 +31,12 @@ _REMEDY = "ask the provider to return the search's sources: the log lacks what i
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are messages of a kind with parts of a `part_kind`."""
     messages = [one for held in head.conversations for one in tree.objects_in(tree.find_list(held, *_PATHS)[0])]
     of_kind = (message for message in messages if as_word(message.get("kind")) in _KINDS)
     return any(tree.any_object(message.get("parts"), lambda part: "part_kind" in part) for message in of_kind)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of messages."""
     find = partial(tree.find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
     return _Messages.read_source(source, find, of_list=lambda one: "kind" in one or "parts" in one)
 
@@ -91,7 +89,7 @@ class _Messages(Conversation):
 
 
 def _unwrap_hosted(content: Any) -> Any:
-    """Return what a provider's tool found. OpenAI's search has a status and, on request, sources; Google's has sources."""
+    """Return the results of a provider's tool. OpenAI adds a status and, on request, sources; Google adds sources."""
     if not isinstance(content, dict) or not ("status" in content or "sources" in content):
         return tree.or_unanswered(content)
     if content.get("status") == "failed":

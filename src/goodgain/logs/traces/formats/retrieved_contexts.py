@@ -41,7 +41,7 @@ INSIDE = False
 
 
 class _Search(NamedTuple):
-    """A list of passages and the objects around it. `turn` is what the user said in the turn that holds it, else empty."""
+    """A list of passages and the objects around it. `turn` is the user's text in the turn that holds the list, else empty."""
 
     holders: tuple[dict[str, Any], ...]
     passages: Any
@@ -56,7 +56,6 @@ class _Search(NamedTuple):
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are records with a question and passages, and without a message, a call or a span."""
     if head.kind not in ("json", "jsonl") or _OF_OTHERS.search(head.raw):
         return False
     key = _find_wrapper(head.value)
@@ -66,8 +65,6 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a record."""
-
     def read_record(record: Any, at: str) -> Trace:
         reader, searches = Conversation(source, expect_object(record, at)), list(_find_searches(record, at))
         if not searches:
@@ -96,9 +93,9 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _find_wrapper(value: Any) -> str | None:
-    """Return the one key of an object whose value is a list of records with passages; None if there is none, or several.
+    """Return the one key of an object that holds records with passages; None if there is none, or several.
 
-    A turn of a conversation is not a record, and neither is a search of an object with a question.
+    Turns of a conversation are not records. Searches of an object with a question are not records either.
     """
     if not isinstance(value, dict) or _find_passages(value) or _find_question(value, _OWN):
         return None
@@ -136,7 +133,7 @@ def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
 
 
 def _find_doubt(searches: list[_Search]) -> str:
-    """Return why the searches of a record may not be those of one query: one is the sum of others, or each has a question."""
+    """Return why the searches of a record may not belong to one query; empty if there is no doubt."""
     places = [one.at.rpartition("/")[0] + "/" for one in searches]
     for one, place in zip(searches, places, strict=True):
         if sum(other.startswith(place) for other in places) > 1:
@@ -156,7 +153,7 @@ def _find_passages(value: dict[str, Any]) -> list[str]:
 
 
 def _read_passages(held: Any) -> Any:
-    """Return passages as a list that is read as results; any other value unchanged."""
+    """Return passages as a list of results; any other value unchanged."""
     if isinstance(held, dict) and len(held) == 1:  # Bedrock's retrievalResults
         held = next(iter(held.values()))
     members = held if isinstance(held, list) else []
@@ -167,7 +164,7 @@ def _read_passages(held: Any) -> Any:
 
 
 def _find_question(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
-    """Return what the user asked: a text, or the parts of a prompt, in an object or in its input."""
+    """Return the user's question: a text or the parts of a prompt, in an object or in its `inputRecord`."""
     inner = tree.object_or_empty(value.get("inputRecord"))
     held = (one.get(name) for one in (value, inner) for name in names)
     texts = (tree.message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)

@@ -100,7 +100,7 @@ class _Log:
         return format_place(start) if not rest else start + "".join(f"/{key}" for key in rest)
 
     def _read_in_known_format(self, value: Any, place: Place) -> list[Trace] | None:
-        """Return the traces of a value that a known format claims and reads without a fault; None for others."""
+        """Return the traces of a value that one known format claims and reads without an error; None for other values."""
         if self._tried >= _MAX_TRIED or len(place) > _TRIED_DEPTH or not value:
             return None
         if isinstance(value, list) and not any(isinstance(member, dict) for member in value):
@@ -150,7 +150,7 @@ class _Log:
 
 
 def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the values of a file with their places; of a text, those of its lines, with or without `data:`."""
+    """Yield the values of a file and their places. A text has one value per line, with or without `data:`."""
     if source.head.kind not in ("text", "events"):
         yield from source.documents()
         return
@@ -170,7 +170,7 @@ def _list_calls(traces: list[Trace]) -> list[ToolCall]:
 
 
 def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
-    """Refuse a record with the same call in two of its parts: a person must say which part counts."""
+    """Refuse a record with the same call in two of its parts: a person must decide which part counts."""
     first: dict[str, tuple[Place, Found]] = {}
     for one in members:
         part = tuple(0 if isinstance(key, int) else key for key in one.place)
@@ -184,12 +184,11 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
 
 
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
-    """Report calls in steps; return whether a list of whole calls is one step, although they may have been made in turn.
+    """Report calls in steps. Return whether a step joins whole calls that the agent may have made one after another.
 
-    What a user says after a call is a turn only if the agent spoke before: programs write pages and screenshots as the user.
-    After the last search nobody's words are a turn: programs write reminders as the user, and a turn without a search would be
-    the last one, which counts. Calls before an answer are one step, and so are the calls in a list of an object of a list; `depth`
-    is that of the record.
+    Calls before an answer are one step. So are the calls in one list inside a member of a list; `depth` is the record's depth.
+    The user's words after a call begin a turn only if the agent spoke before: programs write pages in the user's name.
+    After the last search, no words begin a turn: programs write reminders, and a turn without a search would count last.
     """
     searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
     last_search = max(searches, default=0)

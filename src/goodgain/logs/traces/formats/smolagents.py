@@ -35,7 +35,6 @@ _SHARED = "the step has one text for several calls, and no answer for this one"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are steps with a number and calls or observations."""
     return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_step) for one in head.conversations)
 
 
@@ -45,7 +44,7 @@ def _is_step(step: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of steps; lines that are steps are one trace."""
+    """Yield one trace per list of steps. If each line is a step, all lines are one trace."""
     marks = {"step_number", "task", "role"}
 
     def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
@@ -84,7 +83,7 @@ class _Steps(Conversation):
             self.say(str(step.get("action_output")))
 
     def _read_message(self, message: dict[str, Any], at: str) -> None:
-        """Read a message, which has its calls in Python's notation, and their results in one text."""
+        """Read a message. Calls are in Python's notation, and one text holds their results."""
         role, text = as_word(message.get("role")), tree.message_text(message.get("content"))
         self.report_unread("a message", message, at, {"content"})
         if "content" not in message:
@@ -110,7 +109,7 @@ class _Steps(Conversation):
             self.report_kind("message", message, "role", at, "system, user, assistant, tool-call, tool-response")
 
     def _answer_all(self, calls: Sequence[ToolCall], told: str, *, failed: bool) -> None:
-        """Give calls of one step their one text: it is split where it has a heading for each search."""
+        """Give the one text of a step to its calls. If the text has a heading for each search, split the text there."""
         for made in calls:
             made.failed, made.remedy = failed, _SHARED if len(calls) > 1 else ""
         searches = [made for made in calls if self.source.is_search(made.tool)]

@@ -34,7 +34,6 @@ _MESSAGE_FILE = re.compile(r"message_(\d{1,9})\.json")
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are messages with such blocks, an answer of Converse, or a message of a session's folder."""
     in_messages = any(tree.has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations)
     return in_messages or any(map(_is_session_message, head.objects))
 
@@ -55,7 +54,7 @@ def _is_session_message(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of messages or answer; a message in a session's folder stands for all messages there."""
+    """Yield one trace per list of messages. A message in a session's folder stands for all messages of the folder."""
     if any(map(_is_session_message, source.head.objects)):
         with source.handle_errors():
             yield _read_folder(source)
@@ -64,7 +63,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def find(directory: Path) -> list[Path]:
-    """Return the first message of each agent in the folder of a session, several sessions, or an agent; then other logs."""
+    """Return the first message of each agent in a folder of sessions, of one session or of an agent; then other logs."""
     folders = [directory, *(folder for pattern in _FOLDERS for folder in sorted(directory.glob(pattern)))]
     found = [_find_files(folder) for folder in folders if folder.is_dir()]
     sessions = [paths for paths in found if any(map(_is_of_session, paths))]
@@ -91,7 +90,7 @@ def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
 
 
 def _read_folder(source: Source) -> Trace:
-    """Read the session that a message belongs to: all messages in its folder, in the order of their numbers."""
+    """Read the session of a message: all messages in the folder, in the order of their numbers."""
     folder = source.path.parent
     paths = _find_files(folder) or [source.path]
     records = [(expect_object(_load(path), f"{path}, at "), f"{path}, at /message") for path in paths]
@@ -147,7 +146,7 @@ class _Messages(Conversation):
 
 
 def _read_cited(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block, one with citations as a text with the addresses that it cites."""
+    """Return a block. A block with citations becomes a text with the cited addresses."""
     held = tree.object_or_empty(block.get("citationsContent"))
     places = (tree.object_or_empty(one.get("location")) for one in tree.objects_in(held.get("citations")))
     cited = [place.get("web") or place.get("document") or place for place in places]

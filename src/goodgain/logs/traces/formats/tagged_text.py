@@ -66,7 +66,7 @@ class _Dialect(NamedTuple):
 
 
 def _read_passages(text: str) -> Any:
-    """Read passages separated by blank lines, each with its title in quotes on the first line (ReSearch)."""
+    """Read passages separated by blank lines, each with a title in quotes on the first line (ReSearch)."""
     passages = [passage.strip().partition("\n") for passage in _PASSAGE.split(text) if passage.strip()]
     if not all(title.startswith('"') for title, _, _ in passages):
         return text
@@ -74,7 +74,7 @@ def _read_passages(text: str) -> Any:
 
 
 def _read_numbers(text: str) -> Any:
-    """Read parts that begin with `(1)`, `(2)` ... (R1-Searcher); the text is `None` if there is nothing."""
+    """Read parts that begin with `(1)`, `(2)` ... (R1-Searcher). The text `None` means no results."""
     starts: list[re.Match[str]] = []
     for found in _NUMBER.finditer(text):
         if int(found[1]) == len(starts) + 1:
@@ -86,7 +86,7 @@ def _read_numbers(text: str) -> Any:
 
 
 def _read_list(text: str) -> Any:
-    """Read a JSON list, whose ids are positions (Search-o1's RagAgent); prose is a model's summary."""
+    """Read a JSON list whose ids are positions (Search-o1's RagAgent). Prose is a model's summary."""
     value = parse_if_json(text)
     for one in tree.objects_in(value):
         one.pop("id", None)
@@ -110,7 +110,6 @@ _TAGS = {tag for dialect in _DIALECTS for tag in (dialect.query[0], dialect.foun
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether an assistant's message, or a text, has a search or a call in tags."""
     if head.kind == "text":
         return _has_said_call(head.text)
     return any(map(_is_tagged, head.conversations))
@@ -146,7 +145,7 @@ def _has_structured_calls(message: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per object or, in a text, one from each system prompt to the next."""
+    """Yield one trace per object. In a text, a trace goes from one system prompt to the next."""
     if source.head.kind != "text":
         read_one = partial(_read_record, source)
         yield from source.traces(read_one, is_one=lambda value: not value or any(map(tree.is_message, value)))
@@ -170,7 +169,7 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
 
 
 def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
-    """Return the speakers, and where each mark begins and ends; marks inside results belong to pages."""
+    """Return the speakers, and where each mark begins and ends. Marks inside results belong to pages."""
     tagged, pieces, at = TaggedText(text), [], 0
     while (span := tagged.find_span(_RESULT_TAGS, at)) is not None:
         pieces += [text[at : span.begin], " " * (span.end - span.begin)]
@@ -180,7 +179,7 @@ def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
 
 
 def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each prompt of Search-R1 begins, with the white space before it, and where it ends."""
+    """Yield the beginning of each prompt of Search-R1, with the white space before it, and the end."""
     tagged, at = TaggedText(text), 0
     for found in _PROMPT.finditer(text):
         if found.start() < at:
@@ -204,7 +203,7 @@ def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
 
 
 def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
-    """Yield speaker and text in order; without marks, all except Search-R1's prompt is the assistant's."""
+    """Yield speaker and text in order. Without marks, all text after Search-R1's prompt is the assistant's."""
     marks = _find_speaker_marks(text)
     if not marks:
         begin, end = next(_find_prompts(text), (1, 0))
@@ -219,7 +218,7 @@ def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """Yield the conversations in a text and where each begins: at a system prompt or, without one, at a user."""
+    """Yield each conversation in a text and where it begins: at a system prompt or, without one, at a user."""
     marks = _find_speaker_marks(text)
     opener = "system" if any(speaker == "system" for speaker, _, _ in marks) else "user"
     begins = [begin for speaker, begin, _ in marks if speaker == opener]
@@ -312,9 +311,9 @@ class _Speeches(Conversation):
         self.say(last[-1] if last else _THOUGHT.sub("", text[position:]))
 
     def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int | None:
-        """Read one search and its results; return where they end: tags inside the pages are not calls.
+        """Read one search and its results. Return where the results end: tags inside pages are not calls.
 
-        None for tags without a query and without results: they only name the tags, as warnings of an environment do.
+        Return None for tags without a query and without results. Warnings of an environment name the tags like this.
         """
         query, begin = tagged.text[search.inner_begin : search.inner_end].strip(), tagged.skip_white(search.end)
         possible = [dialect for dialect in _DIALECTS if tagged.text.startswith(dialect.found[0], begin)]
@@ -335,7 +334,7 @@ class _Speeches(Conversation):
 
 
 def _answer(call: ToolCall, written: str, output: str) -> None:
-    """Set the output of a call; ReCall repeats the call before it."""
+    """Set the output of a call. ReCall repeats the call before the output."""
     if (text := output.lstrip()).startswith(written) and (label := _RECALL.match(text, len(written))) is not None:
         call.output, call.failed = _read_passages(text[label.end() :]), label[1] == "error"
     else:
@@ -343,7 +342,7 @@ def _answer(call: ToolCall, written: str, output: str) -> None:
 
 
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
-    """Return the text of the results, if any, and their end: the last closing tag, as pages may contain it."""
+    """Return the text of the results, if any, and where it ends: at the last closing tag, as pages may contain the tag."""
     begin_tag, end_tag = dialect.found
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
     last = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
@@ -356,7 +355,7 @@ def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[st
 
 
 def _parse_call(text: str, at: str) -> ToolCall:
-    """Read the call in a tag: JSON or, because agents accept it, nearly JSON (single quotes, a trailing comma)."""
+    """Read the call in a tag. Agents accept nearly JSON (single quotes, a trailing comma), so this function does too."""
     try:
         call = expect_object(loads(text), at)
     except NotJSONError:

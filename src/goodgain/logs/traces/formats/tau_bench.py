@@ -19,7 +19,6 @@ _TIMING = "\n\n[Timing: retrieval="
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there is an object with `simulations` (or `info` on the agent), or a simulation of a task."""
     return any(
         "simulations" in record
         # The tasks are long, and stand before the simulations.
@@ -35,7 +34,6 @@ def _is_simulation(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace a simulation."""
     for value, at in tree.read_records(source):
         with source.handle_errors():
             results = expect_object(value, at)

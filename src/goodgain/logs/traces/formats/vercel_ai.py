@@ -43,7 +43,6 @@ def _advise() -> str:
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether there are messages with typed `parts`, `toolInvocations`, or parts with a `toolCallId`."""
     return any(tree.has_messages(record, _is_message) or _are_steps(record) for record in head.conversations)
 
 
@@ -59,7 +58,7 @@ def _has_model_parts(content: Any) -> bool:
 
 
 def _are_steps(value: Any) -> bool:
-    """Return whether a value is a result of `generateText`: steps, or an object with them."""
+    """Return whether a value is a result of `generateText`: steps, or an object with steps."""
     return tree.any_object(tree.find_list(value, "steps")[0], _is_step)
 
 
@@ -70,7 +69,7 @@ def _is_step(step: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of messages or steps, or one for all lines if each is a message."""
+    """Yield one trace per list of messages or steps. If each line is a message, all lines are one trace."""
 
     def find(value: Any, at: str) -> Iterator[tree.Placed]:
         if _are_steps(value):
@@ -81,7 +80,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _is_call(part: dict[str, Any]) -> bool:
-    """Return whether a part is a call that the client ran, or the begin of a step."""
+    """Return whether a part is a call that the client ran, or the beginning of a step."""
     return "toolCallId" in part or "toolInvocation" in part or part.get("type") == "step-start"
 
 
@@ -206,7 +205,7 @@ class _Messages(Conversation):
             self._set_output(call, output["value"] if kind and "value" in output else output, at)
 
     def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
-        """Set the output of a call; that of OpenAI's hosted search is an action with sources."""
+        """Set the output of a call. The output of OpenAI's hosted search is an action with sources."""
         action = tree.object_or_empty(output).get("action")
         if not isinstance(action, dict):
             call.output = output
@@ -218,7 +217,7 @@ class _Messages(Conversation):
             call.output = [read_source(*one) for one in tree.walk(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
-        """Report the pages that a message cites; if it has no call, a provider searched for it."""
+        """Report the pages that a message cites. If the message has no call, a provider searched for them."""
         self.say([], self._cited)
         if self._cited and not self._made:
             self.call(ToolCall("web_search", at, is_search=True, remedy=_advise()))
