@@ -1,7 +1,5 @@
 """Archives of logs and streams of events: read through the same door as files, bounded, and never to half an answer."""
 
-# ruff: noqa: E501  # events are easier to read an item a line
-
 from __future__ import annotations
 
 import gzip
@@ -20,13 +18,14 @@ from goodgain.logs.traces.input import logs_and_archives as logs_module
 from goodgain.logs.traces.input.event_streams import assemble_stream
 from tests.support.counts import how_many
 
-from .conftest import STEPS, by_iteration
-from .logs import WRITERS, conversation, docs
+from .conftest import STEPS
+from .logs import WRITERS, conversation
 from .mutations import changed
 
 Json = Any
 
-_USER = {"role": "user", "content": "What?"}
+#: Events of streams, by who writes them, and the parts that those of the UI are put together to.
+STREAMS = json.loads(Path(__file__).with_name("streams.json").read_text("utf-8"))
 
 
 def _archive(path: Path, members: dict[str, str | bytes], method: int = zipfile.ZIP_DEFLATED) -> Path:
@@ -108,7 +107,7 @@ def test_archives_are_bounded_in_sum(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(logs_module, "_MAX_UNPACKED", 1 << 30)
     monkeypatch.setattr(logs_module, "_MAX_STREAM", 100)
     with pytest.raises(InputError, match="the stream of events is larger"):
-        read_traces(_archive(tmp_path / "streams.zip", {"s.txt": _stream(_CHAT)}))
+        read_traces(_archive(tmp_path / "streams.zip", {"s.txt": _stream(STREAMS["chat"])}))
     with pytest.raises(InputError, match=r"packed\.zip/s\.json\.gz: unpacks to more than"):
         read_traces(_archive(tmp_path / "packed.zip", {"s.json.gz": gzip.compress(good.encode())}))
 
@@ -129,31 +128,23 @@ def test_damaged_archives_are_read_or_are_one_sentence(tmp_path: Path) -> None:
             assert str(path) in str(error) and "\n" not in str(error)
 
 
-# Streams of events
+# Streams of events: cases/streams.json has what is read in their files
 
 
-def _stream(events: list[Json], *, named: bool = False, done: bool = False) -> str:
-    lines = [(f"event: {event['type']}\n" if named else "") + f"data: {json.dumps(event)}\n\n" for event in events]
+def _stream(events: list[Json], *, done: bool = False) -> str:
+    lines = [f"data: {json.dumps(event)}\n\n" for event in events]
     return "".join([": a comment\n\n", *lines, "data: [DONE]\n\n" if done else ""])
 
 
-def _chunk(delta: Json, finish: str | None = None, answer: str = "a") -> Json:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+def _assemble(events: list[Json]) -> Json:
+    assembled = assemble_stream(_stream(events))
+    assert assembled is not None and assembled.is_whole
+    return assembled.value
+
+
+def _say(text: str, finish: str | None = None, answer: str = "a") -> Json:
+    choice = {"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": finish}
     return {"id": answer, "object": "chat.completion.chunk", "model": "m", "choices": [choice]}
-
-
-def _call_piece(index: int, arguments: str, **more: str) -> Json:
-    function = {"arguments": arguments, **({"name": more["name"]} if "name" in more else {})}
-    return {"index": index, "function": function, **({"id": more["id"], "type": "function"} if "id" in more else {})}
-
-
-_CHAT = [
-    _chunk({"role": "assistant", "content": None, "tool_calls": [_call_piece(0, "", id="c1", name="search")]}),
-    _chunk({"tool_calls": [_call_piece(0, '{"query":')]}),
-    _chunk({"tool_calls": [_call_piece(0, '"a"}'), _call_piece(1, '{"query":"b"}', id="c2", name="search")]}),
-    _chunk({}, "tool_calls"),
-    {"id": "a", "object": "chat.completion.chunk", "model": "m", "choices": [], "usage": {"total_tokens": 3}},
-]
 
 
 @pytest.mark.parametrize(
@@ -168,171 +159,36 @@ def test_a_stream_that_nests_deep_is_not_assembled_and_no_crash(event: str) -> N
     assert assemble_stream(f"data: {event % nested}\n\n") is None
 
 
-def test_the_answers_of_a_stream_file_are_one_conversation(save: Callable[..., Path]) -> None:
-    second = [_chunk({"role": "assistant", "content": "So."}, answer="b"), _chunk({"content": " It is."}, "stop", "b")]
-    assembled = assemble_stream(_stream([*_CHAT, *second]))
-    assert assembled is not None and assembled.is_whole
-    assert [message["content"] for message in assembled.value["messages"]] == [None, "So. It is."]
+@pytest.mark.parametrize(
+    ("events", "said"),
+    [
+        ([*STREAMS["chat"], _say("So.", answer="b"), _say(" It is.", "stop", "b")], [None, "So. It is."]),
+        ([*STREAMS["groq"], *STREAMS["groq_again"]], ["So. It is."] * 2),
+        ([_say("A", "stop", "a"), _say("B", "stop", "b")], ["A", "B"]),
+    ],
+)
+def test_the_answers_of_a_stream_are_one_conversation_and_told_apart_by_their_ends(
+    events: list[Json], said: list[str | None]
+) -> None:
+    assert [message["content"] for message in _assemble(events)["messages"]] == said
 
 
-def _groq(*tools: Json) -> list[Json]:
-    """The chunks of Groq's agents, each of which has an id of its own: what was run stands in two copies, the first empty."""
-    events = [_chunk({"reasoning": "I look. "}), *(_chunk({"executed_tools": [tool]}) for tool in tools)]
-    events += [_chunk({"content": "So."}), _chunk({"content": " It is."})]
-    return [{**event, "id": f"{tools[0]['arguments']} {n}"} for n, event in enumerate(events)] + [
-        {**_chunk({}, "stop"), "id": "stub"}
-    ]
-
-
-def _ran(index: int, query: str, url: str | None = None) -> Json:
-    tool = {
-        "index": index,
-        "type": "search",
-        "arguments": json.dumps({"query": query}),
-        "search_results": {"results": []},
-    }
-    found = {"results": [{"title": "T", "url": url, "content": "c", "score": 0.9}]}
-    return tool if url is None else {**tool, "output": f"Title: T\nURL: {url}\nContent: c\n", "search_results": found}
-
-
-def test_the_chunks_of_groq_are_one_step_and_the_empty_copy_of_a_search_is_none(save: Callable[..., Path]) -> None:
-    tools = [_ran(0, "a"), _ran(0, "a", "u:1"), _ran(1, "b"), _ran(1, "b", "u:2")]
-    stream = _stream(_groq(*tools), done=True)
-    log = [{"request": {"messages": [_USER], "stream": True}, "response": stream}]
-    for path in (save(stream, "stream.txt"), save(log)):
-        seen: list[Summary] = []
-        results = read_traces(path, report=seen.append)
-        assert results.select("iteration", "search", "search_query", "url", "status").rows() == [
-            (1, 1, "a", "u:1", "ok"), (1, 2, "b", "u:2", "ok"),
-        ]  # fmt: skip
-        assert (seen[0].steps, seen[0].empty) == (1, 0)
-    two = assemble_stream(_stream([*_groq(*tools), *_groq(_ran(0, "c"))]))
-    assert two is not None and two.is_whole
-    assert [message["content"] for message in two.value["messages"]] == ["So. It is."] * 2
-
-
-def test_answers_of_which_each_is_one_chunk_are_told_apart_by_their_ends(save: Callable[..., Path]) -> None:
-    found = assemble_stream(_stream([_chunk({"content": "A"}, "stop", "a"), _chunk({"content": "B"}, "stop", "b")]))
-    assert found is not None and [one["content"] for one in found.value["messages"]] == ["A", "B"]
-
-
-def _item(number: int, *urls: str) -> Json:
-    sources = [{"type": "url", "url": url} for url in urls]
-    return {"type": "web_search_call", "id": f"ws{number}", "status": "completed",
-            "action": {"type": "search", "query": "q", "sources": sources}}  # fmt: skip
-
-
-_ANTHROPIC = [
-    {"type": "message_start", "message": {"type": "message", "role": "assistant", "content": [], "stop_reason": None, "usage": {"output_tokens": 1}}},
-    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "I "}},
-    {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "look."}},
-    {"type": "content_block_start", "index": 1, "content_block": {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}},
-    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"query": '}},
-    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '"bm25"}'}},
-    {"type": "content_block_start", "index": 2, "content_block": {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [
-        {"type": "web_search_result", "url": "https://a.example", "title": "A", "encrypted_content": "x"}]}},
-    {"type": "ping"},
-    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}},
-    {"type": "message_stop"},
-]  # fmt: skip
-
-
-def test_the_blocks_of_an_anthropic_stream_are_searches_with_their_results(save: Callable[..., Path]) -> None:
-    results = read_traces(save(_stream(_ANTHROPIC, named=True), "stream.txt"))
-    assert by_iteration(results) == [["https://a.example"]]
-    assert results["search_query"].to_list() == ["bm25"]
-    assembled = assemble_stream(_stream(_ANTHROPIC))
-    assert assembled is not None and assembled.value["content"][0] == {"type": "text", "text": "I look."}
-    assert assembled.value["usage"] == {"output_tokens": 9} and assembled.value["stop_reason"] == "end_turn"
-
-
-_CHUNK_OF_WEB = {"web": {"uri": "https://a.example", "title": "A"}}
-_GEMINI = [
-    {"candidates": [{"content": {"parts": [{"text": "So"}]}, "groundingMetadata": {"groundingChunks": [_CHUNK_OF_WEB]}}]},
-    {"candidates": [{"content": {"parts": [{"functionCall": {"name": "search", "args": {}}}]}, "finishReason": "STOP",
-                     "groundingMetadata": {"groundingChunks": [_CHUNK_OF_WEB], "webSearchQueries": ["q"]}}]},
-]  # fmt: skip
-_UI = [
-    {"type": "start", "messageId": "m"}, {"type": "start-step"},
-    {"type": "tool-input-available", "toolCallId": "c1", "toolName": "search", "input": {"query": "a"}},
-    {"type": "tool-output-available", "toolCallId": "c1", "output": docs("d1")},
-    {"type": "tool-input-available", "toolCallId": "c2", "toolName": "mcp", "input": {}, "dynamic": True},
-    {"type": "tool-output-error", "toolCallId": "c2", "errorText": "no"}, {"type": "finish"},
-]  # fmt: skip
-
-
-def test_the_pieces_of_gemini_and_of_the_ui_stream_are_put_together() -> None:
-    found = assemble_stream(_stream(_GEMINI))
-    assert found is not None and found.is_whole
-    (candidate,) = found.value["candidates"]
+def test_the_pieces_of_a_stream_are_put_together() -> None:
+    answer = _assemble(STREAMS["anthropic"])
+    assert answer["content"][0] == {"type": "text", "text": "I look."}
+    assert (answer["usage"], answer["stop_reason"]) == ({"output_tokens": 9}, "end_turn")
+    (candidate,) = _assemble(STREAMS["gemini"])["candidates"]
     assert len(candidate["content"]["parts"]) == 2
-    assert candidate["groundingMetadata"] == {"groundingChunks": [_CHUNK_OF_WEB], "webSearchQueries": ["q"]}
-    found = assemble_stream(_stream(_UI, done=True))
-    assert found is not None and found.is_whole
-    (message,) = found.value
-    assert message["parts"] == [
-        {"type": "step-start"},
-        {
-            "type": "tool-search",
-            "toolCallId": "c1",
-            "state": "output-available",
-            "input": {"query": "a"},
-            "output": docs("d1"),
-        },
-        {
-            "type": "dynamic-tool",
-            "toolName": "mcp",
-            "toolCallId": "c2",
-            "state": "output-error",
-            "input": {},
-            "errorText": "no",
-        },
-    ]
-
-
-def test_a_stream_of_an_unknown_vendor_or_a_damaged_one_is_refused_in_words(save: Callable[..., Path]) -> None:
-    with pytest.raises(InputError, match=r"a stream of server-sent events of the types odd\.delta"):
-        read_traces(save(_stream([{"type": "odd.delta"}]), "stream.txt"))
-    for damaged in (_stream(_CHAT).replace('"choices": [{', '"choices": [', 1), _stream(_CHAT)[:-40]):
-        with pytest.raises(InputError):
-            read_traces(save(damaged, "stream.txt"), unrecorded="empty")
-
-
-def test_recorded_exchanges_whose_answers_are_streams_are_read(save: Callable[..., Path]) -> None:
-    answer = {"role": "tool", "tool_call_id": "c1", "content": json.dumps(docs("d1"))}
-    other = {**answer, "tool_call_id": "c2", "content": json.dumps(docs("d2"))}
-    calls = [{"id": name, "type": "function", "function": {"name": "search", "arguments": json.dumps({"query": query})}}
-             for name, query in (("c1", "a"), ("c2", "b"))]  # fmt: skip
-    history = [_USER, {"role": "assistant", "content": None, "tool_calls": calls}, answer, other]
-    said = [_chunk({"role": "assistant", "content": "So."}, "stop")]
-    for response in (_stream(_CHAT, done=True), {"status": 200, "body": _stream(_CHAT, done=True)}, _CHAT):
-        log = [
-            {"request": {"messages": [_USER], "stream": True}, "response": response},
-            {"request": {"messages": history}, "response": _stream(said, done=True)},
-        ]
-        assert by_iteration(read_traces(save(log)), "log-1") == [["d1", "d2"]]
-    cut = [{"request": {"messages": [_USER]}, "response": _stream(_CHAT[:2])}]
-    with pytest.raises(InputError, match=r"at /0/response: expected one object that is the whole answer"):
-        read_traces(save(cut), format="openai_chat")
-
-
-_RESPONSE = [
-    {"type": "response.created", "response": {"id": "r", "object": "response", "output": []}},
-    {"type": "response.output_item.done", "output_index": 0, "item": _item(1, "u:1")},
-    {"type": "response.completed", "response": {"id": "r", "object": "response", "output": [_item(1, "u:1")]}},
-]
-_DEER = [
-    {"thread_id": "t", "agent": "a", "id": "m", "role": "assistant", "tool_calls": [{"name": "web_search", "args": "", "id": "c"}]},
-    {"thread_id": "t", "agent": "a", "id": "m", "tool_call_chunks": [{"args": '{"query": "q"}', "index": 0}]},
-    {"thread_id": "t", "agent": "a", "id": "r", "tool_call_id": "c", "content": json.dumps([{"type": "page", "url": "u:1"}])},
-]  # fmt: skip
+    assert candidate["groundingMetadata"] == STREAMS["gemini"][1]["candidates"][0]["groundingMetadata"]
+    (message,) = _assemble(STREAMS["ui"])
+    assert message["parts"] == STREAMS["ui_parts"]
 
 
 def test_damaged_streams_are_read_or_are_one_sentence(save: Callable[..., Path]) -> None:
     chance = random.Random(2)
     for _ in range(how_many(80, full=1_000)):
-        events = chance.choice([_CHAT, _ANTHROPIC, _GEMINI, _UI, _RESPONSE, _DEER])
+        vendor = chance.choice(["chat", "anthropic", "gemini", "ui", "response", "deer_flow"])
+        events = STREAMS[vendor]
         if by_value := chance.random() < 0.5:
             events, _ = changed(events, chance)
             events = events if isinstance(events, list) else [events]
