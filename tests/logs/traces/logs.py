@@ -16,19 +16,20 @@ from .story import FIRST_TURN, LAST_TURN, Call, Json, Story, Turn, Writer, asked
 __all__ = ["FIRST_TURN", "LAST_TURN", "ONE_TURN", "WRITERS", "Call", "Story", "Turn", "conversation", "docs"]
 
 
+def _function(call: Call) -> Json:
+    return {"name": call.tool, "arguments": json.dumps(asked(call))}
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
 def openai_chat(story: Story) -> str:
     messages: list[Json] = [{"role": "system", "content": "You search. <search>an example</search>"}]
     for turn in story.turns:
         messages.append({"role": "user", "content": turn.user})
         for step in turn.steps:
-            calls = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.tool, "arguments": json.dumps(asked(call))},
-                }
-                for call in step
-            ]
+            calls = [{"id": c.id, "type": "function", "function": _function(c)} for c in step]
             messages.append({"role": "assistant", "content": None, "tool_calls": calls})
             messages += [{"role": "tool", "tool_call_id": c.id, "content": c.text} for c in step if c.answered]
         messages.append({"role": "assistant", "content": turn.answer})
@@ -40,16 +41,7 @@ def openai_responses(story: Story) -> str:
     for turn in story.turns:
         items.append({"type": "message", "role": "user", "content": [{"type": "input_text", "text": turn.user}]})
         for step in turn.steps:
-            items += [
-                {
-                    "type": "function_call",
-                    "id": f"fc_{c.id}",
-                    "call_id": c.id,
-                    "name": c.tool,
-                    "arguments": json.dumps(asked(c)),
-                }
-                for c in step
-            ]
+            items += [{"type": "function_call", "id": f"fc_{c.id}", "call_id": c.id, **_function(c)} for c in step]
             items += [{"type": "function_call_output", "call_id": c.id, "output": c.text} for c in step if c.answered]
         content = [{"type": "output_text", "text": turn.answer, "annotations": []}]
         items.append({"type": "message", "role": "assistant", "content": content})
@@ -62,20 +54,15 @@ def anthropic(story: Story) -> str:
         messages.append({"role": "user", "content": turn.user})
         for step in turn.steps:
             uses = [{"type": "tool_use", "id": c.id, "name": c.tool, "input": asked(c)} for c in step]
-            messages.append({"role": "assistant", "content": [{"type": "text", "text": "Let me look."}, *uses]})
+            messages.append({"role": "assistant", "content": [_text("Let me look."), *uses]})
             results = [
-                {
-                    "type": "tool_result",
-                    "tool_use_id": c.id,
-                    "content": [{"type": "text", "text": c.text}],
-                    "is_error": c.failed,
-                }
+                {"type": "tool_result", "tool_use_id": c.id, "content": [_text(c.text)], "is_error": c.failed}
                 for c in step
                 if c.answered
             ]
             if results:
                 messages.append({"role": "user", "content": results})
-        messages.append({"role": "assistant", "content": [{"type": "text", "text": turn.answer}]})
+        messages.append({"role": "assistant", "content": [_text(turn.answer)]})
     return json.dumps(messages)
 
 
@@ -86,19 +73,9 @@ def langchain(story: Story) -> str:
         for step in turn.steps:
             calls = [{"name": c.tool, "args": asked(c), "id": c.id, "type": "tool_call"} for c in step]
             messages.append({"type": "ai", "content": "", "tool_calls": calls, "id": f"m{len(messages)}"})
-            for c in step:
-                if c.answered:
-                    status = "error" if c.failed else "success"
-                    messages.append(
-                        {
-                            "type": "tool",
-                            "content": c.text,
-                            "tool_call_id": c.id,
-                            "name": c.tool,
-                            "status": status,
-                            "artifact": None,
-                        }
-                    )
+            for c in (c for c in step if c.answered):
+                answer = {"type": "tool", "content": c.text, "tool_call_id": c.id, "name": c.tool}
+                messages.append({**answer, "status": "error" if c.failed else "success", "artifact": None})
         messages.append({"type": "ai", "content": turn.answer, "tool_calls": [], "id": f"m{len(messages)}"})
     return json.dumps({"messages": messages})
 
@@ -138,9 +115,8 @@ def tagged_text(story: Story) -> str:
         {"role": "user", "content": story.turns[-1].user},
     ]
     for step in story.turns[-1].steps:
-        calls = "\n".join(
-            f"<tool_call>\n{json.dumps({'name': c.tool, 'arguments': asked(c)})}\n</tool_call>" for c in step
-        )
+        made = [json.dumps({"name": c.tool, "arguments": asked(c)}) for c in step]
+        calls = "\n".join(f"<tool_call>\n{call}\n</tool_call>" for call in made)
         messages.append({"role": "assistant", "content": f"<think>Hm.</think>\n{calls}"})
         responses = [f"<tool_response>\n{c.text}\n</tool_response>" for c in step if c.answered]
         if responses:
@@ -172,12 +148,10 @@ def inspect_ai(story: Story) -> str:
         for step in turn.steps:
             calls = [{"id": c.id, "function": c.tool, "arguments": asked(c)} for c in step]
             messages.append({"role": "assistant", "content": "", "tool_calls": calls})
-            for c in step:
-                if c.answered:
-                    error = {"error": {"type": "timeout", "message": "time is up"}} if c.failed else {}
-                    messages.append(
-                        {"role": "tool", "tool_call_id": c.id, "function": c.tool, "content": c.text, **error}
-                    )
+            for c in (c for c in step if c.answered):
+                error = {"error": {"type": "timeout", "message": "time is up"}} if c.failed else {}
+                answer = {"role": "tool", "tool_call_id": c.id, "function": c.tool, "content": c.text}
+                messages.append({**answer, **error})
         messages.append({"role": "assistant", "content": turn.answer})
     sample = {"id": "story", "epoch": 1, "messages": messages, "attachments": {}}
     return json.dumps({"version": 2, "eval": {"task": "t", "model": "m"}, "samples": [sample]})

@@ -16,67 +16,17 @@ from goodgain.errors import GoodgainNotice, InputError
 from goodgain.logs.traces import convert_traces, read_traces
 from tests.cli.test_command_line import goodgain
 
-_CALL = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
-_CHAT: list[Any] = [
-    {"role": "user", "content": "Where?"},
-    {"role": "assistant", "content": None, "tool_calls": [_CALL]},
-    {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1"}]'},
-]
-_ENTRY = {"type": "tool_call", "tool_name": "search", "arguments": "{}", "output": '[{"docid": "d1"}]'}
-_INSPECT_CHAT = [
-    _CHAT[0],
-    {**_CHAT[1], "content": "", "tool_calls": [{"id": "c1", "function": "search", "arguments": {}}]},
-]
-
-
-def _sample(name: str, **more: Any) -> dict[str, Any]:
-    return {"id": name, "epoch": 1, "messages": [*_INSPECT_CHAT, _CHAT[2]], **more}
-
-
-def _simulation(name: str, reason: str) -> dict[str, Any]:
-    made = {"role": "assistant", "tool_calls": [{"id": "c1", "name": "search", "arguments": {}}]}
-    answer = {"role": "tool", "id": "c1", "content": '[{"docid": "d1"}]'}
-    messages = [_CHAT[0], made, answer]
-    return {
-        "task_id": name,
-        "trial": 0,
-        "messages": messages,
-        "reward_info": {"reward": 1},
-        "termination_reason": reason,
-    }
-
-
-#: Logs of two queries, the first of which broke off.
-_LOGS: dict[str, Any] = {
-    "inspect": {
-        "eval": {"task": "t", "run_id": "r", "model": "m"},
-        "samples": [_sample("a", error={"message": "429"}), _sample("b", scores={"acc": {"value": "C"}}, error=None)],
-    },
-    "tau2": {
-        "info": {"agent_info": {"llm": "m"}},
-        "simulations": [_simulation("a", "infrastructure_error"), _simulation("b", "user_stop")],
-    },
-    "status": [
-        {
-            "query_id": name,
-            "status": status,
-            "result": [_ENTRY],
-            "tool_call_counts": {},
-            "correct": 1,
-            "metadata": {"model": "m"},
-        }
-        for name, status in (("a", "incomplete"), ("b", "completed"))
-    ],
-}
+_DATA = json.loads(Path(__file__).with_name("broken_off.json").read_text("utf-8"))
+#: A chat with one search, and logs of two queries, the first of which broke off.
+_CHAT, _LOGS = _DATA["chat"], _DATA["logs"]
 
 
 @pytest.mark.parametrize("name", _LOGS)
 def test_a_trace_that_broke_off_is_told_and_marked_among_the_outcomes(name: str, tmp_path: Path) -> None:
     (tmp_path / "log.json").write_text(json.dumps(_LOGS[name]))
     outcomes = tmp_path / "outcomes.jsonl"
-    with pytest.warns(
-        GoodgainNotice, match="the logs say of 1 traces that they broke off, the first at .*log.json, at .*/0"
-    ):
+    told = "the logs say of 1 traces that they broke off, the first at .*log.json, at .*/0"
+    with pytest.warns(GoodgainNotice, match=told):
         found = convert_traces(tmp_path / "log.json", tmp_path / "{system}.run", outcomes=outcomes, iteration="call")
     assert "traces that broke off, by their logs: 1" in str(found.summary)
     rows = pl.read_ndjson(outcomes).sort("query_id")
@@ -112,8 +62,11 @@ def test_completed_is_compared_only_if_a_required_line_names_it() -> None:
 # What could not be read
 
 
+Convert = Callable[[str, str], tuple[list[str], list[str]]]
+
+
 @pytest.fixture
-def convert(tmp_path: Path) -> Callable[[str, str], tuple[list[str], list[str]]]:
+def convert(tmp_path: Path) -> Convert:
     """Convert a log with --errors skip; return the query ids in the run, and those that could not be read."""
 
     def convert(name: str, content: str) -> tuple[list[str], list[str]]:
@@ -130,27 +83,21 @@ def _lines(*, named: bool) -> list[str]:
 
 
 @pytest.mark.parametrize(("named", "lost"), [(True, "q"), (False, "log-")])
-def test_lines_that_were_cut_off_are_queries_that_could_not_be_read(
-    named: bool, lost: str, convert: Callable[[str, str], tuple[list[str], list[str]]]
-) -> None:
+def test_lines_that_were_cut_off_are_queries_that_could_not_be_read(named: bool, lost: str, convert: Convert) -> None:
     lines = [line[:80] if k in (3, 7, 11) else line for k, line in enumerate(_lines(named=named))]
     read, unread = convert("log.jsonl", "\n".join(lines))
     assert unread == [f"{lost}4", f"{lost}8", f"{lost}12"]
     assert read == [f"{lost}{k}" for k in range(1, 13) if f"{lost}{k}" not in unread]
 
 
-def test_an_id_that_was_cut_off_is_not_guessed(convert: Callable[[str, str], tuple[list[str], list[str]]]) -> None:
+def test_an_id_that_was_cut_off_is_not_guessed(convert: Convert) -> None:
     lines = [json.dumps({"messages": _CHAT, "query_id": f"q{k}"}) for k in (1, 2, 3)]
-    assert convert("log.jsonl", "\n".join([*lines[:2], lines[2][:80], '{"query_id": "q4", "messages": 5}'])) == (
-        ["q1", "q2"],
-        ["q4"],
-    )
+    found = convert("log.jsonl", "\n".join([*lines[:2], lines[2][:80], '{"query_id": "q4", "messages": 5}']))
+    assert found == (["q1", "q2"], ["q4"])
 
 
 @pytest.mark.parametrize("kept", [0.4, 0.7, 0.95])
-def test_a_list_that_was_cut_off_gives_its_whole_members(
-    kept: float, convert: Callable[[str, str], tuple[list[str], list[str]]]
-) -> None:
+def test_a_list_that_was_cut_off_gives_its_whole_members(kept: float, convert: Convert) -> None:
     whole = json.dumps([json.loads(line) for line in _lines(named=True)], indent=1)
     text = whole[: int(len(whole) * kept)]
     read, unread = convert("log.json", text)

@@ -50,20 +50,15 @@ def test_a_trace_becomes_a_run_and_results(chat: Path) -> None:
     assert (done.rows, done.runs, done.summary.traces) == (8, {"goodgain": chat.with_name("a.run")}, 1)
 
 
-@pytest.mark.parametrize("name", ["a.run.gz", "a.parquet", "a.arrow", "a.jsonl", "a.jsonl.zst"])
-def test_runs_are_written_in_every_container(chat: Path, name: str) -> None:
-    out = chat.with_name(name)
-    convert_traces(chat, out)
-    if name == "a.run.gz":
-        assert gzip.decompress(out.read_bytes()).decode().splitlines() == _RUN
-    elif name == "a.parquet":
-        assert pl.read_parquet(out).rows() == to_run(read_traces(chat)).rows()
-    elif name == "a.arrow":
-        assert pl.read_ipc(out).rows() == to_run(read_traces(chat)).rows()
-    elif name == "a.jsonl":
-        assert pl.read_ndjson(out).rows() == to_run(read_traces(chat)).rows()
-    else:
-        assert out.read_bytes().startswith(b"\x28\xb5\x2f\xfd")
+def test_runs_are_written_in_every_container(chat: Path) -> None:
+    rows = to_run(read_traces(chat)).rows()
+    for name, read in (("a.parquet", pl.read_parquet), ("a.arrow", pl.read_ipc), ("a.jsonl", pl.read_ndjson)):
+        convert_traces(chat, chat.with_name(name))
+        assert read(chat.with_name(name)).rows() == rows
+    for name in ("a.run.gz", "a.jsonl.zst"):
+        convert_traces(chat, chat.with_name(name))
+    assert gzip.decompress(chat.with_name("a.run.gz").read_bytes()).decode().splitlines() == _RUN
+    assert chat.with_name("a.jsonl.zst").read_bytes().startswith(b"\x28\xb5\x2f\xfd")
 
 
 def test_ids_with_white_space_are_escaped_with_a_notice_and_kept_elsewhere(tmp_path: Path) -> None:
@@ -284,10 +279,8 @@ def test_queries_are_named_by_field_function_or_file(tmp_path: Path, query_id: A
     messages = json.loads(openai_chat(conversation()))
     lines = [json.dumps({"metadata": {"qid": name}, "messages": messages}) for name in "ab"]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
-    assert (
-        read_traces(tmp_path / "log.jsonl", query_id=query_id)["query_id"].unique(maintain_order=True).to_list()
-        == names
-    )
+    found = read_traces(tmp_path / "log.jsonl", query_id=query_id)["query_id"]
+    assert found.unique(maintain_order=True).to_list() == names
 
 
 def test_a_constant_names_one_trace_and_is_an_error_for_two(chat: Path) -> None:
