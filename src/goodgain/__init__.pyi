@@ -11,9 +11,8 @@ from goodgain.errors import GoodgainNotice as GoodgainNotice
 from goodgain.errors import InputError as InputError
 from goodgain.errors import MeasureError as MeasureError
 from goodgain.evaluation import flatten as flatten
-from goodgain.experiments.doors_for_comparisons import compare as compare
-from goodgain.experiments.doors_for_comparisons import explain as explain
-from goodgain.experiments.doors_for_comparisons import report as report
+from goodgain.experiments.comparisons import compare as compare
+from goodgain.experiments.comparisons import explain as explain
 from goodgain.experiments.doors_for_scores import coverage as coverage
 from goodgain.experiments.doors_for_scores import curve as curve
 from goodgain.experiments.doors_for_scores import evaluate as evaluate
@@ -21,6 +20,7 @@ from goodgain.experiments.doors_for_scores import ledger as ledger
 from goodgain.experiments.doors_for_scores import pr_curve as pr_curve
 from goodgain.experiments.doors_for_scores import spend as spend
 from goodgain.experiments.experiment import Experiment as Experiment
+from goodgain.experiments.reports import report as report
 from goodgain.formats import Qrels as Qrels
 from goodgain.formats import Run as Run
 from goodgain.formats import read_qrels as read_qrels

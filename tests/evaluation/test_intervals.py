@@ -62,4 +62,4 @@ def test_the_command_prints_low_and_high() -> None:
     assert made.stdout.splitlines()[1].split("\t")[2:] == ["no interval", "no interval"]
     assert "alpha=0.1" in made.stderr
     refused = run_command("evaluate", *files, "CG", "--interval", "-q")
-    assert refused.returncode == 2 and "--interval is of arithmetic means" in refused.stderr
+    assert refused.returncode == 2 and "--interval works only with arithmetic means" in refused.stderr

@@ -1,22 +1,22 @@
-"""The command evaluate: scores one run, or several with -m."""
+"""The command evaluate, and the required lines that compare checks too."""
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 import ir_measures
 import polars as pl
 
-from goodgain.analysis.comparing.required_lines import parse_requirement
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.required_lines import Requirement, forbids_improvement, parse_requirement
+from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.cli import shared_options as shared
-from goodgain.cli.gate_options import check_lines, exit_if_failed, junit_option, require_option
-from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
-from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values
+from goodgain.cli.messages_and_exit_status import ExitStatus, notices_after_output, show_progress
+from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values, write_output
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.joined_addresses import join_labels
 from goodgain.counting.run_opening import map_documents
-from goodgain.errors import InputError, MeasureError
+from goodgain.errors import InputError, MeasureError, notice
 from goodgain.experiments.experiment import Experiment
 from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
@@ -24,6 +24,23 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.names import find_null_rule, parse_measures
 from goodgain.measures.scores import MEANS, Scores
+
+
+def require_option(described: str) -> shared.Decorator:
+    line = "A line that must hold, else exit status 3: 'SRR@3<=0.3', 'SRE@3>=0.4 significant'"
+    return shared.join_options(
+        click.option("--require", "required", metavar="LINE", multiple=True, help=line + described),
+        click.option(
+            "--family",
+            type=click.Choice(["holm"]),
+            help="Correct the p of all lines with 'significant' or 'noise' together: 5 % that any fails by chance.",
+        ),
+    )
+
+
+junit_option = shared.file_option(
+    "--junit", help="Write the required lines as JUnit XML: a test case a line and system."
+)
 
 
 @shared.command(
@@ -60,59 +77,24 @@ from goodgain.measures.scores import MEANS, Scores
 @click.option("--interval", is_flag=True, help="Also give the interval of each mean, by the bootstrap over queries.")
 @shared.declared_option("groups")
 @shared.declared_option("results", "For RepeatedQueries.")
-@shared.declared_option(
-    "costs", "For AreaOver.", multiple=True, callback=lambda _context, _option, files: [*files] or None
-)
+@shared.declared_option("costs", "For AreaOver.", multiple=True)
 @shared.declared_options("missing", "order", "seed", "resamples", "alpha")
 @shared.reading_options
-def evaluate(
-    qrels: str,
-    arguments: tuple[str, ...],
-    measures: tuple[str, ...],
-    required: tuple[str, ...],
-    family: str | None,
-    junit: Path | None,
-    by_query: bool,
-    no_summary: bool,
-    places: int,
-    output: shared.Output,
-    full: bool,
-    rows: str,
-    mean: str,
-    human: str | None,
-    interval: bool,
-    groups: Path | None,
-    **options: Any,
-) -> None:
+def evaluate(given: shared.Given) -> None:
     """Score a run on any measures, ours and those of ir_measures; with -m one or several runs.
 
     QRELS is a file or the id of an ir_datasets data set. RUN is a file: TREC text with the iteration in column 2, Parquet,
     Arrow, JSON or JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: each value is their mean,
     query by query. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures.
     """
-    bounds, rel, is_other_mean = options["bounds"], options["rel"], mean != MEANS[0]
-    if no_summary and not by_query:
-        raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
-    if bounds and is_other_mean:
-        raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {mean}")
-    if required and is_other_mean:
-        raise InputError(f"--require checks arithmetic means; leave out --mean {mean}")
-    if groups and (bounds or is_other_mean):
-        raise InputError("--groups prints arithmetic means without bounds; leave out --bounds and --mean")
-    is_changed = by_query or bounds or is_other_mean or groups
-    if human is not None and (is_changed or options["order"] != "seen" or required):
-        left_out = "-q, --bounds, --mean, --order, --groups and --require"
-        raise InputError(f"--human corrects arithmetic means. Leave out {left_out}")
-    if interval and (is_changed or human is not None):
-        left_out = "-q, --bounds, --mean, --groups and --human"
-        raise InputError(f"--interval is of arithmetic means over all queries. Leave out {left_out}")
-    named = bool(measures)
-    runs = arguments if named else arguments[:1]
-    lines = [parse_requirement(text, rel=rel) for text in required]
+    _check_combination(given)
+    named, arguments = bool(given.measures), given.arguments
+    given.runs = arguments if named else arguments[:1]
+    lines = [parse_requirement(text, rel=given.rel) for text in given.required]
     if not named and len(arguments) < 2 and not lines:
         raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
     try:
-        asked = parse_measures([*(measures or arguments[1:]), *(line.measure for line in lines)], rel=rel)
+        asked = parse_measures([*(given.measures or arguments[1:]), *(line.measure for line in lines)], rel=given.rel)
     except MeasureError:
         files = [] if named else [name for name in arguments[1:] if exists(name)]
         if not files:
@@ -120,32 +102,51 @@ def evaluate(
         raise InputError(
             f"{files[0]} is a file, but a measure is expected here. To score several runs, name measures with -m"
         ) from None
-    shared.check_outputs(
-        [output.path, junit], [qrels, human, options["results"], *(options["costs"] or ()), *shared.find_files(runs)]
-    )
-    brief = output.form == "table" and not full
+    inputs = [given.qrels, given.human, given.results, *(given.costs or ()), *shared.find_files(given.runs)]
+    shared.check_outputs([given.output.path, given.junit], inputs)
+    brief = given.output.form == "table" and not given.full
     with notices_after_output(full=not brief):
-        names = [*shared.find_systems(runs)]
-        x = shared.make_experiment(qrels, runs, options, replicates=human is None, name_alone=False)
+        names = [*shared.find_systems(given.runs)]
+        x = shared.make_experiment(given, replicates=given.human is None, name_alone=False)
         with show_progress():
-            scores = dict(zip(names, x.score_each(asked, groups=groups, interval=interval).values(), strict=True))
-        grouped = None if groups is None else read_groups(groups, x.opened.qrels.query_ids)
-        if human is not None:
-            values = _list_corrected_means(x, names, _read_people(human, x), asked)
+            found = x.score_each(asked, groups=given.groups, interval=given.interval)
+            scores = dict(zip(names, found.values(), strict=True))
+        if given.human is not None:
+            values = _list_corrected_means(x, names, _read_people(given.human, x), asked)
         else:
+            grouped = None if given.groups is None else read_groups(given.groups, x.opened.qrels.query_ids)
             values = [
-                *(_list_values_by_query(scores, grouped) if by_query else ()),
-                *(_list_values_by_group(scores) if groups is not None else ()),
-                *(() if no_summary else _list_means(scores, asked, mean, bounds=bounds)),
+                *(_list_values_by_query(scores, grouped) if given.by_query else ()),
+                *(() if grouped is None else _list_values_by_group(scores)),
+                *(() if given.no_summary else _list_means(scores, asked, given)),
             ]
-        level = f"{100 * (1 - x.options['alpha']):g}"
-        corrected = "the 95 % interval of the mean, corrected by people's labels"
-        told = corrected if human is not None else f"the {level} % interval of the mean, by the bootstrap over queries"
-        print_values(values, output, rows=rows, places=places, by_query=by_query, named=named, interval=told)
-    for name, found in scores.items():
-        of_mean = {"mean": mean} if is_other_mean else {}
-        _print_signature(found, of_mean, f"{name}: " if len(scores) > 1 else "", brief=brief)
-    exit_if_failed(check_lines(scores, lines, junit, family))
+        told = f"the {100 * (1 - given.alpha):g} % interval of the mean, by the bootstrap over queries"
+        if given.human is not None:
+            told = "the 95 % interval of the mean, corrected by people's labels"
+        print_values(values, given, by_query=given.by_query, named=named, interval=told)
+    for name, of in scores.items():
+        signature = of.signature | ({} if given.mean == MEANS[0] else {"mean": given.mean})
+        _print_signature(of, signature, f"{name}: " if len(scores) > 1 else "", brief=brief)
+    exit_if_failed(check_lines(scores, lines, given))
+
+
+def _check_combination(given: shared.Given) -> None:
+    is_other_mean = given.mean != MEANS[0]
+    is_changed = given.by_query or given.bounds or is_other_mean or given.groups
+    if given.no_summary and not given.by_query:
+        raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
+    if given.bounds and is_other_mean:
+        raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {given.mean}")
+    if given.required and is_other_mean:
+        raise InputError(f"--require checks arithmetic means; leave out --mean {given.mean}")
+    if given.groups and (given.bounds or is_other_mean):
+        raise InputError("--groups prints arithmetic means without bounds; leave out --bounds and --mean")
+    if given.human is not None and (is_changed or given.order != "seen" or given.required):
+        left_out = "-q, --bounds, --mean, --order, --groups and --require"
+        raise InputError(f"--human corrects arithmetic means. Leave out {left_out}")
+    if given.interval and (is_changed or given.human is not None):
+        left_out = "-q, --bounds, --mean, --groups and --human"
+        raise InputError(f"--interval works only with arithmetic means over all queries. Leave out {left_out}")
 
 
 def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None) -> list[Value]:
@@ -171,11 +172,11 @@ def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
 
 
 def _list_means(
-    scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], how: str, *, bounds: bool
+    scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], given: shared.Given
 ) -> Iterator[Value]:
     for system, of in scores.items():
-        means = of.mean(how=how)
-        names, ends = (BOUNDS, of.bounds) if bounds else (INTERVAL, of.intervals)
+        means = of.mean(how=given.mean)
+        names, ends = (BOUNDS, of.bounds) if given.bounds else (INTERVAL, of.intervals)
         for measure in measures:
             name = str(measure)
             queries = of.num_queries[name] if find_null_rule(measure) else None
@@ -184,7 +185,7 @@ def _list_means(
 
 
 def _read_people(human: str, x: Experiment) -> Qrels:
-    """Return people's labels with the ids of the qrels: --documents and --urls map both alike."""
+    """Return people's labels. --documents and --urls change their ids as those of the qrels."""
     from goodgain.judgments.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))
@@ -198,7 +199,6 @@ def _read_people(human: str, x: Experiment) -> Qrels:
 def _list_corrected_means(
     x: Experiment, names: Sequence[str], people: Qrels, measures: Sequence[ir_measures.Measure]
 ) -> list[Value]:
-    """Return the means under a model's labels, corrected by people's, each with its interval."""
     averaged = [measure for measure in measures if not isinstance(measure.aggregator(), ir_measures.SumAgg)]
     if len(averaged) < len(measures):
         shown = ", ".join(str(measure) for measure in measures if measure not in averaged)
@@ -218,12 +218,11 @@ def _list_corrected_means(
     ]
 
 
-def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief: bool) -> None:
+def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, brief: bool) -> None:
     """Print the numbers of queries on stderr and, unless `brief`, the signature and the coverage.
 
-    The coverage is left out if all results are judged, or if it is so low that a notice gives it.
+    If all results are judged, or a notice reports low coverage, the coverage is left out.
     """
-    signature = scores.signature | mean
     idle, shown = scores.queries.never_searched, _show_some(scores.queries.only_judged)
     scored, lacking = signature["queries"], signature["absent_from_run"]
     if signature.get("missing") == "absent":
@@ -247,3 +246,30 @@ def _print_signature(scores: Scores, mean: dict[str, str], system: str, *, brief
 
 def _show_some(query_ids: pl.Series) -> str:
     return f" ({join_examples(query_ids)})" if len(query_ids) else ""
+
+
+def check_lines(
+    found: Comparison | Mapping[str, Scores], lines: Sequence[Requirement], given: shared.Given
+) -> list[Outcome]:
+    """Print the outcome of each required line on stderr, write JUnit XML if asked, and return the outcomes."""
+    for line in lines:
+        if forbids_improvement(line):
+            better = "lower" if line.sign.startswith(">") else "higher"
+            told = f"{line.measure} is better when {better}"
+            notice(f"{line.text!r} fails for a system better than the baseline: {told}")
+    outcomes = check_requirements(found, lines, family=given.family)
+    for outcome in outcomes:
+        shared.say(outcome)
+    if given.junit is not None:
+        from goodgain.analysis.comparing.gate_reports import write_junit  # takes 25 ms to import
+
+        of_all = [found] if isinstance(found, Comparison) else found.values()
+        notes = dict.fromkeys(note for one in of_all for note in one.notes)
+        write_output(write_junit(outcomes, [*notes]), shared.Output("xml", given.junit))
+    return outcomes
+
+
+def exit_if_failed(outcomes: Sequence[Outcome]) -> None:
+    """End with exit status 3 if a required line does not hold."""
+    if not all(outcome.holds for outcome in outcomes):
+        raise click.exceptions.Exit(ExitStatus.REQUIREMENT_FAILED)

@@ -11,6 +11,7 @@ from goodgain.cli import shared_options as shared
 from goodgain.counting.run_opening import open_systems
 from goodgain.errors import InputError
 from goodgain.files.opening import container
+from goodgain.files.tables import format_cell
 from goodgain.files.writing import write_frame
 from goodgain.formats import write_qrels
 from goodgain.formats.any_source import check_columns_used
@@ -18,9 +19,8 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.judgments.judging import conclusions_from_model_labels as conclusions
 from goodgain.judgments.judging import judge_agreement, pooling
 from goodgain.judgments.judging.aggregation import RULES, aggregate, find_disputed
-from goodgain.judgments.judging.grade_table import read_grades
+from goodgain.judgments.judging.grade_table import find_scale, read_grades
 from goodgain.judgments.judging.judge_agreement import Agreement
-from goodgain.judgments.judging.scales import find_scale
 from goodgain.options import DOCUMENTS, READING
 
 
@@ -42,21 +42,22 @@ from goodgain.options import DOCUMENTS, READING
 @shared.file_option("-o", "--output", metavar="SHEET", required=True, help="The sheet: .csv or .jsonl.")
 @shared.spreadsheet_option
 @shared.reading_options
-def pool(runs: tuple[str, ...], qrels: str | None, output: Path, spreadsheet: bool, **options: Any) -> None:
+def pool(given: shared.Given) -> None:
     """Write a sheet of the unjudged documents among the first k results of every iteration, with a blank grade.
 
     RUN is what evaluate takes. The sheet says how many runs found a document, and at which iteration first.
     """
-    pooling.check_sheet_name(output)
-    shared.check_outputs([output], [*shared.find_files(runs), qrels, options["results"], options["queries"]])
-    reading = {option.name: options.pop(option.name) for option in (*READING, *DOCUMENTS)}
-    judged, opened = open_systems(qrels, shared.find_single_runs(runs), **reading)
-    pooled = pooling.pool(
-        opened, qrels=judged, columns=reading["columns"], urls="keep", **options
-    )  # they are joined already
-    pooling.write_sheet(pooled, output, spreadsheet=spreadsheet)
+    pooling.check_sheet_name(given.output)
+    inputs = [*shared.find_files(given.runs), given.qrels, given.results, given.queries]
+    shared.check_outputs([given.output], inputs)
+    reading = {option.name: getattr(given, option.name) for option in (*READING, *DOCUMENTS)}
+    judged, opened = open_systems(given.qrels, shared.find_single_runs(given.runs), **reading)
+    own = ("k", "results", "queries", "flattened", "sample_queries", "seed", "columns")
+    options = {name: getattr(given, name) for name in own}
+    pooled = pooling.pool(opened, qrels=judged, urls="keep", **options)  # addresses are joined already
+    pooling.write_sheet(pooled, given.output, spreadsheet=given.spreadsheet)
     queries = pooled.get_column("query_id").n_unique()
-    shared.say(f"{output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
+    shared.say(f"{given.output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
 
 
 def _parse_weights(
@@ -118,20 +119,7 @@ def _parse_weights(
     help="With --agreement HUMAN MODEL: one system's mean, the difference of two, or the order of more under both labels.",
 )
 @click.option("-m", "--measure", default="CG@3", help="What the systems are compared on.")
-def judge(
-    grades: tuple[Path, ...],
-    output: Path | None,
-    scale: str | None,
-    disputed: Path | None,
-    agreement: bool,
-    names: bool,
-    runs: tuple[str, ...],
-    measure: str,
-    columns: dict[str, str],
-    label: float | None,
-    urls: Any,
-    **rule: Any,
-) -> None:
+def judge(given: shared.Given) -> None:
     """Write one qrels from the grades of several judges.
 
     GRADES are files: CSV, JSON Lines or Parquet with the columns query_id, doc_id, judge, grade; a sheet that goodgain
@@ -139,33 +127,37 @@ def judge(
     RAGElo or autonuggetizer wrote. A file that does not name its judges is of one judge, named by the file.
     With --columns or --label each file is read as qrels.
     """
+    agreement, scale, output, disputed = given.agreement, given.scale, given.output, given.disputed
+    grades, is_qrels = given.grades, given.columns or given.label is not None
     if agreement and scale is None:
         raise InputError("--agreement needs --scale: agreement by chance depends on the grades that judges could give")
-    if names and not agreement:
+    if given.names and not agreement:
         raise InputError("--names needs --agreement. Give both")
     if output is None and disputed is None and not agreement:
-        raise InputError("the labels need a file: -o QRELS. --agreement alone writes none")
-    if runs and (not agreement or len(grades) != 2):
+        raise InputError("the labels need a file. Give -o QRELS; only --agreement writes no labels")
+    if given.runs and (not agreement or len(grades) != 2):
         raise InputError("--run needs --agreement and two files of grades, first people's and then the model's")
-    if runs and (rule["file_labels"] or columns or label is not None):
+    if given.runs and (given.file_labels or is_qrels):
         raise InputError("--run compares people's and a model's grades. Leave out --file-labels, --columns and --label")
-    systems = shared.find_single_runs(runs)
+    systems = shared.find_single_runs(given.runs)
     if disputed is not None:
         pooling.check_sheet_name(disputed)
     shared.check_outputs([output, disputed], [*grades, *systems.values()])
     sources: Any = list(grades)
-    if columns or label is not None:
-        sources = {str(path): load_qrels(path, columns=columns, label=label) for path in grades}
-        check_columns_used(columns, *sources.values())
-    found = read_grades(sources, scale=None if scale is None else find_scale(scale), urls=urls)
-    labels = aggregate(found, scale=scale, **rule)
-    if output is not None and container(output) == "text":  # TREC text cannot hold null
+    if is_qrels:
+        sources = {str(path): load_qrels(path, columns=given.columns, label=given.label) for path in grades}
+        check_columns_used(given.columns, *sources.values())
+    rule = {name: getattr(given, name) for name in ("how", "scale", "map", "map_first", "file_labels", "weights")}
+    found = read_grades(sources, scale=None if scale is None else find_scale(scale), urls=given.urls)
+    labels = aggregate(found, **rule)
+    is_text = output is not None and container(output) == "text"
+    if is_text:  # TREC text cannot hold null
         _check_has_labels(labels, grades)
-    if agreement and scale is not None:
-        _print_agreement(judge_agreement.agreement(found, scale=scale, names=names, intervals=True))
+    if agreement:
+        _print_agreement(judge_agreement.agreement(found, scale=scale, names=given.names, intervals=True))
     if output is not None:
         of_nuggets = "iteration" in labels.columns
-        if container(output) == "text":
+        if is_text:
             write_qrels(load_qrels(labels, labels="subtopic" if of_nuggets else None, report_null=False), output)
         else:
             write_frame(labels, output)
@@ -180,15 +172,14 @@ def judge(
         sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
         pooling.write_sheet(sheet, disputed)
         shared.say(f"{disputed}: documents for people: {sheet.height:,}")
-    if runs:
-        people, model = (aggregate(path, scale=scale, urls=urls, **rule | {"weights": None}) for path in grades)
+    if given.runs:
+        people, model = (aggregate(path, urls=given.urls, **rule | {"weights": None}) for path in grades)
         _check_has_labels(people, grades[:1])
         _check_has_labels(model, grades[1:])
-        _print_conclusions(people, model, systems, measure)
+        _print_conclusions(people, model, systems, given.measure)
 
 
 def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
-    """Raise `InputError` with the names of the files if no document has a label."""
     if labels.get_column("relevance").is_null().all():
         has_grades = labels["n_judges"].sum()
         why = "has a majority; choose another rule with --how" if has_grades else "is filled in; grade some"
@@ -196,20 +187,13 @@ def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
 
 
 def _print_agreement(report: Agreement) -> None:
-    for name, value in report.overall.items():
-        print(name, _format_value(value), sep="\t")
-    intervals = [] if report.intervals is None else [report.intervals]
-    for frame in (report.judges, report.pairs, *intervals, report.confusion):
-        grades = [name for name in ("grade", "other_grade") if name in frame.columns]
-        short = frame.with_columns(
-            pl.Series(name, [f"{grade:g}" for grade in frame[name]], pl.String) for name in grades
-        )
-        print()
-        print(short.write_csv(separator="\t", float_precision=4, null_value="–"), end="")
+    for number, table in enumerate(report.tables()):
+        header = [[""], table.header] if number else []  # the first table has none
+        for row in [*header, *([cell.text for cell in row] for row in table.rows)]:
+            print(*row, sep="\t")
 
 
 def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[str, str], measure: str) -> None:
-    """Print the order of systems under both labels; of one or two systems the means, and their difference."""
 
     def print_estimate(title: str, kind: str, found: conclusions.PoweredEstimate) -> None:
         print(f"{measure}: {title}", kind, "low", "high", sep="\t")
@@ -230,10 +214,5 @@ def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[
     print(order.means.write_csv(separator="\t", float_precision=4), end="")
     print("\ncorrelation", "value", "low", "high", sep="\t")
     for name, interval in order.intervals.items():
-        print(name, *map(_format_value, (getattr(order, name), *(interval or (None, None)))), sep="\t")
-
-
-def _format_value(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return str(value) if isinstance(value, int) else f"{value:.4f}"
+        ends = (getattr(order, name), *(interval or (None, None)))
+        print(name, *(format_cell(value, 4) for value in ends), sep="\t")

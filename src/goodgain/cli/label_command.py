@@ -28,6 +28,8 @@ from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Paramete
 #: More calls than these need confirmation.
 _ASK_ABOVE = 100
 _MILLION = 1_000_000
+#: Prices of a million tokens, sent and received.
+_Price = tuple[float, float] | None
 #: For a cost before the run: bytes of a token, and tokens of an answer without a thought.
 _BYTES_OF_TOKEN, _TOKENS_OF_ANSWER = 4, 60
 #: Queries that the closing lines name.
@@ -127,100 +129,98 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
     "--price", type=(float, float), metavar="IN OUT", help="Prices of a million tokens, for the cost before and after."
 )
 @click.option("--yes", is_flag=True, help=f"Send more than {_ASK_ABOVE} calls without confirmation.")
-def label(sources: tuple[str, ...], output: Path, **options: Any) -> None:
+def label(given: shared.Given) -> None:
     """Ask language models for a grade 0..4 of every unjudged document.
 
     SOURCE is a run, results (convert --results), or a sheet (pool). `goodgain judge` makes qrels of the grades, and
     `goodgain evaluate` reads those of one judge directly. A document without an answer has no grade, never a 0, and a status
     that says why.
     """
+    output, disputed = given.output, given.disputed
     check_results_name(output)
-    if options["disputed"] is not None:
-        check_sheet_name(options["disputed"])
-    named = [options[name] for name in ("queries", "texts", "results", "qrels", "prompt")]
-    shared.check_outputs([output, options["disputed"], options["journal"]], [*shared.find_files(sources), *named])
+    if disputed is not None:
+        check_sheet_name(disputed)
+    named = [given.queries, given.texts, given.results, given.qrels, given.prompt]
+    shared.check_outputs([output, disputed, given.journal], [*shared.find_files(given.sources), *named])
+    options = vars(given)
     budget = Budget(Limits(**{name: options[name] for name in Limits.__dataclass_fields__}))
-    key = Key(options["key_variable"], options["headers"])
+    key = Key(given.key_variable, given.headers)
     requests, wanted, systems = model_labels.prepare_job(
-        shared.find_single_runs(sources),
-        options["queries"],
-        options["model"],
+        shared.find_single_runs(given.sources),
+        given.queries,
+        given.model,
         {name: options[name] for name in ("texts", "results", "qrels", "k", "max_characters")},
         **{name: options[name] for name in Parameters.__dataclass_fields__ if name != "model"},
-        prompt=options["prompt"],
-        samples=options["samples"],
+        prompt=given.prompt,
+        samples=given.samples,
     )
     queries, cut = wanted.get_column("query_id").n_unique(), wanted.get_column("cut").sum()
     shared.say(f"documents: {wanted.height:,}, queries: {queries:,}, texts cut: {cut:,}")
-    with Journal.open(options["journal"] or output.with_name(f"{output.name}.journal")) as journal:
-        model_labels.warn_of_family(options["model"], systems)
-        plan = plan_calls(requests, journal, retry_failed=options["retry"] is not None)
-        answers = _send(plan, key, journal, budget, options)
+    with Journal.open(given.journal or output.with_name(f"{output.name}.journal")) as journal:
+        model_labels.warn_of_family(given.model, systems)
+        plan = plan_calls(requests, journal, retry_failed=given.retry is not None)
+        answers = _send(plan, key, journal, budget, given)
     grades = model_labels.collect_grades(requests, answers)
     write_frame(grades, output)
-    if options["disputed"] is not None:
-        disputed = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
-        sheet = disputed.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))
-        write_sheet(sheet, options["disputed"])
-        shared.say(f"{options['disputed']}: documents for people: {sheet.height:,}")
+    if disputed is not None:
+        rows = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
+        sheet = rows.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))
+        write_sheet(sheet, disputed)
+        shared.say(f"{disputed}: documents for people: {sheet.height:,}")
     _close(grades, output, budget, key, model_labels.find_shortfall(requests, answers))
 
 
-def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: dict[str, Any]) -> dict[str, Answer]:
-    """Send the calls that the journal does not answer, after confirmation if they are many."""
+def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.Given) -> dict[str, Answer]:
     calls = len(plan.to_send)
     answered = f"answers in the journal: {len(plan.known):,}"
     if not calls:
         shared.say(f"calls: 0; {answered}")
         return plan.known
-    with Endpoint(options["base_url"], key, budget, timeout=options["timeout"]) as endpoint:
+    with Endpoint(given.base_url, key, budget, timeout=given.timeout) as endpoint:
         bytes_sent = sum(request.size for request in plan.to_send)
         received = sum(request.most_output for request in plan.to_send)
         shared.say(f"calls: {calls:,}, at most {bytes_sent + received:,} tokens, to {endpoint.host}; {answered}")
-        usual = _add_price(bytes_sent // _BYTES_OF_TOKEN, calls * _TOKENS_OF_ANSWER, options)
-        most = _add_price(bytes_sent, received, options)
-        cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if options["price"] else ""
+        usual = _add_price(bytes_sent // _BYTES_OF_TOKEN, calls * _TOKENS_OF_ANSWER, given.price)
+        most = _add_price(bytes_sent, received, given.price)
+        cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if given.price else ""
         shared.say(f"room for an answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
         if older := model_labels.count_first_answers(plan.to_send, journal):
             shared.say(f"{older}; --prompt good-gain-1 goes on with them")
-        if (calls > _ASK_ABOVE or older) and not options["yes"]:
+        if (calls > _ASK_ABOVE or older) and not given.yes:
             can_ask = sys.stdin.isatty() and sys.stderr.isatty()
             if not (can_ask and click.confirm("Send them?", err=True)):
                 why = older or f"more than {_ASK_ABOVE} need confirmation"
                 raise InputError(f"{calls:,} calls were not sent: {why}. Give --yes to send them")
         try:
             with show_progress() as tell:
-                return send_calls(plan, endpoint, journal, _tell_grades(tell, calls, options))
+                return send_calls(plan, endpoint, journal, _tell_grades(tell, calls, given.price))
         finally:
             spent = budget.spent
             tokens = f"tokens: {spent.input_tokens:,} sent, {spent.output_tokens:,} received"
-            shared.say(f"calls: {spent.calls:,}, {tokens}{_tell_cost(spent, options)}")
+            shared.say(f"calls: {spent.calls:,}, {tokens}{_tell_cost(spent, given.price)}")
 
 
-def _tell_grades(tell: Progress, calls: int, options: dict[str, Any]) -> Report:
-    """Return a function that tells the progress: the grades so far, and what they cost."""
+def _tell_grades(tell: Progress, calls: int, price: _Price) -> Report:
     counts: Counter[str] = Counter()
 
     def report(answer: Answer, spent: Spent) -> None:
         counts["failed" if answer.failed else str(answer.grade)] += 1
         told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
-        tell(f"{told}; tokens: {spent.tokens:,}{_tell_cost(spent, options)}", counts.total(), calls)
+        tell(f"{told}; tokens: {spent.tokens:,}{_tell_cost(spent, price)}", counts.total(), calls)
 
     return report
 
 
-def _add_price(sent: int, received: int, options: dict[str, Any]) -> float:
-    price: tuple[float, float] = options["price"] or (0.0, 0.0)
-    return (sent * price[0] + received * price[1]) / _MILLION
+def _add_price(sent: int, received: int, price: _Price) -> float:
+    of_sent, of_received = price or (0.0, 0.0)
+    return (sent * of_sent + received * of_received) / _MILLION
 
 
-def _tell_cost(spent: Spent, options: dict[str, Any]) -> str:
-    cost = _add_price(spent.input_tokens, spent.output_tokens, options)
-    return f", cost: {cost:.4f}" if options["price"] else ""
+def _tell_cost(spent: Spent, price: _Price) -> str:
+    return f", cost: {_add_price(spent.input_tokens, spent.output_tokens, price):.4f}" if price else ""
 
 
 def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key, shortfall: str) -> None:
-    """Say how many grades there are of each, where they are missing, and how to go on; raise if nothing was graded."""
     missing = grades.filter(pl.col("grade").is_null())
     told = [
         f"{kind}: {count:,}"

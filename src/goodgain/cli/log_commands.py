@@ -1,7 +1,9 @@
-"""The commands convert and dedup: from agents' logs to runs."""
+"""The commands convert and dedup, from agents' logs to runs, and annotate, which writes scores beside the traces."""
 
+import json
+import os
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of
 from goodgain.formats.any_source import exists
 from goodgain.logs.dedup import deduplicate
 from goodgain.logs.traces import convert_traces, write_results
@@ -27,14 +29,14 @@ _OUTPUTS = {
     "--uses": "which documents were returned, opened and cited, for goodgain funnel",
 }
 
-said_options = shared.join_options(
+_said_options = shared.join_options(
     shared.file_option("--same", help="Two ids or URLs a line: they are one document, whatever the rules say."),
     shared.file_option("--different", help="Two ids or URLs a line: they are two documents, whatever the rules say."),
 )
 
 
 #: How logs are read: options of `read_traces`.
-reading_options = shared.join_options(
+_reading_options = shared.join_options(
     shared.choice_option(
         "--turns",
         ("last", "searching", "all", "joined"),
@@ -99,7 +101,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 @shared.file_option(
     "--earlier-queries", help="The --queries file of an earlier conversion: its questions keep their query ids."
 )
-@said_options
+@_said_options
 @click.option(
     "--format",
     default="auto",
@@ -121,32 +123,28 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     type=click.Choice([*_POLICIES, "none"]),
     help="How to find results that are the same document, for all queries. Default: standard, for queries whose results lack ids.",
 )
-@reading_options
+@_reading_options
 @click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")
 @shared.declared_option("errors")
-def convert(traces: tuple[str, ...], output: Path, policy: Any, jobs: int, **options: Any) -> None:
+def convert(given: shared.Given) -> None:
     """Convert agents' logs to a run.
 
     TRACE is a file, a folder or a pattern; docs/reference/trace_formats.md lists the formats. NAME=TRACE names the system.
     Convert the logs of several systems in one call: then each document has the same doc_id in all runs. Standard error
     shows what was counted, and which tools were not: read it once for each new agent.
     """
-    deduplication = None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
+    options = vars(given)
+    traces, output, policy = (options.pop(name) for name in ("traces", "output", "policy"))
+    options["deduplicate"] = (
+        None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
+    )
+    options["deduplicate_all"] = policy in _POLICIES
     with show_progress() as tell:
-        conversion = convert_traces(
-            group_traces(traces),
-            output,
-            deduplicate=deduplication,
-            deduplicate_all=policy in _POLICIES,
-            jobs=jobs,
-            progress=partial(tell, "reading logs"),
-            **options,
-        )
+        conversion = convert_traces(_group_traces(traces), output, progress=partial(tell, "reading logs"), **options)
     shared.say(conversion.summary)
 
 
-def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
-    """Return the files of the arguments; for NAME=TRACE, name of the system -> its files."""
+def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     named: dict[str, list[str]] = {}
     for name, path in map(shared.split_name, traces):
         # the shell does not expand a pattern after NAME=
@@ -176,22 +174,71 @@ def group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     metavar="RESULTS",
     help="Results of an earlier deduplication: new results join its documents, which stay unchanged.",
 )
-@said_options
+@_said_options
 @click.option(
     "--each-system", is_flag=True, help="Deduplicate each system separately, not all systems of a query together."
 )
-def dedup(
-    results: str, output: Path, explain: str | None, trust_doc_id: bool, each_system: bool, **options: Any
-) -> None:
+def dedup(given: shared.Given) -> None:
     """Find results that are the same document, and write all results with a column document.
 
     RESULTS is a file written by goodgain convert --results.
     """
-    shared.check_outputs([output], [results, *(options[name] for name in ("earlier", "same", "different"))])
-    across = () if each_system else ("system",)
+    shared.check_outputs([given.output], [given.results, given.earlier, given.same, given.different])
+    own = {name: getattr(given, name) for name in ("policy", "level", "earlier", "same", "different")}
+    across, trusts = () if given.each_system else ("system",), given.trust_doc_id or None
     with show_progress():
-        found = deduplicate(results, across=across, trust_doc_id=True if trust_doc_id else None, **options)
-    write_results(found.frame, output)
-    if explain is not None:
-        print(found.explain(explain))
+        found = deduplicate(given.results, across=across, trust_doc_id=trusts, **own)
+    write_results(found.frame, given.output)
+    if given.explain is not None:
+        print(found.explain(given.explain))
     shared.say(found.summary)
+
+
+@shared.command(
+    "goodgain annotate docs/story_qrels.txt tests/logs/traces/fixtures/langfuse/story.json --to langfuse --dry-run",
+    "goodgain annotate docs/story_qrels.txt tests/logs/traces/fixtures/langfuse/story.json --to phoenix -m SRE --dry-run",
+)
+@shared.qrels_argument
+@click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
+@click.option("--to", "host", type=click.Choice(["phoenix", "langfuse"]), required=True, help="The kind of the server.")
+@click.option("--dry-run", is_flag=True, help="Send nothing: print what would be sent, as JSON Lines.")
+@shared.measures_option("The values of a trace: -m 'nCG SRR'.", default=("nCG SRR",))
+@shared.rel_option
+@click.option(
+    "--base-url",
+    help="The address of the server. Default: PHOENIX_COLLECTOR_ENDPOINT, else http://localhost:6006; LANGFUSE_BASE_URL, "
+    "none built in.",
+)
+@click.option("--format", default="auto", help="A format of docs/reference/trace_formats.md; auto detects it.")
+@_reading_options
+@shared.declared_option("errors")
+def annotate(given: shared.Given) -> None:
+    """Write scores to Phoenix or Langfuse, where the traces are.
+
+    TRACE is a log of spans that the server exported. The span of each search gets the numbers of its new good, repeated and
+    unjudged results; each trace gets the measures. Keys are in PHOENIX_API_KEY, or LANGFUSE_PUBLIC_KEY and
+    LANGFUSE_SECRET_KEY. A second time Phoenix
+    replaces what was written; Langfuse gets the same score ids.
+    """
+    from goodgain.hosts import langfuse, phoenix
+    from goodgain.hosts.annotation_table import annotate as tabulate
+    from goodgain.judgments.labelling.keys import Key
+
+    server: Any = {"phoenix": phoenix, "langfuse": langfuse}[given.host]
+    own = ("qrels", "traces", "host", "dry_run", "measures", "base_url")
+    options = {name: of for name, of in vars(given).items() if name not in own}
+    table = tabulate(given.qrels, _group_traces(given.traces), " ".join(given.measures), **options)
+    bodies = server.make_bodies(table)
+    if given.dry_run:
+        for body in bodies:
+            print(json.dumps(body, ensure_ascii=False))
+        return
+    keys = [Key(name) for name in server.KEYS]
+    address = given.base_url or next(filter(None, map(os.environ.get, server.ADDRESSES)), None)
+
+    def hide(text: str) -> str:
+        return reduce(lambda shown, key: key.hide(shown), keys, text)
+
+    server.send(bodies, base_url=address, key=":".join(key.value for key in keys), hide=hide)
+    spans, ids = (table.get_column(name).drop_nulls().n_unique() for name in ("span_id", "trace_id"))
+    shared.say(f"{given.host}: annotations: {len(bodies):,}, on {count_of(spans, 'span')} and {count_of(ids, 'trace')}")

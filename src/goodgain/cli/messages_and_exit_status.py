@@ -1,4 +1,4 @@
-"""What the program says beside its results: notices, progress, and one sentence and an exit status for every error."""
+"""What the program prints beside its results: notices, progress, and a sentence for every error."""
 
 import errno
 import io
@@ -50,11 +50,11 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
 
 
 class _Terminated(BaseException):
-    """Raised on a signal, its argument, to let context managers clean up."""
+    """Raised on a signal, so context managers can clean up. The argument is the signal."""
 
 
 def run_to_end(program: Callable[[], object]) -> int:
-    """Call the program and return its exit status; print every error as a sentence on standard error."""
+    """Call the program and return its exit status. Every error becomes a sentence on standard error."""
     with _open_standard_streams():
         try:
             with _raise_for_signals():
@@ -73,7 +73,6 @@ def run_to_end(program: Callable[[], object]) -> int:
 
 
 def _explain(error: BaseException) -> tuple[int, str]:
-    """Return the exit status and the sentence for an error; an empty sentence if nobody can read it."""
     match error:
         case GoodgainError():
             return error.exit_status, " ".join(str(error).split())
@@ -105,7 +104,6 @@ def _explain(error: BaseException) -> tuple[int, str]:
 
 
 def _describe_unexpected(error: BaseException) -> str:
-    """Return class, text and place of an unexpected error, in one line."""
     folder = Path(__file__).parents[1]
     places = [
         f"{Path(frame.filename).relative_to(folder)}:{frame.lineno}"
@@ -118,7 +116,6 @@ def _describe_unexpected(error: BaseException) -> str:
 
 @contextmanager
 def _raise_for_signals() -> Iterator[None]:
-    """Raise `_Terminated` on the first signal to end; later ones must not interrupt the clean-up."""
 
     def raise_terminated(number: int, _frame: FrameType | None) -> None:
         for one in before:
@@ -140,9 +137,9 @@ def _raise_for_signals() -> Iterator[None]:
 
 
 class _EscapedStream:
-    """A text stream that makes control characters visible: an id or name must not control a terminal.
+    """A text stream that escapes control characters: an id or a name must not control a terminal.
 
-    Tables of rich go to `raw`, the stream itself: they contain colours, and their texts are already escaped.
+    Tables of rich go to the stream itself, `raw`: they contain colours, and their cells are already escaped.
     """
 
     def __init__(self, raw: TextIO) -> None:
@@ -158,11 +155,10 @@ class _EscapedStream:
 
 @contextmanager
 def _open_standard_streams() -> Iterator[None]:
-    """Make standard output and standard error safe to print to while the program runs.
+    """Make standard output and standard error safe while the program runs.
 
-    Characters that the encoding of a stream lacks become `\\xe4`: the name of a file must not end a program after its work.
-    A closed stream becomes /dev/null, read-only: else the next opened file would get its number and the output. Writing to it
-    is an error, as for a full disk.
+    Characters that a stream cannot encode become `\\xe4`: a file's name must not end a program after its work. A closed stream
+    becomes a read-only /dev/null: else the next opened file would get the stream's number, and the output.
     """
     for number in range(3):
         try:
@@ -184,7 +180,7 @@ def _open_standard_streams() -> Iterator[None]:
 
 
 def _flush_or_drop(stream: TextIO) -> None:
-    """Flush a stream; drop what cannot be written, or Python would try again on exit."""
+    """Flush a stream. Drop what cannot be written: else Python tries again on exit."""
     try:
         stream.flush()
     except (OSError, ValueError):
@@ -200,7 +196,7 @@ _AFTER = 2.0
 
 
 def show_notices() -> None:
-    """From here on, print each notice once on standard error, and no other warning."""
+    """Print each notice once on standard error, and hide all other warnings."""
     shown: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
@@ -214,7 +210,7 @@ def show_notices() -> None:
 
 @contextmanager
 def notices_after_output(*, full: bool) -> Iterator[None]:
-    """Hold notices back until a command has printed its output; without `full`, only count the minor ones."""
+    """Hold notices back until a command has printed its output. Without `full`, only count the minor notices."""
     given: dict[str, GoodgainNotice] = {}
     try:
         with collect_notices(lambda one: given.update({str(one): one})):
@@ -231,10 +227,9 @@ def notices_after_output(*, full: bool) -> Iterator[None]:
 
 @contextmanager
 def show_progress() -> Iterator[Progress]:
-    """Show what `tell_progress` tells inside a `with`, if it takes over two seconds; remove it afterwards.
+    """Show a bar inside a `with` that takes over two seconds. The bar needs a terminal as standard error.
 
-    Yields a function to tell it by, for other threads. The bar needs a terminal as standard error. Do not print inside the
-    `with`; notices wait until the bar is gone.
+    Yields `tell_progress` for other threads. Do not print inside the `with`; notices wait until the bar is gone.
     """
     console = open_console(sys.stderr) if sys.stderr.isatty() else None
     if console is None or not console.is_interactive:

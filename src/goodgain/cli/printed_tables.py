@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from itertools import chain, takewhile
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from goodgain.analysis.comparing.rendering import format_number
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
-from goodgain.cli.shared_options import Output, say
+from goodgain.cli.shared_options import Given, Output, say
 from goodgain.files.escaping import escape_columns, guard_formulas
 from goodgain.files.tables import Table, write_data, write_shown
 from goodgain.files.terminal_tables import draw_table, print_drawn
@@ -27,7 +27,7 @@ _LEAST_WIDTH = 40
 
 
 def open_console(stream: TextIO) -> Any:
-    """Return a console of rich that writes to a standard stream unescaped: texts in its tables are already escaped."""
+    """Return a console of rich for a standard stream. It does not escape texts: cells of tables are already escaped."""
     from rich.console import Console
 
     console = Console(file=getattr(stream, "raw", stream))
@@ -52,7 +52,6 @@ class Value(NamedTuple):
 
     @property
     def group_or_all(self) -> str:
-        """The group as it is shown; nothing for a query without one."""
         return self.group or ("all" if self.query_id is None else "")
 
     @property
@@ -61,7 +60,7 @@ class Value(NamedTuple):
 
 
 def format_signature(signature: Mapping[str, Any]) -> str:
-    """Return a signature as one line, shares with four decimals.
+    """Return a signature as one line. Shares have four decimals.
 
     >>> format_signature({"rel": [2, 3], "queries": 7, "unjudged": 0.25})
     'rel=2,3 queries=7 unjudged=0.2500'
@@ -72,21 +71,18 @@ def format_signature(signature: Mapping[str, Any]) -> str:
 
 
 def print_frame(frame: pl.DataFrame, output: Output, *, spreadsheet: bool = False) -> None:
-    """Print all rows of a frame, or write them to a file; CSV for a spreadsheet has no formulas."""
+    """Print all rows of a frame, or write them to a file. `spreadsheet` guards CSV against formulas."""
     if output.form == "table":
         whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
         with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
             print(escape_columns(frame))
     elif output.form in ("markdown", "latex"):
-        words = len([*takewhile(lambda dtype: not dtype.is_numeric(), frame.dtypes)])
-        rows = [["" if value is None else str(value) for value in row] for row in frame.rows()]
-        write_output(write_shown(Table.of("", frame.columns, words, rows), output.form), output)
+        write_output(write_shown(Table.of_frame(frame), output.form), output)
     else:
         write_output(write_data(guard_formulas(frame) if spreadsheet else frame, output.form), output)
 
 
 def write_output(content: str | bytes, output: Output) -> None:
-    """Print the output of a command, or write it to its file atomically."""
     data = content.encode() if isinstance(content, str) else content
     if output.path is not None:
         with atomic_write(output.path) as file:
@@ -100,21 +96,15 @@ def write_output(content: str | bytes, output: Output) -> None:
 
 
 def print_values(
-    values: Sequence[Value],
-    output: Output,
-    *,
-    rows: str,
-    places: int,
-    by_query: bool,
-    named: bool = True,
-    interval: str = "",
+    values: Sequence[Value], given: Given, *, by_query: bool = False, named: bool = True, interval: str = ""
 ) -> None:
     """Print values in their order, or write them to a file.
 
-    JSON, CSV and Parquet have a row per value; a table, Markdown, LaTeX and TSV have a column per system or measure, and `rows`:
-    `measures` or `systems`. `interval` says what the intervals are. With `named=False` there is only one system, and TSV has
-    no header, as in ir_measures.
+    JSON, CSV and Parquet have a row per value. A table, Markdown, LaTeX and TSV have a column per system or measure;
+    `given.rows` says what the rows are. `interval` describes the intervals. With `named=False` there is only one system, and
+    TSV has no header, as in ir_measures.
     """
+    rows, places, output = given.rows, given.places, given.output
     if output.form in ("json", "jsonl", "csv", "parquet"):
         grouped = any(one.group is not None for one in values)
         objects = [_list_fields(one, by_query=by_query, grouped=grouped, named=named) for one in values]
@@ -193,7 +183,6 @@ def _print_table(header: Sequence[str], body: Sequence[_Row], places: int, *, ro
 
 
 def _write_cell(value: Value, places: int) -> str:
-    """Return a value for a table, with its number of queries and its bounds."""
     text, *ends = _write_value(value, places)
     shown = "" if value.queries is None else f" ({value.queries:,})"
     if ends:
@@ -208,10 +197,7 @@ def _write_value(value: Value, places: int) -> list[str]:
 
 
 def print_sparklines(frame: pl.DataFrame, places: int) -> None:
-    """Print each curve of a frame of `goodgain.curve` as a line of small bars, with its first and its last mean.
-
-    For each measure, the bars of all systems share one scale, from 0 to the highest mean.
-    """
+    """Print each curve as a line of small bars, with its first and last mean. The curves of a measure share one scale."""
     if "over" in frame.columns:
         title = f"Over {frame.item(0, 'over')}: the spends of the table"
     else:
@@ -233,9 +219,7 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
 
 
 def draw_sparkline(values: Sequence[float | None], top: float) -> str:
-    """Return a small bar for each value, scaled from 0 to `top`; a dot for a missing value.
-
-    More than 40 values are thinned out to 40 at equal distances; the last one stays.
+    """Return a small bar for each value, scaled from 0 to `top`, or a dot for a missing value; at most 40 in equal steps.
 
     >>> draw_sparkline([0.0, 2.0, None, 4.0], 4.0)
     '▁▅·█'
@@ -249,7 +233,6 @@ def draw_sparkline(values: Sequence[float | None], top: float) -> str:
 
 
 def _add_arrow(name: str) -> str:
-    """Add the arrow of the better direction to the name of a measure that ir_measures lacks."""
     bare = name.split("@")[0].split("(")[0]
     if bare in FUNNEL:
         return add_arrow(name, FUNNEL[bare])

@@ -33,16 +33,16 @@ from goodgain.version import __version__
 _FILES = {
     "Score": {
         "evaluate": "evaluate_command",
-        "ledger": "iteration_commands",
-        "curve": "iteration_commands",
+        "ledger": "search_commands",
+        "curve": "search_commands",
         "measures": "program",
     },
-    "Compare": {"compare": "compare_command", "explain": "lost_document_commands", "report": "report_commands"},
+    "Compare": {"compare": "compare_commands", "explain": "search_commands", "report": "compare_commands"},
     "From logs": {
         "convert": "log_commands",
         "dedup": "log_commands",
-        "funnel": "lost_document_commands",
-        "annotate": "report_commands",
+        "funnel": "search_commands",
+        "annotate": "log_commands",
     },
     "Judge": {"pool": "judging_commands", "label": "label_command", "judge": "judging_commands"},
     "Files": {"example": "program", "validate": "program", "flatten": "program"},
@@ -50,7 +50,7 @@ _FILES = {
 
 
 class _Commands(UserDict[str, Any]):
-    """The commands by name. The file of a command is imported when the command is needed: all of them take 40 ms."""
+    """The commands by name. A command's file is imported on first use: all files take 40 ms."""
 
     def __getitem__(self, name: str) -> click.Command:
         command: click.Command = getattr(import_module(f"goodgain.cli.{self.data[name]}"), name)
@@ -102,13 +102,14 @@ def program(context: click.Context) -> None:
 @shared.declared_options("order", "gaps", "first")
 @shared.columns_option
 @shared.declared_option("errors")
-def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
+def flatten(given: shared.Given) -> None:
     """Write one classic ranking per query, without repeats, for tools that do not read iterations."""
-    shared.check_outputs([output], [run])
-    searched = read_run(run, **reading)
-    ranking = Run(evaluation.flatten(searched, order=order), name=searched.name)
+    shared.check_outputs([given.output], [given.run])
+    reading = {name: getattr(given, name) for name in ("gaps", "first", "columns", "errors")}
+    searched = read_run(given.run, **reading)
+    ranking = Run(evaluation.flatten(searched, order=given.order), name=searched.name)
     ranking.never_searched = searched.never_searched
-    write_run(ranking, output)
+    write_run(ranking, given.output)
 
 
 @shared.command(
@@ -118,10 +119,11 @@ def flatten(run: str, output: Path, order: str, **reading: Any) -> None:
 @click.argument("file", metavar="FILE")
 @shared.declared_options("labels", "errors")
 @shared.columns_option
-def validate(file: str, labels: str | None, columns: dict[str, str], errors: str) -> None:
+def validate(given: shared.Given) -> None:
     """Read a run or qrels, and print what it contains or what is wrong."""
-    if looks_like_qrels(Path(file), columns):
-        frame = read_qrels(file, labels=labels, errors=errors, columns=columns).frame
+    file, reading = given.file, {"columns": given.columns, "errors": given.errors}
+    if looks_like_qrels(Path(file), given.columns):
+        frame = read_qrels(file, labels=given.labels, **reading).frame
         good = frame.filter(pl.col("relevance") >= 2).height
         queries = count_of(frame.get_column("query_id").n_unique(), "query", "queries")
         print(f"{file}: qrels, {queries}, {count_of(frame.height, 'label')}, {good:,} of them >= 2")
@@ -132,7 +134,7 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
             remedy = told if lower > 0 else "Check the labels."
             notice(f"no label is 2 or more, the smallest good label. {remedy}")
         return
-    run = read_run(file, errors=errors, columns=columns)
+    run = read_run(file, **reading)
     rows = run.rows
     results = rows.filter(pl.col("doc_id") != "-")
     searched = rows.select("query_id", "iteration").unique()
@@ -161,11 +163,12 @@ def validate(file: str, labels: str | None, columns: dict[str, str], errors: str
     "goodgain example more_runs && goodgain validate more_runs/guideline/agent.run",
 )
 @click.argument("directory", type=click.Path(path_type=Path))
-def example(directory: Path) -> None:
+def example(given: shared.Given) -> None:
     """Write the example runs and qrels of the documentation into a new folder.
 
     Name it qrels_examples to run the commands in the README and in almost every --help.
     """
+    directory = given.directory
     if directory.exists():
         raise InputError(f"{directory}: the folder exists already; name a new folder")
     installed = Path(__file__).parents[1] / "qrels_examples"  # a checkout has them beside src
@@ -187,7 +190,7 @@ _FAMILIES = {
 
 
 @shared.command("goodgain measures", "goodgain measures | grep lower")
-def measures() -> None:
+def measures(_given: shared.Given) -> None:
     """List the measures that are computed here; goodgain also takes all other measures of ir_measures."""
     header = ("measure", "better", "bounds", "definition")
     described: list[tuple[Any, list[str]]] = []

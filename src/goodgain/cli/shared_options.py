@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share; opens the runs and files that they name."""
+"""Arguments and options that several commands share, and how their runs and files are opened."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import reduce, wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -26,7 +27,9 @@ from goodgain.options import DOCUMENTS, OPTIONS, READING
 if TYPE_CHECKING:
     from goodgain.experiments.experiment import Experiment
 
-Command = Callable[..., None]
+#: What the user gave to a command: a value for each argument and option, by its name.
+Given = SimpleNamespace
+Command = Callable[[Given], None]
 Decorator = Callable[[Command], Command]
 
 #: The type of a count of at least 1.
@@ -42,7 +45,7 @@ def measures_option(described: str, **settings: Any) -> Decorator:
 
 
 def choice_option(name: str, choices: Sequence[str], described: str) -> Decorator:
-    """Return an option that takes one of these words, by default the first."""
+    """Return an option that takes one of some words. The first word is the default."""
     return click.option(name, type=click.Choice(choices), default=choices[0], help=described)
 
 
@@ -57,16 +60,18 @@ def say(sentence: object) -> None:
 
 
 def make_epilog(*examples: str) -> str:
-    """Return the end of a command's help: examples that run in a checkout, one per line.
-
-    Without \\b, click would wrap the lines.
-    """
+    """Return the end of a command's help: examples that run in a checkout. Without \\b, click would wrap the lines."""
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
 def command(*examples: str) -> Callable[[Command], click.Command]:
     """Return the decorator of a command whose help ends with these examples."""
-    return click.command(epilog=make_epilog(*examples))
+
+    def decorate(function: Command) -> click.Command:
+        call = wraps(function)(lambda **given: function(Given(**given)))
+        return click.command(epilog=make_epilog(*examples))(call)
+
+    return decorate
 
 
 def join_options(*options: Decorator) -> Decorator:
@@ -75,7 +80,7 @@ def join_options(*options: Decorator) -> Decorator:
 
 
 def parse_numbers(example: str, number: type[float] = float) -> Callable[..., Any]:
-    """Return the callback of an option that takes numbers with commas between."""
+    """Return the callback of an option that takes numbers divided by commas."""
 
     def parse(_context: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
         try:
@@ -104,7 +109,7 @@ _FLAGS = {name: declared.flag for name, declared in OPTIONS.items()}
 
 
 def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
-    """Return an option that `goodgain.options` declares; a command may add sentences to its help, and settings of click."""
+    """Return an option of `goodgain.options`. A command may add sentences to the help, and settings of click."""
     declared = OPTIONS[name]
     kind: Any = click.Choice(declared.choices) if declared.choices else declared.kind
     made = {"type": kind, "metavar": declared.metavar, "help": " ".join([declared.sentence.format_map(_FLAGS), *more])}
@@ -114,6 +119,8 @@ def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
         made |= {"is_flag": True}
     elif declared.default is not None:
         made |= {"default": declared.default}
+    if settings.get("multiple") and kind is Path:
+        made |= {"callback": lambda _context, _option, files: [*files] or None}
     return click.option(declared.flag, **made | settings)
 
 
@@ -133,7 +140,8 @@ columns_option = declared_option("columns", callback=_parse_columns)
 #: Option -> its decorator, where the value is not plain text or a number.
 _PARSED = {"columns": columns_option, "page": declared_option("page", multiple=True, callback=_parse_page)}
 rel_option = declared_option("rel", "It is for measures of iterations without their own rel.  [default: 2]")
-reading_options = join_options(*(_PARSED.get(one.name) or declared_option(one.name) for one in (*READING, *DOCUMENTS)))
+_READING = [option.name for option in (*READING, *DOCUMENTS)]
+reading_options = join_options(*(_PARSED.get(name) or declared_option(name) for name in _READING))
 
 qrels_argument = click.argument("qrels", metavar="QRELS")
 run_argument = click.argument("run", metavar="RUN")
@@ -162,23 +170,15 @@ def places_option(described: str) -> Decorator:
 
 
 class Output(NamedTuple):
-    """The output of a command: one of `FORMS`, and the file; None for standard output."""
+    """The form of the output, one of `FORMS`, and its file. None: standard output."""
 
     form: str
     path: Path | None = None
 
 
-#: Suffix of a file -> its form. These forms can also be printed, as can a table.
-_FORM_OF = {
-    ".tsv": "tsv",
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".json": "json",
-    ".md": "markdown",
-    ".tex": "latex",
-    ".parquet": "parquet",
-}
-FORMS = ("table", *_FORM_OF.values())
+FORMS = ("table", "tsv", "csv", "jsonl", "json", "markdown", "latex", "parquet")
+#: Suffix of a file -> its form.
+_FORM_OF = {{"markdown": ".md", "latex": ".tex"}.get(form, f".{form}"): form for form in FORMS[1:]}
 
 
 class _OutputType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
@@ -197,7 +197,7 @@ class _OutputType(click.ParamType):  # type: ignore[type-arg]  # generic from cl
 
 
 def output_option(form: str) -> Decorator:
-    """Return the option of the output: by default a table on a terminal, else `form`."""
+    """Return the option -o. Its default is a table on a terminal, else `form`."""
     return click.option(
         "-o",
         "--output",
@@ -218,17 +218,15 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | 
             known.add(path)
 
 
-def make_experiment(
-    qrels: str, runs: Sequence[str], options: dict[str, Any], *, replicates: bool = True, name_alone: bool = True
-) -> Experiment:
-    """Return the experiment of a command; its options leave `options`. `name_alone=False`: notices do not name one system."""
-    named: dict[str, Any] = dict(find_systems(runs) if replicates else find_single_runs(runs))
+def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool = True) -> Experiment:
+    """Return the experiment of a command. With `name_alone=False` notices do not name a single system."""
+    named: dict[str, Any] = dict(find_systems(given.runs) if replicates else find_single_runs(given.runs))
     if len(named) == 1 and not name_alone:
         named = {"": next(iter(named.values()))}
     from goodgain.experiments.analyses import OF_OPENED
     from goodgain.experiments.experiment import Experiment
 
-    return Experiment(qrels, named, **{name: options.pop(name) for name in OF_OPENED if name in options})
+    return Experiment(given.qrels, named, **{name: of for name, of in vars(given).items() if name in OF_OPENED})
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
@@ -251,12 +249,11 @@ def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
 
 
 def find_files(runs: Sequence[str]) -> list[str]:
-    """Return the paths of all runs given as PATH, NAME=PATH or NAME=PATH,PATH."""
     return [path for paths in find_systems(runs).values() for path in paths]
 
 
 def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
-    """Return name -> path as `find_systems`; raise `InputError` for a system with several runs."""
+    """Return name -> path as `find_systems` does. A system with several runs is an `InputError`."""
     systems = find_systems(runs)
     for name, paths in systems.items():
         if len(paths) > 1:
@@ -268,7 +265,7 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
 
 
 def find_replicates(paths: str) -> list[str]:
-    """Return the files of NAME=: one, several divided by commas, or those of a pattern; a file of the whole name is one."""
+    """Return the files after NAME=. They are divided by commas, or match a pattern. An existing file is never divided."""
     if exists(paths):
         return [paths]
     found: list[str] = []
@@ -286,12 +283,10 @@ def find_replicates(paths: str) -> list[str]:
 
 
 def _number_parts(path: str) -> list[tuple[int, str]]:
-    """Return a key that sorts a.2.run before a.10.run."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path)]
 
 
 def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
-    """Give a notice if several systems are files named as `convert` names the runs of one: agent.1.run, agent.2.run."""
     for front, systems in find_likely_replicates(name for name, of in named.items() if len(of) == 1).items():
         path = Path(named[systems[0]][0])
         pattern = path.with_name(f"{Path(front).name}.*{path.suffix}")
@@ -302,7 +297,7 @@ def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
 
 
 def split_name(argument: str) -> tuple[str, str]:
-    """Return name and path of NAME=PATH, or "" and the path; an existing file is a path, even with = in its name."""
+    """Return name and path of NAME=PATH, or "" and the path. An existing file is a path, even with = in its name."""
     name, sign, path = argument.partition("=")
     if not sign or exists(argument):
         return "", argument

@@ -1,4 +1,4 @@
-"""The analyses of an experiment: functions of its shared steps, whose results are kept too; scores of several systems."""
+"""The analyses of an experiment, each kept by the options that it depends on, and the scores of several systems."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError
 from goodgain.experiments.shared_steps import SharedSteps
+from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs, read_groups
 from goodgain.formats.systems import stack_systems
@@ -40,7 +41,7 @@ OF_OPENED = {option.name: option.default for group in GROUPS for option in group
 def _find_intervals(
     scores: Scores, asked: Sequence[ir_measures.Measure], settings: Settings
 ) -> dict[str, tuple[float, float] | None]:
-    """Return the interval of each mean, over the queries with a value; measures with as many queries share the draws."""
+    """Return the interval of each mean over queries with a value. Measures with equally many queries share the draws."""
     values = {name: of.get_column("value") for (name,), of in scores.per_query.drop_nulls().group_by("measure")}
     sums = {str(measure) for measure in asked if isinstance(measure.aggregator(), ir_measures.SumAgg)}
     averaged = [name for name, mean in scores.means.items() if mean is not None and name not in sums]
@@ -54,7 +55,7 @@ def _find_intervals(
 
 
 class Analyses(SharedSteps):
-    """Analyses by the options of an experiment; `own` are the arguments of one analysis."""
+    """The analyses of an experiment with its options. `own` are the arguments of one analysis."""
 
     def keep_result(self, name: str, own: Mapping[str, Any], make: Callable[[], T]) -> T:
         given = [(key, value) for key, value in sorted(own.items()) if value is not None]
@@ -68,7 +69,7 @@ class Analyses(SharedSteps):
         warn_of_labels(self.opened.qrels.frame, measures, rel=self.options["rel"], provider=provider)
 
     def evaluate(self, asked: Sequence[Any], groups: Any = None, *, interval: bool = False) -> dict[str, Scores]:
-        """Return system -> its scores, without notes."""
+        """Return name of a system -> its scores, without notes."""
         opened, options = self.opened, self.options
         if options["bounds"] and any(len(of) > 1 for of in opened.names.values()):
             bounds = spell("bounds", True)
@@ -98,11 +99,11 @@ class Analyses(SharedSteps):
         return counts
 
     def join(self, measures: Sequence[GoodGainMeasure]) -> dict[str, SystemCounts]:
-        """Return system -> what its runs found, without the notices on labels and coverage."""
+        """Return name of a system -> the counts of its runs, without the notices on labels and coverage."""
         return join_counts(self.count_runs(find_thresholds(measures)), self.opened.names)
 
     def curve(self, asked: Sequence[GoodGainMeasure], **own: Any) -> pl.DataFrame:
-        """Return the columns of `curve`; `own` as there."""
+        """Return the rows of `gg.curve`. `own` are its arguments."""
         settings, counted = self.check_settings(0), self.join(asked)
 
         def make() -> pl.DataFrame:
@@ -113,7 +114,7 @@ class Analyses(SharedSteps):
         return self.keep_result("curve", {**own, "measures": asked}, make)
 
     def draw_recalls(self, rel: float, points: Points = "eleven", *, per_query: bool = False) -> pl.DataFrame:
-        """Return the columns of `pr_curve`, for each run, without the notice on low coverage."""
+        """Return the rows of `gg.pr_curve` for each run, without the notice on low coverage."""
         hits, query_ids = self.find_hits(rel), self.opened.qrels.query_ids
         return stack_systems(
             {name: interpolate(of, query_ids, points=points, per_query=per_query) for name, (of, _) in hits.items()}
@@ -179,6 +180,15 @@ class SystemScores:
     def to_pandas(self) -> pd.DataFrame:
         """Return `values` as a frame of pandas."""
         return self.values.to_pandas()
+
+    def tables(self) -> list[Table]:
+        """Return the table that a notebook shows: the mean of each measure, a column per system."""
+        names = next(iter(self.systems.values())).means
+        rows = [[name, *(format_cell(of.means[name], 4) for of in self.systems.values())] for name in names]
+        return [Table.of("Means over queries", ["measure", *self.systems], 1, rows)]
+
+    def _repr_html_(self) -> str:
+        return write_html(self.tables())
 
     def __repr__(self) -> str:
         measures = [*next(iter(self.systems.values())).means]

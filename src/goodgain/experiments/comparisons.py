@@ -1,7 +1,8 @@
-"""Comparisons and explanations of an experiment; they load more than scores need."""
+"""Comparisons and explanations. This file imports more than scores need."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -12,10 +13,13 @@ from goodgain.analysis.comparing.comparison_question import BASELINE, Question
 from goodgain.analysis.comparing.comparison_sentences import describe_incomplete, describe_shared_queries
 from goodgain.analysis.comparing.explanation import Explanation, explain_systems, pair_runs, read_results_of
 from goodgain.analysis.comparing.outcomes import find_incomplete
+from goodgain.analysis.comparing.required_lines import Requirement
 from goodgain.analysis.comparing.use_of_documents import check_uses
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
+from goodgain.experiments.experiment import Experiment
+from goodgain.experiments.shared_arguments import CountingOptions, ExperimentOptions, takes_options
 from goodgain.experiments.shared_steps import KeptResults, find_name, find_rels
 from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.names import Measures, parse_measures
@@ -23,8 +27,76 @@ from goodgain.measures.scores import Scores
 from goodgain.options import SCORING, STATISTICS, check_whole_number, spell
 
 
-def compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Comparison:
-    """Compare the systems; `own` as in `gg.compare`, None where it is not given."""
+@takes_options
+def compare(
+    qrels: Any,
+    systems: Mapping[str, Any],
+    measures: Measures,
+    *,
+    baseline: str | None = None,
+    against: str | None = None,
+    iterations: int | Sequence[int] | None = None,
+    groups: Any = None,
+    outcomes: Any = None,
+    baseline_file: str | os.PathLike[str] | None = None,
+    require: Iterable[str | Requirement] = (),
+    pass_k: int | None = None,
+    detect: float | None = None,
+    **options: Unpack[ExperimentOptions],
+) -> Comparison:
+    """Compare two or more systems on any measures, ours and those of ir_measures.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        systems: two or more: name -> what `read_run` takes, or a list of several runs of the system (replicates). Values of
+            replicates are averaged query by query. All tests are over queries.
+        measures: names, measure objects or both. `goodgain measures` shows the better direction of each. For a measure
+            that only a provider of ir_measures knows, higher is better.
+        baseline: the system to compare all others with. None compares all pairs, a later system with an earlier system.
+        against: `previous` compares each system only with the system before it, for the stages of a pipeline. Holm's
+            method then corrects over these pairs only.
+        iterations: a number n also compares measures of ours without @ at each iteration 1..n. A list of numbers compares
+            the measures at exactly these iterations.
+        groups: a file or a frame of query_id and group, to compare on each group of queries too.
+        outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is
+            one more measure, with higher as better, and is correlated with the other measures. `funnel(...).per_query` is
+            such a frame; the columns of a funnel have their own directions.
+        baseline_file: a file of `Comparison.write_baseline`. Its system is called `baseline`, and one run is enough to
+            compare with it.
+        require: lines such as `nCG@3>=0.5`, for `flips`. The measures of the lines are compared too. `check_requirements`
+            checks the lines.
+        pass_k: k of `flips`; None: the smallest number of runs of a query.
+        detect: the difference for `detectable`; None: the observed one.
+        {options}
+
+    Returns:
+        A `Comparison` on all queries of the qrels. A query that a run lacks counts as a query without a search (N = 0).
+        A pair leaves out queries for which one of the two systems has no value. If lower is better, a share of the
+        results (SRR, Fallout, Unjudged) has no value without results. Every mean is over queries. A difference is
+        significant if the Holm-corrected p of the randomisation test is at most alpha. With `bounds`, an unjudged document
+        gets the same label in all systems, and runs are read into memory.
+
+    Raises:
+        InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input,
+            two systems that share no judged query, or a baseline file made with other judgments.
+        MeasureError: a measure is unknown, or cannot be computed from this input.
+
+    Source: Smucker, Allan and Carterette, CIKM 2007 (tests); Carterette, TOIS 30(1), 2012 (many systems).
+
+    >>> qrels = {f"q{number}": {"a": 3, "b": 0} for number in range(6)}
+    >>> old, new = ({query_id: {doc_id: 1.0} for query_id in qrels} for doc_id in "ba")
+    >>> found = compare(qrels, {"old": old, "new": new}, "RR")
+    >>> found.pairs.select("system", "against", "difference", "wins", "p_randomisation_holm", "verdict").rows()
+    [('new', 'old', 1.0, 6, 0.03125, 'better')]
+    """
+    return Experiment(qrels, systems, **options).compare(
+        measures, baseline=baseline, against=against, iterations=iterations, groups=groups, outcomes=outcomes,
+        baseline_file=baseline_file, require=require, pass_k=pass_k, detect=detect,
+    )  # fmt: skip
+
+
+def compare_kept(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Comparison:
+    """Compare the systems once for each set of arguments. `own` has the arguments of `gg.compare`; None is not given."""
     asked = parse_measures(measures, rel=of.options["rel"])
     return of.keep_result("compare", {**own, "measures": asked}, lambda: _compare(of, asked, own))
 
@@ -62,10 +134,54 @@ def _score_nothing(of: Analyses, question: Question) -> Scores:
         return alone.score_runs(question.asked, question.needed)[""]
 
 
+@takes_options
 def explain(
+    qrels: Any,
+    base: Any,
+    new: Any,
+    measures: Measures = "CG",
+    *,
+    results: Any = None,
+    uses: Any = None,
+    top: int = 5,
+    **options: Unpack[CountingOptions],
+) -> Explanation:
+    """Explain why a system is better or worse than another: which queries, which searches, which documents.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        base, new: what `read_run` takes. A system is named by its file, else by its tag. With a list of several runs of a
+            system, each run of base is compared with each run of new: query q becomes `q (1, 2)` for the first run of base
+            and the second run of new.
+        measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR.
+        results: for search strings and titles, what `read_traces` returned, or a file of it. Give one table of both
+            systems, or a list of a table for each.
+        uses: what `funnel` takes, for both systems. It shows which good documents were never opened, or never cited.
+        top: how many queries to show, in each direction.
+        {options}
+
+    Returns:
+        An `Explanation` of all queries of the qrels. It contains no test: `compare` says whether a difference is real.
+
+    Raises:
+        InputError: input that cannot be read, or two systems that share no judged query.
+        MeasureError: a measure is unknown or has no causes by document.
+
+    >>> import polars as pl
+    >>> qrels = {"q": {"a": 3, "b": 2}}
+    >>> old = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
+    >>> new = pl.DataFrame({"query_id": "q", "iteration": [1], "doc_id": ["a"]})
+    >>> explain(qrels, old, new).causes.rows()
+    [('q', 'CG', 'base', 'stopped_before', 1, -2.0)]
+    """
+    x = Experiment(qrels, {"base": base, "new": new}, **options).name_by_files()
+    return x.explain(x.systems[0], x.systems[1], measures, results=results, uses=uses, top=top)
+
+
+def explain_pair(
     of: Analyses, names: Sequence[str], measures: Measures, *, results: Any = None, uses: Any = None, top: int = 5
 ) -> Explanation:
-    """Explain the difference of two systems; arguments as in `gg.explain`."""
+    """Explain the difference of two systems. The arguments are those of `gg.explain`."""
     opened, rel = of.opened, of.options["rel"]
     runs = {name: [opened.runs[run] for run in opened.names[name]] for name in names}
     is_paired = any(len(several) > 1 for several in runs.values())

@@ -1,4 +1,4 @@
-"""Functions that score and count: each makes an experiment for one analysis."""
+"""The public functions that score and count: each makes an experiment for one analysis."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
@@ -35,18 +35,18 @@ def evaluate(
 
     Args:
         qrels: what `read_qrels` takes.
-        run: what `read_run` takes; or a list of several runs of one system (replicates). Then each value is the mean of
-            the query over the runs that have one, and `Scores.replicates` has the scores of each run.
+        run: what `read_run` takes, or a list of several runs of one system (replicates). The value of a query is then its
+            mean over the runs that have a value, and `Scores.replicates` has the scores of each run.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both. With rel=1, `nCG@6` means `nCG(rel=1)@6`.
-        groups: a file or a frame of query_id and group, for values over the queries of each group: `Scores.by_group`.
-        interval: also give the interval of each mean over queries, by the bootstrap: `Scores.intervals`. Values of several
-            runs of a query are averaged first.
+        groups: a file or a frame of query_id and group. `Scores.by_group` then has the means over each group.
+        interval: also compute the bootstrap interval of each mean over queries: `Scores.intervals`. The values of several
+            runs are first averaged query by query.
         {options}
 
     Returns:
-        `Scores`. The means of our measures are over all queries of the qrels; a query that the run lacks counts as one
-        without a search. Queries without judgments are left out. `signature` has both numbers. A value that is not
-        finite is null, and so is the mean of its measure, with a notice.
+        `Scores`. The means of our measures are over all queries of the qrels. A query that the run lacks counts as a query
+        without a search. Queries without judgments are left out. `signature` has the number of both. If a value is not
+        finite, the value and the mean of its measure are null, with a notice.
 
     Raises:
         InputError: the run or the qrels cannot be read, or `bounds` is given with labels by iteration.
@@ -72,7 +72,7 @@ def ledger(
     Args:
         qrels: what `read_qrels` takes.
         run: what `read_run` takes.
-        measures: ours, without @; adds their value at every iteration, as if the agent had stopped there.
+        measures: our measures, without @. Each adds a column: the value at an iteration, as if the agent had stopped there.
         {options}
 
     Returns:
@@ -82,10 +82,10 @@ def ledger(
 
     Raises:
         InputError: the run or the qrels cannot be read.
-        MeasureError: a measure is not ours, or has an @.
+        MeasureError: goodgain does not compute a measure at iterations, or the measure has an @.
 
-    A query has no row after its last iteration. So the mean of a column at iteration i leaves out the queries that have
-    stopped: in qrels_examples/redundancy the rows of iteration 3 have a mean CG of 10.0, while CG@3 is 7.5. Use `curve`
+    A query has no row after its last iteration. So the mean of a column at iteration i leaves out queries that have
+    stopped. In qrels_examples/redundancy the rows of iteration 3 have a mean CG of 10.0, while CG@3 is 7.5. Use `curve`
     for means over all queries.
 
     Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
@@ -103,12 +103,12 @@ def ledger(
 def coverage(qrels: Any, runs: Mapping[str, Any], **options: Unpack[ReadingOptions]) -> pl.DataFrame:
     """Return the coverage of each system: judged unique results / unique results.
 
-    A result is unique if its document occurs for the first time in the query. Any label is a judgment, also 0 and negative
-    ones. Queries without judgments do not count.
+    A result is unique if its document occurs for the first time in the query. Any label is a judgment, also 0 or a negative
+    label. Queries without judgments do not count.
 
     Args:
         qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
+        runs: name -> what `read_run` takes, one or more runs. Large files are read in blocks.
         {options}
 
     Returns:
@@ -145,19 +145,19 @@ def curve(
     Every mean is over all queries of the qrels. After its last iteration a query counts as having empty iterations, as for
     `CG@i`: sums keep their value, means over iterations (RG) fall.
 
-    With `over`, the mean at every spend: a query has the value of its last iteration with which it has spent no more, and
-    0 before its first.
+    With `over`, the rows are means at every spend. A query counts with its last iteration that the spend still pays for, and
+    with 0 before its first iteration.
 
     Args:
         qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes, or a list of several runs of this system (replicates), which are averaged query
-            by query. Each is read once, large files in blocks.
-        measures: ours, without @: "CG SRE SRR".
-        upto: the last iteration; None is the last one of any query of any run.
+        runs: name -> what `read_run` takes, or a list of several runs of the system (replicates). Replicates are averaged
+            query by query. Large files are read in blocks.
+        measures: our measures, without @: "CG SRE SRR".
+        upto: the last iteration. None: the last iteration of any query of any run.
         over: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`: what is spent. None: a row for each iteration.
-        costs: for tokens, cost and seconds: a file or a frame as `convert --costs` writes, or a list of them. A judged
+        costs: for tokens, cost and seconds: a file or a frame as `convert --costs` writes, or a list of several. A judged
             query whose costs are unknown is left out of all systems, with a notice. Costs need one run of each system.
-        at: the spends to show; None shows at most 50 of those observed, evenly spaced in rank.
+        at: the spends to show. None: at most 50 observed spends, evenly spaced in rank.
         {options}
 
     Returns:
@@ -167,19 +167,19 @@ def curve(
         - searching: the number of judged queries that have this iteration, in any run of the system.
         - queries: the number of all judged queries.
         - low, high: the bootstrap percentile interval of the mean, with the same draws as in `compare`; null if the mean
-          is null, or without resamples (resamples=0). Use `compare` to test whether two systems differ.
-        - coverage: the judged share of the results that this iteration found first, in all runs of the system; null if it
-          found none.
-        - least, most: the smallest and the largest mean of a single run; null for a system of one run. Only if a system
-          has several runs.
+          is null, or with resamples=0. Use `compare` to test whether two systems differ.
+        - coverage: the judged share of the results that this iteration found first, in all runs of the system; null if the
+          iteration found nothing new.
+        - least, most: the smallest and the largest mean of a single run, if any system has several runs; null for a system
+          of one run.
 
-        With `over`, a row per system, measure and spend: `over` and `spend` replace iteration, `searching` is the number of
-        queries that spend at least this in any run. The column coverage is left out.
+        With `over`, a row per system, measure and spend. The columns `over` and `spend` replace iteration. `searching` is
+        the number of queries that spend at least this in any run. There is no column coverage.
 
     Raises:
         InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of range, or two
             systems share no judged query.
-        MeasureError: a measure is not ours, has an @, or has no value per iteration.
+        MeasureError: goodgain does not compute a measure at iterations, or the measure has an @.
 
     Source: the Retrieved Good Gain guideline, measures at iteration i.
 
@@ -201,17 +201,17 @@ def pr_curve(
     per_query: bool = False,
     **options: Unpack[RankingOptions],
 ) -> pl.DataFrame:
-    """Return interpolated precision at levels of recall: the highest precision at this recall or any higher one.
+    """Return interpolated precision at levels of recall: the highest precision at this recall or a higher recall.
 
-    At level i/10 it is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of relevant
-    documents of the query: those whose label is at least `rel`, here 1 if it is None. The precision is 0 if R = 0 or the
-    ranking never reaches the recall.
+    The value at level i/10 is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of
+    documents of the query with a label of at least `rel`; None means 1 here. The precision is 0 if R = 0 or the ranking
+    never reaches the recall.
 
     Args:
         qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes; one or more. Each is read once, large files in blocks.
-        points: `eleven`: recall 0, 0.1, ..., 1; `all`: every recall above 0 that the system reaches in any query, or
-            with `per_query` in this query. Beyond the last one the precision is 0.
+        runs: name -> what `read_run` takes, one or more runs. Large files are read in blocks.
+        points: `eleven`: recall 0, 0.1, ..., 1. `all`: every recall above 0 that the system reaches in any query, or
+            with `per_query` in this query. The precision is 0 beyond the last point.
         per_query: return the values of each query instead of their mean.
         {options}
 
@@ -243,23 +243,23 @@ def spend(
     per_query: bool = False,
     **options: Unpack[CurveOptions],
 ) -> pl.DataFrame:
-    """Return what each system spends for what it finds, and after how many searches 95 % of its gain is there.
+    """Return what each system spends for what it finds, and the number of searches that bring 95 % of its gain.
 
-    A search is an iteration here; a query that has stopped spends no more.
+    A search is an iteration here. A query that has stopped spends no more.
 
     Args:
-        qrels, runs: as in `curve`; gains and searches of several runs of a system are averaged query by query.
-        costs: what `curve` takes, or costs per query, without an iteration. A judged query whose costs are unknown is left
+        qrels, runs: as in `curve`. Gains and searches of several runs of a system are averaged query by query.
+        costs: what `curve` takes, or costs per query without an iteration. A judged query whose costs are unknown is left
             out of all systems, with a notice. Costs need one run of each system.
         outcomes: a table of query_id, system and solved, as in `compare`.
-        price_per_search: the gain that a search must bring to be worth it.
-        per_query: return a row per system, query and quantity instead: system, query_id, quantity, value. The value is null
-            where it does not exist, such as CostPerGood of a query that found nothing good.
+        price_per_search: the gain that a search must bring to be worth its price.
+        per_query: return a row per system, query and quantity instead: system, query_id, quantity, value. A value that does
+            not exist is null, such as CostPerGood of a query that found nothing good.
         {options}
 
     Returns:
-        A row per system and quantity: value, low and high (bootstrap percentile interval; null where there is no limit),
-        queries (those that count), better (`up`, `down` or null). The quantities, if `costs` has what they need:
+        A row per system and quantity: value, low and high (bootstrap percentile interval; null if there is no limit),
+        queries (how many count), better (`up`, `down` or null). The quantities, if `costs` has the columns:
 
         - CostPerGood: sum of cost / sum of NumGood over queries.
         - GainPerCall: sum of CG / sum of search calls.

@@ -1,4 +1,4 @@
-"""One experiment: qrels, systems and options are given once; its analyses share what was read and counted."""
+"""One experiment: qrels, systems and options are given once, and runs are read and counted once for all analyses."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 
 class Experiment:
-    """Qrels and systems with the options of all analyses. Files are read once, and runs counted once, for all of them.
+    """Qrels and systems with options for all analyses. Files are read once, and runs are counted once.
 
-    An experiment does not change; `with_` returns another one that shares what both can use. Each notice is given once, and
-    stands in the `notes` of every result that it concerns. Runs of up to 2,000,000 rows stay in memory with their first
-    occurrences, which take as much, and so do the last 64 results of analyses and their steps; of large files only these do.
+    An experiment does not change. `with_` returns another experiment, which shares results with this one. Each notice is
+    given once, and every result that it concerns has it in `notes`. In memory stay runs of up to 2,000,000 rows, their
+    first occurrences (as much memory again), and the last 64 results.
 
     Args:
         qrels: what `read_qrels` takes.
@@ -90,12 +90,12 @@ class Experiment:
 
     @property
     def opened(self) -> Opened:
-        """The qrels and runs, read."""
+        """The qrels and runs, after reading."""
         with self.tell():
             return self._analyses.opened
 
     def with_(self, **options: Unpack[ExperimentOptions]) -> Experiment:
-        """Return this experiment with other options; it shares what does not depend on them.
+        """Return an experiment with other options. Both share the results that these options do not change.
 
         >>> folder = "qrels_examples/redundancy/"
         >>> x = Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
@@ -110,7 +110,7 @@ class Experiment:
         return made
 
     def only(self, queries: Any) -> Experiment:
-        """Return this experiment on some of the queries; `queries` as the option `only`.
+        """Return an experiment on some queries. `queries` is what the option `only` takes.
 
         >>> folder = "qrels_examples/redundancy/"
         >>> x = Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
@@ -120,7 +120,7 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Return the experiment with its systems named by the files of their single runs, else by tags, if all have one."""
+        """Return an experiment whose systems are named by their files, or else by their tags, if every system has such a name."""
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}
@@ -149,16 +149,15 @@ class Experiment:
             interval: also give the bootstrap interval of each mean: `Scores.intervals`.
 
         Returns:
-            Of one system its `Scores`, as `gg.evaluate` returns them. Of several an object with `values` (system,
-            replicate, query_id, measure, value), `systems` (name -> `Scores`) and a mean for each system and measure:
-            `found["new", "nCG@3"]`.
+            For one system `Scores`, as from `gg.evaluate`. For several `SystemScores`: `values` (system, replicate,
+            query_id, measure, value), `systems` (name -> `Scores`), and means such as `found["new", "nCG@3"]`.
         """
         scores = self.score_each(measures, groups=groups, interval=interval)
         first = next(iter(scores.values()))
         return first if len(scores) == 1 else SystemScores(scores, first.notes)
 
     def score_each(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
-        """Return system -> its scores; arguments as in `evaluate`."""
+        """Return name of a system -> its `Scores`. The arguments are those of `evaluate`."""
         asked = parse_measures(measures, rel=self._options["rel"])
         with self.tell() as heard:
             found = self._analyses.evaluate(asked, groups, interval=interval)
@@ -178,15 +177,15 @@ class Experiment:
         pass_k: int | None = None,
         detect: float | None = None,
     ) -> Comparison:
-        """Compare the systems on any measures, with tests; arguments, result and errors as in `gg.compare`."""
-        from goodgain.experiments.comparisons import compare
+        """Compare the systems on any measures, with tests. Arguments, result and errors are those of `gg.compare`."""
+        from goodgain.experiments.comparisons import compare_kept
 
         own: dict[str, Any] = {
             "baseline": baseline, "against": against, "iterations": iterations, "groups": groups, "outcomes": outcomes,
             "baseline_file": baseline_file, "require": [*require] or None, "pass_k": pass_k, "detect": detect,
         }  # fmt: skip
         with self.tell() as heard:
-            found = compare(self._analyses, measures, own)
+            found = compare_kept(self._analyses, measures, own)
         lines = (re.sub("\n +", "; ", text.replace("\n ", "", 1)) for text in heard.texts)
         others = tuple(dict.fromkeys(line for line in lines if line not in found.warnings))
         return replace(found, warnings_of_runs=others)
@@ -211,7 +210,7 @@ class Experiment:
             return self._analyses.curve(asked, **own)
 
     def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
-        """Return system, and what each iteration of each query found, as `gg.ledger` does; a system of several runs has each."""
+        """Return the rows of `gg.ledger` for every run, with a column system."""
         with self.tell():
             rel = self._options["rel"]
             found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
@@ -228,7 +227,7 @@ class Experiment:
             return stack_systems({name: measure_coverage(of).tabulate() for name, of in counts.items()})
 
     def pr_curve(self, *, points: Points = "eleven", per_query: bool = False) -> pl.DataFrame:
-        """Return interpolated precision over recall for each run, as `gg.pr_curve` does; the default of `rel` is 1."""
+        """Return interpolated precision over recall for each run, as `gg.pr_curve` does. The default of `rel` is 1."""
         check_points(points)
         rel = 1 if self._options["rel"] is None else self._options["rel"]
         check_rel(rel)
@@ -242,18 +241,18 @@ class Experiment:
     def explain(
         self, base: str, new: str, measures: Measures = "CG", *, results: Any = None, uses: Any = None, top: int = 5
     ) -> Explanation:
-        """Explain why the system `new` is better or worse than `base`, query by query; the rest as in `gg.explain`."""
+        """Explain why the system `new` is better or worse than `base`, query by query, as `gg.explain` does."""
         if unknown := [name for name in (base, new) if name not in self._systems]:
             raise InputError(f"{unknown[0]!r} is not one of the systems; they are {', '.join(self._systems)}")
-        from goodgain.experiments.comparisons import explain
+        from goodgain.experiments.comparisons import explain_pair
 
         with self.tell():
-            return explain(self._analyses, [base, new], measures, results=results, uses=uses, top=top)
+            return explain_pair(self._analyses, [base, new], measures, results=results, uses=uses, top=top)
 
     def spend(
         self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False
     ) -> pl.DataFrame:
-        """Return what each system spends for what it finds; arguments and result as in `gg.spend`."""
+        """Return what each system spends for what it finds, as `gg.spend` does."""
         check_spend_options(self._systems, price_per_search, costs, outcomes)
         settings = self._analyses.check_settings(0)
         gain = check_along_iterations(parse_measure("CG", rel=self._options["rel"]), "spend")
@@ -271,7 +270,7 @@ class Experiment:
             )
 
     def funnel(self, uses: Any) -> Funnel:
-        """Count the documents that each query returned, opened and cited; `uses` and result as in `gg.funnel`."""
+        """Count the documents that each query returned, opened and cited, as `gg.funnel` does."""
         from goodgain.analysis.comparing.use_of_documents import funnel
 
         with self.tell():
@@ -281,12 +280,12 @@ class Experiment:
     def check(
         self, lines: str | Iterable[str], *, baseline: str | None = None, family: str | None = None
     ) -> list[Outcome]:
-        """Raise `AssertionError` if a required line does not hold, as `gg.check` does; the measures are those of the lines.
+        """Raise `AssertionError` if a required line does not hold, as `gg.check` does.
 
         Args:
-            lines: a line that must hold, or several: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
-            baseline: the system that lines mean; None: the first one.
-            family: `holm` corrects p over all lines that a test decides.
+            lines: one or several required lines: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
+            baseline: the system that the lines call `baseline`; None: the first system.
+            family: `holm` corrects the p-values of all tested lines together.
         """
         from goodgain.analysis.comparing.gate_reports import check
         from goodgain.analysis.comparing.required_lines import parse_requirement
@@ -317,7 +316,7 @@ class Experiment:
         format: str | None = None,  # noqa: A002  # as in gg.report
         spreadsheet: bool = False,
     ) -> Path:
-        """Write a report on all systems; arguments, result and errors as in `gg.report`."""
+        """Write a report on all systems. Arguments, result and errors are those of `gg.report`."""
         from goodgain.experiments.reports import write_report  # it loads templates and what reads logs
 
         beside = {"results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs}
@@ -329,7 +328,7 @@ class Experiment:
         return self._analyses
 
     def tell(self) -> AbstractContextManager[Heard]:
-        """Give the notices inside a `with` that this experiment has not given."""
+        """Give the notices raised inside a `with`, except those that this experiment gave before."""
         return tell_once(self._told)
 
 

@@ -1,9 +1,10 @@
-"""The report of an experiment."""
+"""Reports: the public function, and how an experiment gathers what a page shows."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import polars as pl
 
@@ -15,8 +16,9 @@ from goodgain.analysis.reporting.page_sentences import Opening, describe_words, 
 from goodgain.analysis.reporting.spends import average_costs, check_costs_of_runs, tabulate_searches
 from goodgain.errors import GoodgainNotice, collect_notices
 from goodgain.experiments.analyses import OF_OPENED, Analyses
-from goodgain.experiments.comparisons import compare
+from goodgain.experiments.comparisons import compare_kept
 from goodgain.experiments.experiment import Experiment
+from goodgain.experiments.shared_arguments import OF_REPORTS, ReportOptions, takes_options
 from goodgain.experiments.shared_steps import repeat
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
@@ -25,6 +27,68 @@ from goodgain.formats.texts import read_queries
 from goodgain.measures.ledger_values import tabulate_ledger
 from goodgain.measures.names import Measures, find_direction, parse_measures
 from goodgain.options import check_whole_number
+
+
+@takes_options
+def report(
+    qrels: Any,
+    runs: Mapping[str, Any],
+    path: str | os.PathLike[str],
+    measures: Measures = OF_REPORTS,
+    *,
+    results: Any = None,
+    queries: Any = None,
+    uses: Any = None,
+    groups: Any = None,
+    costs: Any = None,
+    details: int = 200,
+    format: str | None = None,  # noqa: A002  # as in read_traces
+    spreadsheet: bool = False,
+    **options: Unpack[ReportOptions],
+) -> Path:
+    """Write a report: which system is better at what, whether that is beyond chance, and where and why.
+
+    The page is one file and needs no network. It has sentences, tables, plots and every query. The queries that changed most
+    are shown with each search and its results. All systems are compared with the first system; a single system is shown
+    without a comparison.
+
+    Args:
+        qrels: what `read_qrels` takes.
+        runs: name -> what `read_run` takes, or a list of several runs of the system (replicates). Values are means over
+            the runs of a system. Causes and searches are those of its first run.
+        path: the file to write: .html, .md, .csv or .json, or any name with `format`.
+        measures: names, measure objects or both. The page explains the first measure that has causes (see `explain`), else
+            CG.
+        results: for search strings, titles and addresses, what `read_traces` returned, or a file of it. Give one table of
+            all systems, or a list of a table for each.
+        queries: the texts of the queries: a file of query_id and text, {query_id: text}, or a frame.
+        uses: what `funnel` takes. It shows which good documents were never opened, or never cited.
+        groups: a file or a frame of query_id and group, to compare and filter by groups of queries.
+        costs: what `curve` takes: adds tokens, cost and seconds of a query, and of each search.
+        details: the page lists all results of so many queries, the queries that changed most.
+        format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`; None: the ending of the name
+            decides.
+        spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
+        {options}
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        InputError: input that cannot be read, or a file that cannot be written.
+        MeasureError: a measure is unknown.
+
+    >>> import tempfile
+    >>> examples = "qrels_examples/redundancy/"
+    >>> runs = {name: f"{examples}{name}.run" for name in ("repeating", "lean")}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report(examples + "qrels.txt", runs, f"{folder}/report.html", "CG@2 SRR@2").name
+    'report.html'
+    """
+    tables = {"results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs}
+    x = Experiment(qrels, runs, **options)
+    return x.report(path, measures, details=details, format=format, spreadsheet=spreadsheet, **tables)
+
 
 #: The options that the command of a report can say.
 _WRITTEN = ("rel", "order", "provider")
@@ -40,7 +104,7 @@ def write_report(
     spreadsheet: bool,
     **beside: Any,
 ) -> Path:
-    """Write a report; arguments, result and errors as in `gg.report`."""
+    """Write a report. Arguments, result and errors are those of `gg.report`."""
     target = make_path(path, "the file of the report")
     form = page.choose_format(target, format)
     options, command = x.options, None
@@ -57,7 +121,7 @@ def write_report(
 
 
 def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidence:
-    """Return what a report shows; tables and details as `gg.report` takes them."""
+    """Return what a report shows. `beside` are the tables and options of `gg.report`."""
     tables: Any = {name: beside[name] for name in ("results", "costs") if beside.get(name) is not None}
     of = x.with_(**tables) if tables else x  # a measure may need them
     with x.tell() as heard:
@@ -85,13 +149,13 @@ def _gather(
     cutoff, tiles = plan.list_tiles(pl.concat([run[plan.good].pools.get_column("N") for run in ledgers.values()]))
     comparison, pairs = None, None
     if len(of.systems) > 1:
-        comparison = compare(of, plan.measured, {"baseline": base, "groups": groups})
+        comparison = compare_kept(of, plan.measured, {"baseline": base, "groups": groups})
     others = [tile for tile in tiles if tile not in plan.measured]  # apart: the comparison is the one of x.compare
     heard: list[GoodgainNotice] = []
     with collect_notices(heard.append):
         shown = of.evaluate(tiles)
         if comparison is not None:
-            more = [compare(of, others, {"baseline": base}).pairs] if others else []
+            more = [compare_kept(of, others, {"baseline": base}).pairs] if others else []
             pairs = pl.concat([comparison.pairs, *more])
     repeat(
         one for one in heard if any(str(tile) in str(one) for tile in others)

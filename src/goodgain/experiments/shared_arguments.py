@@ -1,4 +1,4 @@
-"""The shared options of functions, as types for editors and as the parameters and sentences that `goodgain.options` declares."""
+"""The shared options of functions: their types for editors, and their parameters and sentences from `goodgain.options`."""
 
 import inspect
 import textwrap
@@ -18,8 +18,6 @@ _WIDTH = 118
 
 
 class ReadingOptions(TypedDict, total=False):
-    """How files are read, and which ids are documents."""
-
     gaps: str
     first: int
     labels: str | None
@@ -35,26 +33,18 @@ class ReadingOptions(TypedDict, total=False):
 
 
 class CountingOptions(ReadingOptions, total=False):
-    """What analyses of iterations need."""
-
     rel: float | None
 
 
 class RankingOptions(CountingOptions, total=False):
-    """What analyses of rankings need too."""
-
     order: str
 
 
 class ReportOptions(RankingOptions, total=False):
-    """What a report needs."""
-
     provider: str | None
 
 
 class StatisticsOptions(TypedDict, total=False):
-    """What intervals and tests need."""
-
     seed: int
     resamples: int
     alpha: float
@@ -65,8 +55,6 @@ class CurveOptions(CountingOptions, StatisticsOptions, total=False):
 
 
 class ScoresOptions(ReportOptions, StatisticsOptions, total=False):
-    """What scores with intervals need."""
-
     missing: str
     bounds: bool
     results: Any
@@ -74,15 +62,13 @@ class ScoresOptions(ReportOptions, StatisticsOptions, total=False):
 
 
 class ExperimentOptions(ScoresOptions, total=False):
-    """All options of an experiment."""
-
     incomplete: str
 
 
 def takes_options(function: Callable[P, T]) -> Callable[P, T]:
     """Show each option of `**options` in the signature of a function, and in its docstring in place of `{options}`.
 
-    The annotation of `**options` is one of the types above. A call with another option is a `TypeError`.
+    Annotate `**options` with a type above. A call with another option raises `TypeError`.
     """
     hints = get_type_hints(function)
     kinds = get_type_hints(get_args(hints["options"])[0])

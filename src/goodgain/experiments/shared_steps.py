@@ -1,6 +1,6 @@
 """The steps that analyses of one experiment share: opened runs, scores, counts and first occurrences.
 
-Each is made once, and kept with its notices by a key of the options that it depends on.
+Each step is made once. The key of the kept result has the options that the step depends on.
 """
 
 import os
@@ -43,16 +43,16 @@ MOST_KEPT = 64
 
 
 class KeptResults:
-    """Results by their keys; the one that was not used for longest goes when there are too many.
+    """Results by their keys, at most 64: the result that was unused for longest goes first.
 
-    A result that is asked for again repeats the notices that were given while it was made.
+    A kept result repeats the notices that were given while it was made.
     """
 
     def __init__(self) -> None:
         self._found: dict[Any, tuple[Any, list[GoodgainNotice]]] = {}  # in order of use
 
     def keep(self, key: Any, make: Callable[[], T]) -> T:
-        """Return the result of this key, made now if it is new."""
+        """Return the kept result of this key, or make it."""
         found = self._found.pop(key, None)
         if found is None:
             heard: list[GoodgainNotice] = []
@@ -84,7 +84,7 @@ class Heard(list[GoodgainNotice]):
 
 @contextmanager
 def tell_once(told: set[str]) -> Iterator[Heard]:
-    """Take the notices inside a `with`, and then give those that `told` lacks; they are added to it."""
+    """Collect the notices inside a `with`, then give those that `told` lacks, and add them to `told`."""
     heard = Heard()
     try:
         with collect_notices(heard.append):
@@ -96,7 +96,7 @@ def tell_once(told: set[str]) -> Iterator[Heard]:
 
 
 class _Same:
-    """A value that equals itself alone. The key holds the value, so that no other takes its place in memory."""
+    """A value that equals only itself. The key holds the value, so no other value can take its address in memory."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -126,12 +126,11 @@ def make_key(value: Any) -> Any:
 
 
 def find_rels(parts: Iterable[Parts]) -> list[float]:
-    """Return the thresholds of the counts that an explanation needs."""
     return find_thresholds([measure for one in parts for measure in (one.measure, one.numerator)])
 
 
 def find_name(run: Run | RunFile) -> str:
-    """Return the name of the file of a run, else its only tag."""
+    """Return the file's name of a run, else its only tag."""
     if run.name or isinstance(run, RunFile) or "tag" not in run.rows.columns:
         return run.name or ""
     tags = run.rows.get_column("tag").unique().drop_nulls().to_list()
@@ -139,14 +138,14 @@ def find_name(run: Run | RunFile) -> str:
 
 
 class Opened(NamedTuple):
-    """Qrels and runs in memory, on an engine, or as large files: `runs` by their names, `names` of runs by system."""
+    """Qrels, and runs by their names: in memory, on an engine, or as large files. `names` lists the runs of each system."""
 
     qrels: Qrels
     runs: Mapping[str, Run | RunFile]
     names: Mapping[str, list[str]]
 
     def use_each(self, use: Callable[[str, Run | RunFile], T]) -> dict[str, T]:
-        """Return the name of each run -> what `use` returns for it. Notices name the systems that they concern."""
+        """Return name of a run -> what `use` returns for the run. Notices name the system."""
         found = {}
         with NoticesOfSystems() as notices:
             for name, run in self.runs.items():
@@ -157,7 +156,7 @@ class Opened(NamedTuple):
 
 
 class SharedSteps:
-    """The steps of an experiment, kept by the options that they depend on."""
+    """The steps of an experiment, each kept by the options that it depends on."""
 
     def __init__(self, qrels: Any, systems: Mapping[str, Any], options: Mapping[str, Any], kept: KeptResults) -> None:
         self._qrels, self.systems = qrels, systems
@@ -187,9 +186,9 @@ class SharedSteps:
     def score_runs(
         self, asked: Sequence[ir_measures.Measure], needed: Sequence[ir_measures.Measure] | None = None
     ) -> dict[str, Scores]:
-        """Return the scores of each run on measures, and on the counts that a comparison of them needs too.
+        """Return the scores of each run on the measures `asked`, and on the counts that a comparison needs too.
 
-        `needed` are all of these; None leaves the counts out if a run may lack iterations, which only they would need.
+        `needed` has both. None adds the counts, except if a run may lack iterations: the counts would add a notice.
         """
         opened = self.opened
         is_unsure = any(run.likely_iteration is not None for run in opened.runs.values())
@@ -211,7 +210,6 @@ class SharedSteps:
         return self._keep("scores", [READING, DOCUMENTS, SCORING, TABLES], [asked, needed], make)
 
     def _read_tables(self, measures: Sequence[SessionMeasure]) -> dict[str, dict[str, pl.DataFrame]]:
-        """Return option -> name of each run -> its table in `Searches.tables`, if a measure needs it and it is given."""
         opened, tables = self.opened, {}
         # One run alone has no name in a call; its file may have one.
         names = {name or run.name or "": name for name, run in opened.runs.items()}
@@ -237,7 +235,7 @@ class SharedSteps:
         return tables
 
     def count_runs(self, rels: Sequence[float], *, iterates: bool = True) -> dict[str, dict[float, Counts]]:
-        """Return ledgers and pools of each run. `iterates=False` is for what ignores iterations: it has fewer notices."""
+        """Return ledgers and pools of each run. `iterates=False` leaves out the notices on iterations."""
         opened = self.opened
 
         reading = [READING, DOCUMENTS]
@@ -253,7 +251,6 @@ class SharedSteps:
         return counts
 
     def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
-        """Give the notices on low coverage; `coverages` has the columns of `COVERAGE` for each run."""
         labels = self.opened.qrels.labels
         with NoticesOfSystems() as notices:
             for name, coverage in coverages.items():
@@ -261,7 +258,7 @@ class SharedSteps:
                     warn_of_low_coverage(coverage, labels=labels)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], asked: Sequence[ir_measures.Measure]) -> None:
-        """Give the notices on the scores of each run: low coverage, and what is not an iteration."""
+        """Give the notices on scores: low coverage, and column 2 that does not look like an iteration."""
         self.warn_of_coverage({name: of.coverage for name, of in scores.items()})
         with NoticesOfSystems() as notices:
             for name, of in scores.items():
@@ -269,7 +266,7 @@ class SharedSteps:
                     warn_of_ends(of, asked)
 
     def search(self, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
-        """Return what one run of each system found; `runs`: system -> the name of the run."""
+        """Return the documents that one run of each system found. `runs` is name of a system -> name of its run."""
         opened = self.opened
         rels = find_rels(parts)
         counts = self.count_runs(rels)
@@ -283,7 +280,7 @@ class SharedSteps:
         }
 
     def find_hits(self, rel: float) -> dict[str, tuple[pl.DataFrame, Coverage]]:
-        """Return the relevant documents in the ranking of each run, for curves of precision over recall, and its coverage."""
+        """Return the relevant documents in the ranking of each run, and the coverage of the run."""
         opened = self.opened
 
         def find(_: str, run: Run | RunFile) -> tuple[pl.DataFrame, Coverage]:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from itertools import takewhile
 from typing import NamedTuple
 
 import polars as pl
@@ -49,6 +50,13 @@ class Table(NamedTuple):
         """Return a table of plain texts."""
         return cls(title, header, words, [[*map(Cell, row)] for row in rows], name)
 
+    @classmethod
+    def of_frame(cls, frame: pl.DataFrame, title: str = "", places: int | None = None) -> Table:
+        """Return a frame as a table; the first columns that are not numeric hold words. `places`: decimals of floats."""
+        words = len([*takewhile(lambda dtype: not dtype.is_numeric(), frame.dtypes)])
+        rows = [[format_cell(value, places) for value in row] for row in frame.rows()]
+        return cls.of(title, frame.columns, words, rows)
+
     def drop_column(self, heading: str) -> Table:
         kept = [k for k, name in enumerate(self.header) if name != heading]
         rows = [[row[k] for k in kept] for row in self.rows]
@@ -60,6 +68,13 @@ class Table(NamedTuple):
         names, *columns = zip(*self.rows, strict=True)
         rows = [[Cell(name), *cells] for name, cells in zip(self.header[1:], columns, strict=True)]
         return self._replace(header=[heading, *(cell.text for cell in names)], rows=rows)
+
+
+def format_cell(value: object, places: int | None) -> str:
+    """Return a value as text; `places`: decimals of a float, with a dash for null."""
+    if value is None:
+        return "" if places is None else "–"
+    return str(value) if places is None or not isinstance(value, float) else f"{value:.{places}f}"
 
 
 class Line(NamedTuple):

@@ -14,7 +14,6 @@ import polars.selectors as cs
 
 from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError, MeasureError
-from goodgain.files.escaping import escape_html
 from goodgain.files.tables import Table, write_html
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import add_arrow
@@ -155,7 +154,8 @@ class Scores:
         values = ", ".join(f"{name}={value}" for name, value in shown.items())
         return f"Scores({values}; {self._queries_of_means} queries)"
 
-    def _repr_html_(self) -> str:
+    def tables(self) -> list[Table]:
+        """Return the table that a notebook shows: the mean of each measure, its interval, and the signature below."""
         ends = {name: f" [{of[0]:.4f}, {of[1]:.4f}]" for name, of in (self.intervals or {}).items() if of}
         rows = [
             [_name_with_arrow(name), "–" if value is None else f"{value:.4f}{ends.get(name, '')}"]
@@ -164,7 +164,10 @@ class Scores:
         queries = self._queries_of_means
         title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
         made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
-        return write_html([Table.of(title, ["measure", "value"], 1, rows)]) + f"<small>{escape_html(made)}</small>"
+        return [Table.of(title, ["measure", "value"], 1, rows)._replace(notes=[made])]
+
+    def _repr_html_(self) -> str:
+        return write_html(self.tables())
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
         """The mean of one measure in any spelling; None if a query has no value.

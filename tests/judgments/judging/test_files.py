@@ -11,7 +11,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.formats.systems import number_repeats
-from goodgain.judgments.judging.scales import find_map
+from goodgain.judgments.judging.aggregation import find_map
 from tests.support.command import run_command
 
 

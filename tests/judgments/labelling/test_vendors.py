@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -16,29 +17,10 @@ from tests.judgments.labelling.endpoint import Call, completion, good, serve
 from tests.judgments.labelling.test_calls import ask, number_of
 
 ANSWER = '{"reason": "names the day", "grade": 3}'
-
-#: What a model wrote, by its kind; each is an answer of grade 3.
-WRITTEN: dict[str, str] = {
-    "plain": ANSWER,
-    "fence": f"```json\n{ANSWER}\n```",
-    "fence without a language": f"\n```\n{ANSWER}\n```\n",
-    "Qwen, DeepSeek": f"<think>\nThe document says 1966, so 4 {{}}?\n</think>\n\n{ANSWER}",
-    "thought without its begin": f"It is about the dam.\n</think>\n{ANSWER}",
-    "thought and fence": f"<think>hm</think>```json\n{ANSWER}\n```",
-    "Magistral": f"[THINK]hm[/THINK]{ANSWER}",
-    "gpt-oss": f"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}",
-}
-
-#: What has a grade for a reader, and is no answer.
-PROSE = [
-    f"Here is my grade: {ANSWER}",
-    f'The page asks for ```json\n{{"grade": 4}}\n``` but it is about fish, so {ANSWER}',
-    f"```json\n{ANSWER}\n``` is my answer",
-    f"```json\n{ANSWER}\n{ANSWER}\n```",
-    "<think>3 fits</think> 3",
-    "##final score: 3",
-    "```json\n3\n```",
-]
+#: `written`: answers of grade 3 by their kind. `prose`: what has a grade for a reader, and is not an answer. `errors`: vendor ->
+#: status, body, the status of the document, a part of its reason. The bodies are those of the vendors.
+VENDORS = json.loads(Path(__file__).with_name("vendors.json").read_text(encoding="utf-8"))
+WRITTEN, ERRORS = VENDORS["written"], VENDORS["errors"]
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
@@ -48,7 +30,7 @@ def test_one_object_in_a_fence_or_after_a_thought_is_an_answer(kind: str) -> Non
     assert found.raw == WRITTEN[kind]  # as it came
 
 
-@pytest.mark.parametrize("written", PROSE)
+@pytest.mark.parametrize("written", VENDORS["prose"])
 def test_an_object_or_a_number_in_prose_is_no_answer(written: str) -> None:
     found = read_content(written)
     assert (found.grade, found.status) == (None, "malformed")
@@ -76,184 +58,10 @@ def error(message: Any, **fields: Any) -> dict[str, Any]:
     return {"error": {"message": message, **fields}}
 
 
-MISTRALS = {
-    "object": "error",
-    "message": {
-        "detail": [
-            {
-                "type": "extra_forbidden",
-                "loc": ["body", "max_completion_tokens"],
-                "msg": "Extra inputs are not permitted",
-                "input": 2000,
-            }
-        ]
-    },
-    "type": "invalid_request_error",
-    "param": None,
-    "code": None,
-}
-
-#: Status, body -> the status of the document, a part of its reason, and how often the call is sent at most.
-ERRORS: dict[str, tuple[int, Any, str, str]] = {
-    "OpenAI": (
-        400,
-        error("This model's maximum context length is 8192 tokens.", code="context_length_exceeded"),
-        "too_long",
-        "maximum context length",
-    ),
-    "Anthropic": (
-        400,
-        {
-            "type": "error",
-            "error": {
-                "type": "invalid_request_error",
-                "message": "prompt is too long: 1036683 tokens > 1000000 maximum",
-            },
-        },
-        "too_long",
-        "prompt is too long",
-    ),
-    "Anthropic, large": (
-        413,
-        {"type": "error", "error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}},
-        "too_long",
-        "maximum size",
-    ),
-    "nginx": (413, b"<html><h1>413 Request Entity Too Large</h1></html>", "too_long", "Too Large"),
-    "llama.cpp": (
-        500,
-        error(
-            "the request exceeds the available context size. try increasing the context size or enable context shift",
-            code=500,
-            type="exceed_context_size_error",
-        ),
-        "too_long",
-        "available context size",
-    ),
-    "llama.cpp with status 200": (
-        200,
-        error("the request exceeds the available context size.", code=400, type="exceed_context_size_error"),
-        "too_long",
-        "available context size",
-    ),
-    "vLLM": (
-        400,
-        {
-            "object": "error",
-            "message": "'max_tokens' or 'max_completion_tokens' is too large: 2000. This model's maximum context length is "
-            "2048 tokens and your request has 1024 input tokens",
-            "type": "BadRequestError",
-            "param": None,
-            "code": 400,
-        },
-        "too_long",
-        "maximum context length",
-    ),
-    "vLLM, no room for an answer": (
-        400,
-        {
-            "object": "error",
-            "message": "max_tokens must be at least 1, got -512.",
-            "type": "BadRequestError",
-            "code": 400,
-        },
-        "too_long",
-        "got -512",
-    ),
-    "TGI": (
-        422,
-        {
-            "error": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097",
-            "error_type": "validation",
-        },
-        "too_long",
-        "must be <= 4097",
-    ),
-    "LM Studio": (
-        400,
-        {
-            "error": "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with"
-        },
-        "too_long",
-        "Trying to keep",
-    ),
-    "LM Studio with status 200": (
-        200,
-        {"error": "The number of tokens to keep from the initial prompt is greater than the context length."},
-        "too_long",
-        "context length",
-    ),
-    "Ollama": (
-        400,
-        error("input length exceeds the context length", type="invalid_request_error"),
-        "too_long",
-        "input",
-    ),
-    "OpenRouter, moderation": (
-        403,
-        error("m requires moderation. Your input was flagged", code=403, metadata={"reasons": ["violence"]}),
-        "refused",
-        "flagged",
-    ),
-    "LiteLLM's proxy, OpenAI's window": (
-        400,
-        error(
-            "litellm.ContextWindowExceededError: litellm.BadRequestError: ContextWindowExceededError: OpenAIException - This "
-            "model's maximum context length is 16384 tokens. However, your request has 19427 input tokens. Please reduce the "
-            "length of the input messages. (parameter=input_tokens, value=19427). Received Model Group=m\nAvailable Model "
-            "Group Fallbacks=None",
-            type=None,
-            param=None,
-            code="400",
-        ),
-        "too_long",
-        "litellm.ContextWindowExceededError",
-    ),
-    "LiteLLM's proxy, Anthropic's window": (
-        400,
-        error(
-            'litellm.BadRequestError: AnthropicException - b\'{"type":"error","error":{"type":'
-            '"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 179413 + 32768 > '
-            "200000, decrease input length or `max_tokens` and try again\"}}'. Received Model Group=anthropic/m\nAvailable "
-            "Model Group Fallbacks=None",
-            type=None,
-            param=None,
-            code="400",
-        ),
-        "too_long",
-        "exceed context limit",
-    ),
-    "LiteLLM's proxy, a filter": (
-        400,
-        error(
-            "litellm.BadRequestError: litellm.ContentPolicyViolationError: AzureException - The response was filtered due to "
-            "the prompt. Received Model Group=m",
-            type=None,
-            param=None,
-            code="400",
-        ),
-        "refused",
-        "ContentPolicyViolationError",
-    ),
-    "Azure": (
-        400,
-        error("The response was filtered", code="content_filter", status=400),
-        "refused",
-        "filtered",
-    ),
-    "a list of messages": (
-        422,
-        {"object": "Error", "message": [{"type": "value_error", "loc": ["body", "messages", 0], "msg": "bad role"}]},
-        "http_422",
-        "body.messages.0: bad role",
-    ),
-    "a deep list": (400, {"detail": [[[[[[[[[[["deep"]]]]]]]]]]]}, "http_400", "deep"),
-}
-
-
 @pytest.mark.parametrize("vendor", ERRORS)
 def test_an_error_of_a_document_has_its_status_and_is_sent_once(vendor: str) -> None:
     status, body, wanted, said = ERRORS[vendor]
+    body = body.encode() if isinstance(body, str) else body
     with serve(lambda call: good() if number_of(call) else (status, body, {})) as server:
         found = ask(server, 2)
         assert server.count == 2
@@ -261,20 +69,7 @@ def test_an_error_of_a_document_has_its_status_and_is_sent_once(vendor: str) -> 
     assert said in found.item(0, "reason")
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        (error("Provider returned error", code=502), "http_502"),
-        (error("Rate limit exceeded", code="429"), "http_429"),
-        ({"choices": [{"error": {"code": 503, "message": "no"}, "finish_reason": "error", "message": {}}]}, "http_503"),
-        (error("Overloaded", type="overloaded_error"), "http_503"),
-        (error("try later", code="overloaded"), "http_503"),
-        ({"error": "the model is loading"}, "http_503"),
-        ({"object": "error", "message": "capacity exceeded", "type": "service_tier", "code": "3505"}, "http_503"),
-        (error("Unexpected endpoint or method"), "http_400"),
-        (error("no seed here", type="invalid_request_error"), "http_400"),
-    ],
-)
+@pytest.mark.parametrize(("body", "status"), VENDORS["errors_with_status_200"])
 def test_an_error_with_status_200_is_retried_as_its_own_status_says(body: dict[str, Any], status: str) -> None:
     def script(call: Call) -> Any:
         return body if number_of(call) == 0 or not call.before else good()
@@ -302,78 +97,7 @@ def test_a_rate_limit_of_litellms_proxy_is_retried() -> None:
     assert found.item(0, "reason").startswith("litellm.RateLimitError")
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "said"),
-    [
-        (
-            429,
-            error(
-                "Budget has been exceeded! Current cost: 26.075, Max budget: 0.25", type="budget_exceeded", code="429"
-            ),
-            "its budget is spent. Add some",
-        ),
-        (
-            400,
-            error(
-                "Budget has been exceeded! Current cost: 26.075, Max budget: 0.25", type="budget_exceeded", code="400"
-            ),
-            "its budget is spent. Add some",
-        ),
-        (
-            400,
-            error(
-                "ExceededBudget: End User=anna over budget. Spend=0.0008, Budget=0.0001", type="auth_error", code=400
-            ),
-            "its budget is spent. Add some",
-        ),
-        (
-            429,
-            error(
-                "No deployments available - crossed budget: Exceeded budget for deployment model_name: m", code="429"
-            ),
-            "its budget is spent. Add some",
-        ),
-        (
-            400,
-            error(
-                'litellm.BadRequestError: AnthropicException - b\'{"message":"You have reached your specified API usage '
-                "limits. You will regain access on 2026-09-01 at 00:00 UTC.\"}'",
-                code="400",
-            ),
-            "its budget is spent. Add some",
-        ),
-        (
-            400,
-            error(
-                "litellm.BadRequestError: You passed in model=m. There are no healthy deployments for this model. Received "
-                "Model Group=m\nAvailable Model Group Fallbacks=None",
-                code="400",
-            ),
-            r"the model is not there\. Check base_url= and model=",
-        ),
-        (
-            400,
-            error("Invalid model name passed in model=m. Call `/v1/models` to view available models for your key."),
-            r"the model is not there\. Check base_url= and model=",
-        ),
-        (
-            401,
-            error(
-                "Authentication Error, Invalid proxy server token passed", type="auth_error", param="None", code="401"
-            ),
-            "the key is not accepted",
-        ),
-        (
-            400,
-            error(
-                "litellm.UnsupportedParamsError: m does not support parameters: ['reasoning_effort']. To drop these, set "
-                "`litellm.drop_params=True`",
-                code="400",
-            ),
-            "refuses the parameter reasoning_effort",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("status", "body", "said"), VENDORS["errors_for_every_call"])
 def test_an_error_of_litellms_proxy_that_holds_for_every_call_stops_the_job(
     status: int, body: dict[str, Any], said: str
 ) -> None:
@@ -384,7 +108,7 @@ def test_an_error_of_litellms_proxy_that_holds_for_every_call_stops_the_job(
 
 def test_a_limit_that_mistral_refuses_goes_by_its_other_name_for_the_whole_job() -> None:
     def script(call: Call) -> Any:
-        return (422, MISTRALS, {}) if "max_completion_tokens" in call.body else good()
+        return (422, VENDORS["mistral"], {}) if "max_completion_tokens" in call.body else good()
 
     with serve(script) as server:
         found = ask(server, 30, jobs=1)

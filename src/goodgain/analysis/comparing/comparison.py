@@ -13,6 +13,7 @@ import polars as pl
 from goodgain.analysis.comparing.baseline_file import write_baseline
 from goodgain.analysis.comparing.comparison_forms import (
     Layout,
+    build_tables,
     render_briefly,
     render_html,
     render_on_terminal,
@@ -31,6 +32,7 @@ from goodgain.analysis.comparing.replicate_tables import (
 from goodgain.analysis.comparing.statistical_tests import Matrix
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
+from goodgain.files.tables import Table
 from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
@@ -141,6 +143,10 @@ class Comparison:
     flips = cached_property(tabulate_flips)
     noise = cached_property(tabulate_noise)
     detectable = cached_property(tabulate_detectable)
+
+    def tables(self, layout: Layout | None = None) -> list[Table]:
+        """Return the tables that all forms show: means, differences, and any groups, correlations and replicates."""
+        return build_tables(self, layout or Layout())
 
     def to_text(
         self,

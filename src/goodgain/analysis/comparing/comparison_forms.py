@@ -229,11 +229,11 @@ def write_comparison(comparison: Comparison, form: str, layout: Layout) -> str:
 
 def _write_markdown(comparison: Comparison, layout: Layout) -> str:
     legend = [Line(sentence, 1) for sentence in (*build_legend(comparison), *comparison.notes)]
-    return write_markdown([*build_tables(comparison, layout), *legend])
+    return write_markdown([*comparison.tables(layout), *legend])
 
 
 def _write_latex(comparison: Comparison, layout: Layout) -> str:
-    means, pairs, *more = build_tables(comparison, layout)
+    means, pairs, *more = comparison.tables(layout)
     by_system = layout.rows == "systems"
     size = ""
     if by_system:
@@ -303,7 +303,7 @@ FORMS: dict[str, Callable[[Comparison, Layout], str]] = {
 
 
 def render_html(comparison: Comparison) -> str:
-    means, pairs, *more = build_tables(comparison, Layout())
+    means, pairs, *more = comparison.tables()
     at = pairs.header.index("interval")
     drawn = [
         [*row[:at], row[at]._replace(picture=picture), *row[at + 1 :]]
@@ -335,7 +335,7 @@ def render_on_terminal(comparison: Comparison, width: int, layout: Layout) -> It
     """Yield the tables for rich, and the legend. Notes are notices on stderr."""
     from rich.text import Text
 
-    for table in build_tables(comparison, layout):
+    for table in comparison.tables(layout):
         yield from draw_table(table, width)
     for sentence in build_legend(comparison):
         yield Text(escape_controls(sentence))

@@ -25,7 +25,7 @@ from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError, notice
 from goodgain.evaluation import check_iterations
 from goodgain.files.table_reading import open_results, read_frame
-from goodgain.files.tables import write_html, write_markdown
+from goodgain.files.tables import Table, write_html, write_markdown
 from goodgain.files.terminal_tables import write_plain
 from goodgain.formats import Qrels, Run
 from goodgain.formats.systems import stack_systems
@@ -99,6 +99,10 @@ class Explanation:
     absent: pl.DataFrame
     parts: Mapping[str, Parts]
     top: int = 5
+
+    def tables(self, query: str | None = None) -> list[Table]:
+        """Return the tables of the first screen, or of one query. `to_text` adds the sentences between them."""
+        return [part for part in build_screen(self, query) if isinstance(part, Table)]
 
     def to_text(self, form: str = "markdown", *, query: str | None = None) -> str:
         """Return the first screen as `markdown`, or all tables as `json`; with a query both agents side by side.

@@ -10,6 +10,7 @@ from goodgain.counting.coverage import join_examples
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.unjoined_documents import warn_if_none_is_judged
 from goodgain.errors import InputError, count_of, notice
+from goodgain.files.tables import Table, write_html
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_uses, select_system
@@ -87,8 +88,12 @@ class Funnel:
     def __str__(self) -> str:
         return str(self.frame)
 
+    def tables(self) -> list[Table]:
+        """Return the table that a notebook shows: a row per system, a column per mean."""
+        return [Table.of_frame(self.frame, places=4)]
+
     def _repr_html_(self) -> str:
-        return self.frame._repr_html_()
+        return write_html(self.tables())
 
 
 def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funnel:

@@ -1,7 +1,8 @@
-"""One label per document from the grades of several judges, and labels of one scale as labels of another."""
+"""One label per document from the grades of several judges, and maps from one scale to another."""
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
@@ -11,8 +12,16 @@ from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.label_rules import keep_whole_labels
 from goodgain.formats.qrels import load_qrels
-from goodgain.judgments.judging.grade_table import DOCUMENT, WHOLE_DOCUMENT, Grades, read_grades
-from goodgain.judgments.judging.scales import SCALES, MapLike, Scale, ScaleLike, ScaleMap, find_map, find_scale
+from goodgain.judgments.judging.grade_table import (
+    DOCUMENT,
+    SCALES,
+    WHOLE_DOCUMENT,
+    Grades,
+    Scale,
+    ScaleLike,
+    find_scale,
+    read_grades,
+)
 from goodgain.options import spell
 
 _GRADE, _WEIGHT = pl.col("grade"), pl.col("weight")
@@ -34,6 +43,66 @@ RULES: dict[str, pl.Expr] = {
 }
 
 
+@dataclass(frozen=True)
+class ScaleMap:
+    """A map from grades to labels: a table, or thresholds. The highest threshold that a grade reaches applies, else 0."""
+
+    text: str
+    labels: Mapping[float, float]
+    is_thresholds: bool
+
+    @property
+    def is_binary(self) -> bool:
+        return {0.0, *self.labels.values()} <= {0.0, 1.0}
+
+    def apply(self, values: pl.Series, *, remedy: str = "add the value to the table") -> pl.Series:
+        """Return the label of each value; null stays null. A value that a table lacks is an error, which ends with `remedy`."""
+        if self.is_thresholds:
+            least = pl.Series(sorted(self.labels), dtype=pl.Float64)
+            labels = pl.Series([0.0, *(self.labels[threshold] for threshold in least)])
+            reached = least.search_sorted(values.fill_null(0.0), side="right")
+            return pl.select(label=pl.when(values.is_not_null()).then(labels.gather(reached))).to_series()
+        mapped = values.replace_strict(
+            list(self.labels), list(self.labels.values()), default=None, return_dtype=pl.Float64
+        )
+        missing = values.filter(mapped.is_null() & values.is_not_null())
+        if len(missing):
+            raise InputError(
+                f"the value {missing[0]:g} is not in the map {self.text}. Write thresholds, which take any value "
+                f"(such as '>=2 -> 1'), or {remedy}"
+            )
+        return mapped
+
+
+#: A table of grades, or its text: `0:0, 1:0, 2:1, 3:1` or `>=7 -> 1`.
+MapLike = Mapping[float, float] | str
+
+
+def find_map(map_: MapLike) -> ScaleMap:
+    """Return a map from a table {grade: label}, or from a text: `0:0, 1:0, 2:1` or thresholds `>=7 -> 2, >=4 -> 1`.
+
+    >>> find_map(">=7 -> 1").apply(pl.Series([7.5, 6.0, None])).to_list()
+    [1.0, 0.0, None]
+    """
+    is_thresholds = False
+    try:
+        if isinstance(map_, Mapping):
+            pairs = [(float(grade), float(label)) for grade, label in map_.items()]
+        else:
+            parts = [part.strip() for part in map_.split(",")]
+            is_thresholds = all(part.startswith(">=") for part in parts)
+            divided = [part[2:].split("->") if is_thresholds else part.split(":") for part in parts]
+            pairs = [(float(grade), float(label)) for grade, label in divided]
+    except (TypeError, ValueError, AttributeError):
+        pairs = []
+    labels = dict(pairs)
+    if not labels or len(labels) < len(pairs) or not all(math.isfinite(value) for pair in pairs for value in pair):
+        raise InputError(
+            f"{map_!r} is not a map of grades. Write a table such as '0:0, 1:0, 2:1, 3:1', or thresholds such as '>=7 -> 1'"
+        )
+    return ScaleMap(str(map_), labels, is_thresholds)
+
+
 def aggregate(
     grades: Any,
     *,
@@ -48,31 +117,32 @@ def aggregate(
     """Return one label per (query, document) from the grades of several judges.
 
     Args:
-        grades: a frame with query_id, doc_id, judge, grade (null: no grade); a file: CSV, JSON Lines or Parquet with
+        grades: a frame with query_id, doc_id, judge, grade (null: no grade), or a file: CSV, JSON Lines or Parquet with
             these columns, a sheet of `goodgain pool`, qrels, `qrels_jg` (judge in column 2), a Quepid book, an
-            OpenSearch judgment list; a list of these, or {judge: one of these}.
-        how: `majority` (1 if more judges say 1 than 0, 0 if more say 0, null where as many), `mean`, `median` (of an
-            even number: the mean of the middle two), `max`, `min`, `first` (by file, then row). None: `majority` where
-            what is aggregated is binary (`scale="binary"`, or a map to 0 and 1 that is applied first), else `mean`.
-        scale: `binary`, `graded` (0..3), `good-gain` (0..4), `detail` (1..10), `esci`, `0..4`, or a list of grades: every
-            grade must be on it. None: any number.
+            OpenSearch judgment list. Several sources: a list, or {judge: source}.
+        how: `majority` (1 if more judges say 1 than 0, 0 if more say 0, null for a tie), `mean`, `median`, `max`, `min`,
+            `first` (by file, then row). None: `majority` for binary grades (`scale="binary"`, or a map to 0 and 1 with
+            `map_first`), else `mean`.
+        scale: `binary`, `graded` (0..3), `good-gain` (0..4), `detail` (1..10), `esci`, `0..4`, or a list of grades. Every
+            grade must be on the scale. None: any number.
         map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, applied to the aggregated label.
-        map_first: apply the map to each grade instead, before they are aggregated.
-        file_labels: a label for each source, in their order: it replaces the source's grades above 0. The largest label of
-            a document counts, unless `how` says otherwise. For qrels that say one thing each: evidence 1, answers 2.
-        weights: judge -> how much the grades count in a mean or majority, above 0; 1 for judges that are not named. The
-            judges of `label` may be named by their model alone.
-        urls: join: addresses of one web page are one document, and the largest of a judge's grades for it counts; or keep.
+        map_first: apply the map to each grade, before aggregation.
+        file_labels: a label for each source, in the order of the sources. The label replaces grades above 0 of the source.
+            The largest label of a document counts, unless `how` is given. Example: evidence 1, answers 2.
+        weights: judge -> the weight, above 0, of the judge's grades in a mean or majority; 1 for judges without a weight.
+            A judge of `label` may be named by the model alone.
+        urls: `join`: addresses of one web page are one document, and the largest grade of a judge counts. `keep`: they are
+            several documents.
 
     Returns:
-        query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null where there is no grade or no
-        majority), n_judges (grades), n_null (rows without a grade), tie (whether no single grade is the most
-        frequent), in the order in which documents first come. Grades of nuggets (autonuggetizer) are one row per nugget,
-        whose text is the column iteration: read them with `labels="subtopic"`, which gives a document its largest label.
+        query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null without a grade or a majority),
+        n_judges (grades), n_null (rows without a grade), tie (whether several grades are the most frequent), in the order
+        in which documents first come. Grades of nuggets (autonuggetizer) have a row per nugget, with its text in the column
+        iteration. Read them with `labels="subtopic"`, which gives a document its largest label.
 
     Raises:
-        InputError: grades cannot be read, a judge gave two to one document, a grade is not on the scale or not in the map,
-            no judge has the name of a weight, or the rule takes no weights.
+        InputError: grades cannot be read, a judge gave a document two grades, a grade is not on the scale or not in the
+            map, a weight names no judge, or the rule takes no weights.
 
     Source: the rules of SearchTweak.
 
@@ -125,7 +195,6 @@ def _warn_of_large_grades(grades: pl.Series) -> None:
 
 
 def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
-    """Return the grades with those above 0 replaced by the label of their source."""
     if len(labels) != len(grades.sources):
         number = f"{len(labels)} labels for {len(grades.sources)} sources of grades"
         raise InputError(f"{spell('file_labels', [*labels])} has {number}; give one for each")
@@ -136,7 +205,6 @@ def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
 
 
 def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap | None) -> str:
-    """Return the name of the rule: the one asked for, or majority for binary grades and the mean for others."""
     if how is not None:
         if how not in RULES:
             raise InputError(f"{spell('how', how)} is not a rule. Choose {', '.join(RULES)}")
@@ -170,7 +238,6 @@ def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) ->
 
 
 def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
-    """Return query_id, iteration (the subtopic, if a grade has one), doc_id, relevance, n_judges, n_null, tie."""
     found = frame.group_by("document", maintain_order=True).agg(
         pl.col("query_id").first(),
         pl.col("subtopic").first().alias("iteration"),
@@ -185,7 +252,7 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return document and tie of every document with a grade: whether two grades are equally frequent and most frequent."""
+    """Return document and tie, for documents with a grade: whether several grades share the highest frequency."""
     vote = pl.col("weight").sum() if "weight" in frame.columns else pl.len()
     votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=vote)
     most = votes.group_by("document").agg(most=pl.col("votes").max())

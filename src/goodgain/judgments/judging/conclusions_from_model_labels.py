@@ -1,4 +1,4 @@
-"""Whether a model's labels lead to people's conclusions: the order of systems, one system's mean, the difference of two."""
+"""Do a model's labels lead to people's conclusions? The order of systems, a mean, and the difference of two means."""
 
 import math
 from collections.abc import Mapping
@@ -30,12 +30,12 @@ FEWEST_QUERIES = 30
 
 @dataclass(frozen=True)
 class OrderAgreement:
-    """How far people's labels and a model's put systems in the same order.
+    """How well the order of systems under a model's labels agrees with the order under people's labels.
 
     Attributes:
-        means: system, human, model: the mean of the measure under either's labels, best first by people's.
-        tau: Kendall's tau-b over all systems; None if it is undefined, as where all systems tie.
-        tau_top: tau-b over the better half by people's labels.
+        means: system, human, model: the mean of the measure under people's and the model's labels, best system first.
+        tau: Kendall's tau-b over all systems; None if undefined, for example if all systems tie.
+        tau_top: tau-b over the better half of the systems by people's labels.
         tau_ap: the AP correlation, in which a swap near the top counts more.
         intervals: tau, tau_top, tau_ap -> low and high end of the 95 % interval by the bootstrap over queries, or None.
     """
@@ -52,12 +52,12 @@ class PoweredEstimate:
     """A mean or a difference of means, estimated from queries that people judged and queries that a model judged.
 
     Attributes:
-        human: the estimate from the queries that people judged, low and high end of its interval.
-        powered: the prediction-powered estimate, low and high end of its interval.
+        human: the estimate from queries that people judged, with the low and high end of its interval.
+        powered: the prediction-powered estimate, with the low and high end of its interval.
         weight: how much the model's labels count, from 0 to 1.
-        queries: how many queries people judged.
-        further: how many queries only the model judged.
-        confidence: of both intervals.
+        queries: the number of queries that people judged.
+        further: the number of queries that only the model judged.
+        confidence: the level of both intervals.
     """
 
     human: tuple[float, float, float]
@@ -69,17 +69,19 @@ class PoweredEstimate:
 
 
 def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any) -> OrderAgreement:
-    """Compare the order of systems under people's labels with that under a model's, over the queries that both judged.
+    """Compare the order of systems under people's labels with their order under a model's labels.
+
+    Only queries that people and the model judged count.
 
     Args:
         human: people's labels: what `read_qrels` takes.
         model: the model's labels.
-        runs: name -> what `read_run` takes; five systems or more.
-        measure: one measure; one where less is better is turned round.
+        runs: five systems or more: name -> what `read_run` takes.
+        measure: one measure. If lower is better, the order is reversed.
 
     Raises:
-        InputError: there are fewer than five systems, or no query that both judged.
-        MeasureError: there is not one measure, or it has no value for a system in a query that both judged.
+        InputError: there are fewer than five systems, or people and the model judged no query in common.
+        MeasureError: several measures are given, or a system has no value in a query.
 
     Source: Kendall 1945 (tau-b); Yilmaz, Aslam and Robertson, SIGIR 2008 (tau-AP).
     """
@@ -87,8 +89,8 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
     systems = check_systems(runs)
     if len(systems) < FEWEST_SYSTEMS:
         raise InputError(
-            f"the order of {len(systems)} systems is not compared: with fewer than {FEWEST_SYSTEMS} a correlation of ranks is "
-            "chance. Compare the two that matter by their difference"
+            f"the order of {len(systems)} systems is not compared: a rank correlation of fewer than {FEWEST_SYSTEMS} systems is "
+            "chance. Compare two systems by their difference"
         )
     people, machine = load_qrels(human), load_qrels(model)
     shared = sorted(_list_queries(people) & _list_queries(machine))
@@ -118,22 +120,22 @@ def estimate_difference(
 ) -> PoweredEstimate:
     """Estimate the difference of two systems, the first minus the second, with a prediction-powered interval.
 
-    The unit is the query. People judged n queries, drawn at random from all; the model judged all n + N. With the
-    differences h (people's labels) and f (the model's), and
-    w = clip(cov_n(h, f) / ((1 + n/N) var(f)), 0, 1), the estimate is mean_n(h) + w (mean_N(f) - mean_n(f)), and its
-    squared error w^2 var_N(f)/N + var_n(h - w f)/n, with n - 1 degrees of freedom.
+    The unit is the query. People judged n random queries; the model judged these and N others. The differences are h under
+    people's labels and f under the model's. With w = clip(cov_n(h, f) / ((1 + n/N) var(f)), 0, 1), the estimate is
+    mean_n(h) + w (mean_N(f) - mean_n(f)). Its squared error is w^2 var_N(f)/N + var_n(h - w f)/n, with n - 1 degrees of
+    freedom.
 
     Args:
-        human: people's labels of every document that either run has in n queries.
-        model: the model's labels, of these queries and of others.
-        runs: name -> what `read_run` takes; two of them.
+        human: people's labels of n queries, complete for both runs.
+        model: the model's labels of these queries and of others.
+        runs: two systems: name -> what `read_run` takes.
         measure: one measure.
-        confidence: of the interval, above 0 and below 1.
+        confidence: the level of the interval, above 0 and below 1.
 
     Raises:
-        InputError: there are not two systems; people judged fewer than 30 queries; a document of a run that the model
-            judged has no label of people in a query that they judged; or the confidence is out of its range.
-        MeasureError: there is not one measure, or it has no value for a system in a query of the estimate.
+        InputError: there are not two systems, people judged fewer than 30 queries, people's labels of a query are not
+            complete, or the confidence is out of its range.
+        MeasureError: several measures are given, or a system has no value in a query.
 
     Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
     """
@@ -151,23 +153,22 @@ def estimate_means(
 ) -> dict[str, PoweredEstimate]:
     """Estimate the means of one system with prediction-powered intervals, corrected by people's labels.
 
-    The estimate is that of `estimate_difference`, with the values of the system in place of the differences: the mean under
-    the model's labels, plus how far people's labels move it in the queries that they judged.
+    The formula is the formula of `estimate_difference`, with the values of the system in place of the differences.
 
     Args:
-        human: people's labels of every document that the run has in n queries, drawn at random.
-        model: the model's labels, of these queries and of others.
+        human: people's labels of n random queries, complete for the run.
+        model: the model's labels of these queries and of others.
         run: what `read_run` takes.
         measures: what `evaluate` takes.
-        confidence: of the intervals, above 0 and below 1.
+        confidence: the level of the intervals, above 0 and below 1.
 
     Returns:
-        The name of a measure -> its estimate.
+        Name of a measure -> its estimate.
 
     Raises:
-        InputError: people judged fewer than 30 queries; a document of the run has no label of people in a query that they
-            judged; or the confidence is out of its range.
-        MeasureError: a measure has no value in a query of the estimate.
+        InputError: people judged fewer than 30 queries, people's labels of a query are not complete, or the confidence is
+            out of its range.
+        MeasureError: a measure has no value in a query.
 
     Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
     """
@@ -183,7 +184,6 @@ def estimate_means(
 def _score_both(
     human: Any, model: Any, systems: Mapping[str, Any], measures: list[ir_measures.Measure], confidence: float
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return values by system, measure and query: people's, the model's in the same queries, the model's in all others."""
     if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
     people, machine = load_qrels(human), load_qrels(model)
@@ -197,8 +197,8 @@ def _score_both(
     if left.height:
         raise InputError(
             f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "
-            f"{left.height:,} that the runs found there, and a query needs all labels. Judge them, or leave these queries out "
-            "of people's labels"
+            f"{left.height:,} unjudged documents of the runs. Judge these documents, or leave their queries out of people's "
+            "labels"
         )
     further = sorted(_list_queries(machine) - _list_queries(people))
     with NoticesOfSystems() as notices:
@@ -212,7 +212,7 @@ def _score_both(
 def compute_intervals(
     human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
 ) -> PoweredEstimate:
-    """Compute both intervals: values of n queries under both labels, and of N more (`further`) under the model's."""
+    """Compute both intervals. `human` and `model` are the values of n queries, `further` the model's values of N others."""
     from scipy.stats import t
 
     n, more = len(human), len(further)
@@ -254,7 +254,6 @@ def _score(
     queries: list[str],
     notices: NoticesOfSystems,
 ) -> list[list[float]]:
-    """Return the value of each query for each measure; raise `MeasureError` where one has none."""
     with notices.of(name):
         judged, searched = open_qrels_and_run(qrels, run)
         warn_of_labels(judged.frame, measures, switch=False)
@@ -270,7 +269,6 @@ def _score(
 
 
 def _tau_b(means: np.ndarray[Any, Any]) -> float | None:
-    """Return tau-b of means: all systems' under people's labels, then all under the model's."""
     from scipy.stats import kendalltau
 
     found = float(kendalltau(*np.split(means, 2)).statistic)
@@ -278,16 +276,15 @@ def _tau_b(means: np.ndarray[Any, Any]) -> float | None:
 
 
 def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
-    """Return tau-b over the better half by people's labels."""
     human, model = np.split(means, 2)
     top = np.argsort(-human, kind="stable")[: (len(human) + 1) // 2]
     return _tau_b(np.concatenate([human[top], model[top]]))
 
 
 def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
-    """Return tau-AP of the model's order against people's: of each system, how many of those above it belong there.
+    """Return tau-AP: for each system of the model's order, the share of systems above it that people put above it too.
 
-    Systems that the model ties share the average over their orders; a pair that people tie counts as half right.
+    Systems that the model ties get the average over their orders. A pair that people tie counts as half right.
     """
     human, model = np.split(means, 2)
     if len(set(model.tolist())) < 2:

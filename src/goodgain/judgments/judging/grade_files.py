@@ -34,7 +34,7 @@ OneSource = tuple[pl.DataFrame, RowSource]
 
 
 def open_grade_file(path: Path) -> OneSource:
-    """Read the grades of a file, by the ending of its name: .csv, .tsv, .json, JSON Lines, Parquet, Arrow, or TREC text."""
+    """Read the grades of a file. The ending of its name says the format."""
     kind = container(path)
     if (separator := separator_by_name(path)) is not None:
         return _read_delimited(path, separator)
@@ -59,7 +59,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
 
 
 def _read_trec(path: Path) -> OneSource:
-    """Read qrels in TREC text; where column 2 differs between lines, it is the judge (trec_eval's `qrels_jg`)."""
+    """Read qrels in TREC text. If column 2 differs between lines, it is the judge (trec_eval's `qrels_jg`)."""
     content = read_lines(path)
     frame, lines, *_ = read_text(content, QRELS, label=str(path), errors="raise")
     judges = frame.get_column("iteration")
@@ -75,7 +75,6 @@ def _read_trec(path: Path) -> OneSource:
 
 
 def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
-    """Return which columns of grades in long form are query_id, doc_id, judge (where there is one) and grade."""
     query = next((name for name in ("query_id", "qid") if name in names), None)
     if set(names) >= _RAGELO and query is not None:
         return {query: "query_id", "did": "doc_id", "answer": "grade"}
@@ -94,13 +93,11 @@ def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
 
 
 def name_columns(frame: pl.DataFrame, label: str) -> pl.DataFrame:
-    """Return query_id, doc_id, judge (where there is one), grade and row of grades in long form."""
     found = _find_grades(frame.columns, label)
     return frame.select(pl.col(name).alias(ours) for name, ours in found.items()).with_row_index("row")
 
 
 def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
-    """Tell whether the columns are those of a Quepid book: query, docid, and one for each rater."""
     names = [name.strip().lower() for name in columns]
     if names[:2] != ["query", "docid"]:
         return False
@@ -117,8 +114,8 @@ def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
 def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return query_id, doc_id, judge, grade, row of a book: one row for each rater of each line.
 
-    A cell `1|3` holds the grades of two judges, because a column such as Unknown stands for several raters. Two raters of one
-    name are two judges, too.
+    A column such as Unknown stands for several raters: its cell `1|3` holds the grades of two judges. Two raters with one
+    name are two judges.
     """
     frame.columns = ["query_id", "doc_id", *number_repeats(names[2:])]
     grades = (
@@ -134,7 +131,6 @@ def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame
 
 
 def _read_json(path: Path, *, lines: bool) -> OneSource:
-    """Read objects in long form or of OpenSearch's judgment lists: JSON Lines, or one object or a list of them."""
     unit = "line" if lines else "object"
     rows = ObjectRows(_TYPES | {"subtopic": pl.String}, partial(_refuse, f"{path}, {unit}"))
     for number, value in iterate_objects(read_lines(path), rows.refuse) if lines else _parse_objects(path, rows.refuse):
@@ -151,7 +147,6 @@ def _read_json(path: Path, *, lines: bool) -> OneSource:
 
 
 def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, Any]]:
-    """Return what should be the objects of a JSON file, each with its number from 1."""
     try:
         value = loads_exactly(read_bytes(path).data)
     except NotJSONError as error:
@@ -160,12 +155,11 @@ def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[t
 
 
 def _refuse(label: str, number: int, wrong: str) -> None:
-    """Raise `InputError` without the text of the object: it may name a judge, which no message shows."""
+    """Raise `InputError` without the object's text: it may name a judge, and messages never name judges."""
     raise InputError(f"{label} {number}: {wrong}; correct it")
 
 
 def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield query_id, doc_id, judge (if it is named) and grade for each grade of an object; `ValueError` if it has none."""
     if not isinstance(value, dict):
         raise ValueError("is not a JSON object")
     judge = {"judge": value["judge"]} if "judge" in value else {}
@@ -199,7 +193,7 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _grade_nuggets(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the grade of each nugget that autonuggetizer assigned to a document; 0 for a document without nuggets."""
+    """Yield a grade for each nugget that autonuggetizer assigned to a document, or 0 if the document has no nugget."""
     if "docid" not in value or "qid" not in value:
         raise ValueError(
             "has nuggets and no qid and docid: an answer's nuggets say nothing of documents; give what nuggetizer "

@@ -1,9 +1,10 @@
-"""Grades in long form, from any number of files and frames: one row per (query, document, judge)."""
+"""Scales, and grades in long form from any number of files and frames: one row per (query, document, judge)."""
 
 import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from goodgain.files.table_reading import cast_texts, read_frame
 from goodgain.formats import Qrels
 from goodgain.formats.any_source import open_frame
 from goodgain.judgments.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
-from goodgain.judgments.judging.scales import SCALES, Scale
 from goodgain.options import OPTIONS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS
@@ -30,12 +30,67 @@ WHOLE_DOCUMENT = "0"
 
 
 @dataclass(frozen=True)
+class Scale:
+    """The grades that a judge can give, ascending. `words` are labels that stand for grades."""
+
+    name: str
+    grades: tuple[float, ...]
+    words: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def is_binary(self) -> bool:
+        return self.grades == (0.0, 1.0)
+
+
+def _span(name: str, low: int, high: int, words: Mapping[str, float] | None = None) -> Scale:
+    return Scale(name, tuple(map(float, range(low, high + 1))), words or {})
+
+
+#: The scales with a name. `esci` is that of Amazon's shopping queries: exact, substitute, complement, irrelevant.
+_SPANS = {"binary": (0, 1), "graded": (0, 3), "good-gain": (0, 4), "detail": (1, 10)}
+SCALES = {name: _span(name, *ends) for name, ends in _SPANS.items()}
+SCALES["esci"] = _span("esci", 0, 3, {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0})
+
+#: The name of a scale, `LOW..HIGH` for whole grades, `0,1,3` or a sequence for a list of grades.
+ScaleLike = str | Iterable[float]
+
+_RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
+#: Agreement compares each grade with each other one: a larger range is a mistake.
+_MOST_GRADES = 1000
+
+
+def find_scale(scale: ScaleLike) -> Scale:
+    """Return a scale by its name, as `LOW..HIGH`, or from a list of its grades.
+
+    >>> find_scale("0..4").grades
+    (0.0, 1.0, 2.0, 3.0, 4.0)
+    """
+    if isinstance(scale, str):
+        if scale in SCALES:
+            return SCALES[scale]
+        match = _RANGE.fullmatch(scale)
+        low, high = map(int, match.groups()) if match else (0, 0)
+        if 0 < high - low < _MOST_GRADES:
+            return _span(scale, low, high)
+    try:
+        grades = tuple(sorted({float(grade) for grade in (scale.split(",") if isinstance(scale, str) else scale)}))
+    except (TypeError, ValueError):
+        grades = ()
+    if len(grades) < 2 or not all(map(math.isfinite, grades)):
+        raise InputError(
+            f"{scale!r} is not a scale of two or more grades. Write {', '.join(SCALES)}, LOW..HIGH such as 0..4, or a list of "
+            "grades such as 0,1,3"
+        )
+    return Scale(",".join(f"{grade:g}" for grade in grades), grades)
+
+
+@dataclass(frozen=True)
 class Grades:
     """Grades of several judges.
 
-    `frame` has query_id, doc_id, subtopic (a nugget's text, 0 for a whole document), judge, grade (Float64, null where the judge
-    gave none), source and row (their place), and document (a number for each (query, document, subtopic), from 0 in the order in
-    which they first come); in the order of the sources, then of their rows.
+    `frame` has query_id, doc_id, subtopic (a nugget's text, 0 for a whole document), judge, grade (Float64, or null), source and
+    row (the place of the grade), and document (a number from 0 for each query, document and subtopic), in the order of sources
+    and rows.
     """
 
     frame: pl.DataFrame
@@ -43,12 +98,12 @@ class Grades:
     ordered: bool  # rows of DuckDB and Spark have no order
 
     def locate(self, place: int) -> str:
-        """Name a row by its place in `frame`."""
+        """Return the place of a row as messages name it."""
         rows: RowSource = self.sources[self.frame.item(place, "source")]
         return rows.locate(self.frame.item(place, "row"))
 
     def check_among(self, grades: pl.Series, allowed: Sequence[float], otherwise: str) -> None:
-        """Raise `InputError` for the first of these grades, one for each row, that is not allowed."""
+        """Raise `InputError` for the first grade that is not allowed. `grades` has one value for each row."""
         wrong = (grades.is_not_null() & ~grades.is_in(list(allowed))).arg_true()
         if len(wrong):
             raise InputError(f"{self.locate(wrong[0])} has the grade {grades[wrong[0]]:g}, {otherwise}")
@@ -57,9 +112,8 @@ class Grades:
 def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS["urls"].default) -> Grades:
     """Read grades from a file, a frame, a `Qrels`; a list of them; or {judge: file, frame or qrels}.
 
-    The names are the judges where a source names none, else the stem of a file. `Grades` are returned as they are. All grades
-    must be on the `scale`. With `urls="join"` addresses of one web page are one document, and the largest of a judge's grades
-    for it counts.
+    A source without judges is one judge: its name in the dict, or the stem of its file. All grades must be on the `scale`. With
+    `urls="join"` addresses of one web page are one document, with the largest grade of each judge.
     """
     if isinstance(source, Grades):
         return source
@@ -100,7 +154,6 @@ def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS[
 
 
 def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
-    """Return grades in which each web page has one id, the smallest that spells its address."""
     spellings = find_spellings(select_addresses(grades.get_column("doc_id")), None)
     if spellings.is_empty():
         return grades
@@ -119,7 +172,7 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
-    """Return the sources, each with the name of its judge, for sources that name none."""
+    """Return the sources with the judge's name for each, used if the source names no judge."""
     if isinstance(source, Mapping):
         found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
     else:
@@ -153,7 +206,6 @@ def _open(source: Any, judge: str) -> OneSource:
 
 
 def _check_ids(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
-    """Cast ids and judges to text; raise `InputError` where one is missing."""
     frame = cast_texts(frame, (*DOCUMENT, "judge"), rows.label)
     nothing = "grades the document '-', which stands for an iteration that returned nothing"
     problems = [*map(lacks, (*DOCUMENT, "judge")), (nw.col("doc_id") == EMPTY_DOC, nothing)]
@@ -162,7 +214,6 @@ def _check_ids(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
 
 
 def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> pl.Series:
-    """Return the grades as numbers; an empty or blank cell is null."""
     grades = frame.get_column("grade")
     if not grades.dtype.is_numeric():
         texts = cast_texts(frame.select("grade"), ["grade"], rows.label).to_series().str.strip_chars()
@@ -184,7 +235,6 @@ def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> 
 
 
 def _check_once(grades: Grades) -> None:
-    """Raise `InputError` where a judge gave two grades to one document; the message does not name the judge."""
     numbered = grades.frame.select("document", pl.col("judge").cast(pl.Categorical).to_physical())
     if numbered.n_unique() == numbered.height:
         return

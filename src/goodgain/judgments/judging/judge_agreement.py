@@ -1,6 +1,6 @@
 """How far judges agree: coverage, ties, who is lenient, and agreement beyond chance (Cohen, Krippendorff, Gwet).
 
-Every category of a scale counts, even if no judge used it. A coefficient that is 0/0 is None.
+Every category of a scale counts, used or not. A coefficient that is 0/0 is None.
 """
 
 import math
@@ -14,9 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from goodgain.errors import InputError
+from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.judgments.judging.aggregation import count_ties
-from goodgain.judgments.judging.grade_table import read_grades
-from goodgain.judgments.judging.scales import ScaleLike, find_scale
+from goodgain.judgments.judging.grade_table import ScaleLike, find_scale, read_grades
 from goodgain.measures.terms import divide_rows
 
 Matrix = NDArray[np.float64]
@@ -38,13 +38,13 @@ class Agreement:
         overall: name -> value: `documents`, `coverage` (share of them with a grade), `several` (documents with two grades
             or more), `tie_rate` (share of those on which no single grade is the most frequent), `alpha_nominal` and
             `alpha_ordinal` (Krippendorff), `ac1`, `ac2` (Gwet; quadratic weights).
-        judges: judge, grades, coverage (share of the documents that the judge graded), leniency: the mean, over documents
-            that another judge graded too, of the judge's grade minus the mean grade of the others.
+        judges: judge, grades, coverage (share of the documents that the judge graded), leniency (the judge's grade minus
+            the mean grade of the other judges, averaged over documents with several grades).
         pairs: judge, other, documents (that both graded), agreement (share with equal grades), kappa, kappa_quadratic.
-        confusion: judge, other, grade, other_grade, documents, for the grades that occur together.
+        confusion: judge, other, grade, other_grade, documents: how often two grades occur together.
         intervals: coefficient, judge, other (null for coefficients of all judges), low, high: 95 % intervals of kappa and
-            alpha by the bootstrap over queries, or over documents where there are fewer than ten queries; None where they
-            were not asked for.
+            alpha by the bootstrap over queries, or over documents if there are fewer than ten queries. None if not
+            requested.
 
     >>> import goodgain as gg
     >>> found = gg.agreement({"anna": {"q": {"a": 0, "b": 4}}, "ben": {"q": {"a": 0, "b": 4}}}, scale="0..4")
@@ -59,6 +59,18 @@ class Agreement:
     confusion: pl.DataFrame
     intervals: pl.DataFrame | None = None
 
+    def tables(self) -> list[Table]:
+        """Return the tables of `judge --agreement`: all judges, each judge, pairs, intervals if asked for, grades."""
+        grades = pl.col("grade", "other_grade").map_elements("{:g}".format, pl.String)
+        frames = {"Judges": self.judges, "Pairs of judges": self.pairs, "Intervals": self.intervals}
+        frames["Grades given together"] = self.confusion.with_columns(grades)
+        overall = [(name, format_cell(value, 4)) for name, value in self.overall.items()]
+        shown = [Table.of_frame(frame, title, places=4) for title, frame in frames.items() if frame is not None]
+        return [Table.of("All judges", ["measure", "value"], 1, overall), *shown]
+
+    def _repr_html_(self) -> str:
+        return write_html(self.tables())
+
     def __repr__(self) -> str:
         return f"Agreement({self.judges.height} judges, {self.overall['documents']:,} documents, scale={self.scale!r})"
 
@@ -68,10 +80,10 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
 
     Args:
         grades: what `aggregate` takes.
-        scale: what the grades are on: all its categories count, not only those that were given.
-        names: call the judges by their names; else `judge 1`, `judge 2` ... in the order in which they first come, since
-            the report is about people's work.
-        intervals: compute intervals of kappa and alpha, too.
+        scale: the scale of the grades. All its categories count, also unused grades.
+        names: show the judges' names. Without it they are `judge 1`, `judge 2` ..., because the report is about people's
+            work.
+        intervals: also compute intervals of kappa and alpha.
 
     Raises:
         InputError: grades cannot be read, are not on the scale, or there is only one judge.
@@ -143,7 +155,6 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
 
 
 def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.DataFrame:
-    """Return judge (its number), grades, coverage, leniency."""
     total, number = pl.col("grade").sum().over("document"), pl.len().over("document")
     difference = pl.when(number > 1).then(pl.col("grade") - (total - pl.col("grade")) / (number - 1))
     by_judge = given.select("judge", difference=difference).group_by("judge")
@@ -156,7 +167,6 @@ def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.Dat
 
 
 def _describe_pairs(paired: pl.DataFrame, weights: Mapping[str, Matrix]) -> tuple[pl.DataFrame, list[Coefficient]]:
-    """Return judge, other (their numbers), documents, agreement, kappa, kappa_quadratic; and how each kappa is computed."""
     grades = len(weights["kappa"])
     rows: list[tuple[Any, ...]] = []
     coefficients: list[Coefficient] = []
@@ -174,7 +184,6 @@ def _describe_pairs(paired: pl.DataFrame, weights: Mapping[str, Matrix]) -> tupl
 
 
 def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
-    """Return coefficient, judge, other (their numbers), low, high."""
     rows = []
     for name, judge, other, find, (units, kinds, number) in coefficients:
         unit_rows = np.unique(units, return_inverse=True)[1].ravel()
@@ -186,9 +195,9 @@ def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
 
 
 def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None]) -> tuple[float, float] | None:
-    """Return the 95 % percentile interval of a statistic of the sum of all units, a row each.
+    """Return the 95 % percentile interval of a statistic of the sum of all rows of `units`. The draws are seeded.
 
-    None where there are fewer than two units, or the statistic is undefined in most of 1,000 samples. Seeded.
+    None with fewer than two units, or if the statistic is undefined in most of 1,000 samples.
     """
     rows, counts = np.unique(units, axis=0, return_counts=True)
     if counts.sum() < 2:
@@ -204,7 +213,7 @@ def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None
 
 
 def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
-    """Return Cohen's kappa (1960, 1968) from documents by the grade of one judge and of the other; identity weights: plain."""
+    """Return Cohen's kappa (1960, 1968) of two judges. `confusion` counts documents by both grades; identity weights: plain."""
     confusion = confusion.reshape(weights.shape)
     documents, apart = confusion.sum(), 1 - weights
     # Exact sums: the same whichever of the two judges comes first.
@@ -215,7 +224,7 @@ def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
 def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -> float | None:
     """Return Krippendorff's alpha (2011), 1 - observed / expected disagreement, over documents with two grades or more.
 
-    `ordinal` grades are apart by the grades given between them, others by 1 where they differ.
+    The distance of two `ordinal` grades counts the grades given between them. Other grades have the distance 1.
     """
     graded = patterns.sum(axis=1)
     pairable = graded > 1
@@ -229,10 +238,10 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
-    """Return Gwet's AC1 (2014; identity weights) or AC2: chance agreement follows from how evenly grades spread.
+    """Return Gwet's AC1 (2014; identity weights) or AC2. Chance agreement follows from the spread of the grades.
 
-    Observed agreement is over documents with two grades or more, the spread of grades over all with a grade. `scale` has the
-    weights of all grades, used or not.
+    Documents with two grades or more give the observed agreement, all documents the spread. `scale` holds the weights of all
+    grades, used or not.
     """
     graded = patterns.sum(axis=1)
     several = graded > 1

@@ -57,26 +57,25 @@ def pool(
 
     Args:
         runs: name -> what `read_run` takes; one or more.
-        k: how many results of every iteration count, in the order of their ranks, repeats included; None: 20, and all with
-            `sample_queries`.
-        qrels: what `read_qrels` takes: documents with any label are left out; None: nothing is judged.
-        results: a results frame, or a file that `goodgain convert --results` wrote: adds titles, URLs and snippets.
-        queries: query_id and text (a file, a frame, a dict, or an ir_datasets id): adds the column query.
-        flattened: look at the first k documents of the flattened run (order `seen`) instead.
-        sample_queries: draw so many of the queries at random. People's labels of all their documents show how far a model's
-            labels can be trusted.
-        seed: of the draw.
+        k: the number of results of every iteration, by rank, repeats included. None: 20, or all with `sample_queries`.
+        qrels: what `read_qrels` takes. Documents with a label are left out.
+        results: a results frame, or a file that `goodgain convert --results` wrote. It adds titles, URLs and snippets.
+        queries: query_id and text (a file, a frame, a dict, or an ir_datasets id). It adds the column query.
+        flattened: take the first k documents of the flattened run (order `seen`) instead.
+        sample_queries: draw so many queries at random. People's labels of all documents of these queries show how far a
+            model's labels can be trusted.
+        seed: the seed of the draw.
         columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        urls: join: addresses of one web page are one document; or keep.
+        urls: `join`: addresses of one web page are one document. `keep`: they are several documents.
 
     Returns:
-        query_id, doc_id, runs (how many found it), first_iteration (1..N: the first of any run), and an empty grade;
-        after query_id, with `queries`, query; before the grade, with results, search_query (the search that found it first)
-        and title, url, snippet (of the result of this document with the most text). Sorted by query_id and doc_id.
+        query_id, doc_id, runs (how many found the document), first_iteration (1..N: the first of any run), and an empty
+        grade. `queries` adds query after query_id. `results` adds, before the grade, search_query (the first search that
+        found the document), title, url and snippet (of the longest result). Sorted by query_id and doc_id.
 
     Raises:
         InputError: a run, the qrels or the results cannot be read, k is not a whole number from 1, or there are fewer
-            queries than are drawn.
+            queries than `sample_queries`.
 
     Source: Spärck Jones and van Rijsbergen, 1975 (pooling); TREC's pools of depth k.
 
@@ -126,7 +125,6 @@ def pool(
 
 
 def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
-    """Return query_id, doc_id, iteration (the first, 1..N) of the unjudged documents of one run, and its queries."""
     select = _select_flattened if flattened else _select_iterations
     labels = None if qrels is None else qrels.frame.select(DOCUMENT)
     parts = [run] if isinstance(run, Run) else (block.run for block in partition_by_query(run))
@@ -154,7 +152,7 @@ def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
-    """Select by the flattened run, in which trec_eval's order decides between documents with the same score."""
+    """Return the first k documents of the flattened run. Ties of scores are broken as in trec_eval."""
     ranking = make_ranking(find_first_occurrences(rows), ["query_id", "doc_id", "score"])
     ranking = ranking.with_columns(query=pl.col("query_id").rle_id())
     places = place_documents(ranking.select("query", "score"), ranking.get_column("doc_id").gather, positions=())
@@ -164,7 +162,6 @@ def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def _add_texts(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
-    """Add search_query, title, url and snippet, which are null where the results do not have the document."""
     named = spell_like(name_results(open_results(results)).rename({"name": "doc_id"}), pooled)
     earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     searches = earliest.agg(pl.col("search_query").drop_nulls().first())
@@ -172,14 +169,14 @@ def _add_texts(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
 
 
 def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, doc_id, title, url and snippet of each document, the texts of its longest results first."""
+    """Return query_id, doc_id, title, url and snippet of each document. The longest text of a document comes first."""
     length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
     fullest = results.sort(length, descending=True, maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     return fullest.agg(pl.col(name).filter(pl.col(name) != "").first() for name in TEXTS)
 
 
 def check_sheet_name(path: Path) -> str:
-    """Return the form of a sheet, `csv` or `jsonl`, by the ending of its name; raise `InputError` for any other ending."""
+    """Return `csv` or `jsonl` by the ending of a sheet's name. Any other ending is an `InputError`."""
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
         raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
@@ -189,8 +186,7 @@ def check_sheet_name(path: Path) -> str:
 def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) -> None:
     """Write a pool as CSV or JSON Lines, by the ending of the name (.gz, .zst too), whole or not at all.
 
-    With `spreadsheet`, texts in CSV that a spreadsheet would take for formulas begin with an apostrophe; `judge` removes it
-    from ids.
+    With `spreadsheet`, an apostrophe guards texts in CSV that look like formulas. `judge` removes the apostrophe from ids.
     """
     if check_sheet_name(path) == "jsonl":
         write_frame(pooled, path)

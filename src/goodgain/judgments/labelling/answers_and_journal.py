@@ -43,9 +43,9 @@ _FENCE = re.compile(r"```(?:json)?\s(.*)```", re.DOTALL | re.IGNORECASE)
 class Answer(NamedTuple):
     """The answer to one call: a grade or None, and the model's reason, or what went wrong.
 
-    `status` is `ok`; `no_grade` (the model's null); or why there is no grade: `refused`, `malformed`, `too_long`, `timeout`,
-    `connection`, `http_429` ... `raw` is the content as it came, at most 4,000 characters of it. The endpoint counted the
-    tokens and named the model; None where it did not.
+    `status` is `ok`, `no_grade` (the model's null), or says why there is no grade: `refused`, `malformed`, `too_long`,
+    `timeout`, `connection`, `http_429` ... `raw` has up to 4,000 characters of the content. Tokens and model are those that
+    the endpoint reports, or None.
     """
 
     grade: int | None
@@ -70,7 +70,7 @@ class _Graded(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_completion(body: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
-    """Return the answer in the body of a chat completion; `hide` removes secrets before a text is cut."""
+    """Return the answer in the body of a chat completion. `hide` removes secrets before texts are cut."""
     try:
         choice = body["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
@@ -94,7 +94,6 @@ def read_completion(body: Any, hide: Callable[[str], str] = str, grades: Sequenc
 
 
 def _join_parts(content: Any) -> Any:
-    """Return the text of a content in parts, without the thoughts, as Mistral sends it; any other content as it is."""
     if isinstance(content, list) and content and all(isinstance(part, dict) for part in content):
         return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
     return content
@@ -111,9 +110,9 @@ def read_usage(body: Any) -> tuple[int | None, int | None]:
 
 
 def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
-    """Return the answer in what a model wrote: one object with a grade and a reason.
+    """Return the answer in a model's text: one object with a grade and a reason, also in a fence or after a thought.
 
-    The object may stand in a fence, or after a thought. A number in prose is not a grade.
+    A number in prose is not a grade.
 
     >>> read_content('```json\\n{"reason": "names the date", "grade": 3}\\n```')[:3]
     (3, 'names the date', 'ok')
@@ -157,13 +156,13 @@ def describe_error(error: Any, depth: int = 8) -> str:
 
 
 def summarize_error(error: Any) -> str:
-    """Return what an error names: the parameter, code and type, and its message."""
+    """Return the parameter, code and type that an error names, and its message."""
     words = [error.get(name) for name in ("param", "code", "type")] if isinstance(error, dict) else []
     return " ".join(map(str, filter(None, [*words, describe_error(error)])))
 
 
 def find_failure(status: int, summary: str) -> str | None:
-    """Return `too_long` or `refused` if an error says so of its document."""
+    """Return `too_long` or `refused` if the error is about the document, else None."""
     if status == 413 or (status != 429 and _TOO_LONG.search(summary)):
         return "too_long"
     return "refused" if status in (400, 403, 422) and _FLAGGED.search(summary) else None
@@ -186,7 +185,7 @@ def _keep(value: Any, hide: Callable[[str], str]) -> str | None:
 
 
 def _replace_halves(text: str) -> str:
-    """Return a text with `?` for halves of surrogate pairs, which JSON can name and no file can hold."""
+    """Replace halves of surrogate pairs by `?`: JSON can name them, but files cannot hold them."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -207,8 +206,7 @@ _AT_ONCE = 500
 class Journal:
     """Answers by their keys, in one SQLite file: answered calls are never repeated.
 
-    Threads may share one. One process uses it at a time. Each answer is committed by itself: a killed process loses no
-    counted answer.
+    Threads may share a journal; processes may not. Each answer is committed at once: a killed process loses no counted answer.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
@@ -219,7 +217,7 @@ class Journal:
     @classmethod
     @contextmanager
     def open(cls, path: Path | None) -> Iterator[Journal]:
-        """Open or make a journal. With None it is in memory and ends with the process."""
+        """Open a journal, or make a new one. None: in memory."""
         with _explain_errors(path):
             connection = sqlite3.connect(":memory:" if path is None else path, timeout=1, check_same_thread=False)
         try:
@@ -241,7 +239,7 @@ class Journal:
         return found
 
     def add(self, key: str, answer: Answer, *, query_id: str, doc_id: str, host: str) -> None:
-        """Write an answer; it replaces a failure."""
+        """Write an answer. An earlier failure of the same key is replaced."""
         date = datetime.now(UTC).isoformat(timespec="seconds")
         row = (key, *answer, query_id, doc_id, host, date)
         with self._lock, _explain_errors(self._path), self._connection:

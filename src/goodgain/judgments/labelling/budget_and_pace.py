@@ -1,4 +1,4 @@
-"""What a job may spend: hard limits of calls and tokens, and how many of them in a minute."""
+"""The budget of a job: hard limits of calls and tokens, and rate limits per minute."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ _LEAST = {"max_calls": 0, "max_tokens": 0, "requests_per_minute": 1, "tokens_per
 
 @dataclass(frozen=True)
 class Limits:
-    """How calls are sent: how many at once (`jobs`), in all, in a minute, and how often a call that fails is sent."""
+    """The limits of a job: calls at once (`jobs`), calls and tokens in all and per minute, and tries of a failing call."""
 
     jobs: int = 8
     max_calls: int | None = None
@@ -35,7 +35,7 @@ class Limits:
 
 @dataclass
 class Spent:
-    """What was sent: calls, retries included, and tokens: those that the endpoint counted, else those reserved."""
+    """The calls sent, retries included, and their tokens: as the endpoint counted, else as reserved."""
 
     calls: int = 0
     input_tokens: int = 0
@@ -43,12 +43,11 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """Tokens sent and received."""
         return self.input_tokens + self.output_tokens
 
 
 class StoppedError(InputError):
-    """Raised where no further call can succeed; earlier answers are kept."""
+    """Raised when no further call can succeed. Earlier answers are kept."""
 
 
 class JobEnded(BaseException):  # no error: like KeyboardInterrupt it passes through the client's retries
@@ -59,7 +58,7 @@ class JobEnded(BaseException):  # no error: like KeyboardInterrupt it passes thr
 class Pace:
     """Calls and tokens in any sixty seconds (None: any number).
 
-    A pending call counts as the share of its worst case that earlier calls used, a finished one as its actual usage.
+    A finished call counts with its actual usage. A pending call counts with its worst case, scaled as earlier calls used theirs.
     """
 
     requests: int | None
@@ -69,7 +68,7 @@ class Pace:
     _used: float = 0.0
 
     def find_delay(self, reserved: int, now: float) -> float:
-        """Return the seconds until a call of this worst case may be sent; 0: now."""
+        """Return the seconds to wait before a call of this worst case. 0: send it now."""
         while self._recent and self._recent[0][0] <= now - _MINUTE:
             self._recent.popleft()
         over_requests = self.requests is not None and len(self._recent) >= self.requests
@@ -79,13 +78,11 @@ class Pace:
         return self._recent[0][0] + _MINUTE - now if self._recent and (over_requests or over_tokens) else 0.0
 
     def add(self, reserved: int, now: float) -> list[float]:
-        """Count a call, and return its entry for `settle`."""
         entry = [now, self._estimate(reserved)]
         self._recent.append(entry)
         return entry
 
     def settle(self, entry: list[float], reserved: int, used: int) -> None:
-        """Replace the estimate of a call by its actual usage."""
         entry[1] = used
         self._reserved += reserved
         self._used += used
@@ -95,7 +92,7 @@ class Pace:
 
 
 class Budget:
-    """The hard limits of a job and its pace, shared by threads; it also knows whether the job has ended, and why.
+    """The hard limits of a job and its pace, shared by threads, and whether and why the job has ended.
 
     Each request reserves its worst-case cost. Actual usage then replaces it.
     """
@@ -112,20 +109,19 @@ class Budget:
         self._changed = threading.Condition()
 
     def end(self, why: str | BaseException) -> None:
-        """End the job: no further request is sent."""
         with self._changed:
             self.ended = self.ended or why
             self._changed.notify_all()
 
     def pause(self, seconds: float) -> None:
-        """Wait, or until the job ends."""
+        """Wait for some seconds, or until the job ends."""
         with self._changed:
             self._changed.wait_for(lambda: self.ended, seconds)
 
     def reserve(self, tokens: int) -> list[float]:
-        """Reserve one request and these tokens, and return the entry for `settle`. Waits for the pace, and for pending calls.
+        """Reserve one request and its tokens, and return the entry for `settle`. Wait for the pace and for pending calls.
 
-        Raise `JobEnded` if the job has ended, or ends now because the budget has no room.
+        Raise `JobEnded` if the job has ended, or ends now because the budget is spent.
         """
         limits = self.limits
         with self._changed:
@@ -148,7 +144,6 @@ class Budget:
             return self._pace.add(tokens, self._clock())
 
     def settle(self, entry: list[float], reserved: int, input_tokens: int, output_tokens: int) -> None:
-        """Replace the reservation of a request by its actual usage."""
         with self._changed:
             self.spent.input_tokens += input_tokens
             self.spent.output_tokens += output_tokens

@@ -1,4 +1,4 @@
-"""The calls of a job: several at once, a trial first, each answer in the journal before it is counted."""
+"""The calls of a job: a trial first, then several at once. The journal gets each answer before it is counted."""
 
 import threading
 from collections import Counter
@@ -23,13 +23,13 @@ _SHOWN = 300
 
 
 class UnusableError(StoppedError):
-    """Raised where most answers of the trial cannot be used."""
+    """Raised when most answers of the trial cannot be used."""
 
     exit_status = 1
 
 
 class Plan(NamedTuple):
-    """The requests to send, each key once, and the answers in the journal, by their keys."""
+    """The requests to send, one for each key, and the answers that the journal already has."""
 
     to_send: list[Request]
     known: dict[str, Answer]
@@ -43,7 +43,7 @@ Report = Callable[[Answer, Spent], object]
 def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: bool = False) -> Plan:
     """Sort requests into those to send and those that the journal answers.
 
-    A failure in the journal is an answer too, and is not sent again. With `retry_failed` only failures are sent.
+    Failures in the journal are answers, too. With `retry_failed`, only these failures are sent again.
     """
     by_key = {request.key: request for request in requests if request.document is not None}
     known = journal.find(by_key)
@@ -55,10 +55,10 @@ def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: b
 def send_calls(
     plan: Plan, endpoint: Endpoint, journal: Journal, report: Report = lambda answer, spent: None
 ) -> dict[str, Answer]:
-    """Send the calls of a plan, and return all answers by their keys; the endpoint's budget says whether all were sent.
+    """Send the calls of a plan, and return all answers by their keys. `endpoint.budget.ended` says why calls were not sent.
 
-    Each answer is in the journal before it is counted. Raise `UnusableError` if most answers of a model's first 20 calls cannot
-    be used, and `StoppedError` if no further call can succeed.
+    Raise `UnusableError` if most answers of a model's first 20 calls cannot be used, and `StoppedError` if no further call can
+    succeed.
     """
     answers, budget = dict(plan.known), endpoint.budget
     lock = threading.Lock()
@@ -70,7 +70,7 @@ def send_calls(
         if answer.output_tokens is not None and answer.output_tokens > request.most_output:
             raise StoppedError(
                 f"{endpoint.host} gave an answer of {answer.output_tokens:,} tokens, over the limit of {request.most_output:,}: "
-                f"it ignores {request.parameters.output_limit}. Give the other name: {spell('output_limit')}"
+                f"it ignores {request.parameters.output_limit}. Give the limit by its other name: {spell('output_limit')}"
             )
         with lock:
             answers[request.key] = answer
@@ -97,7 +97,7 @@ def send_calls(
 
 
 def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[Request, Answer], None]) -> None:
-    """Send requests by several threads; raise what ended the job, if it was an error."""
+    """Send requests from several threads. Raise the error that ended the job, if there was one."""
     budget, waiting, lock = endpoint.budget, iter(requests), threading.Lock()
 
     def work() -> None:
@@ -136,7 +136,7 @@ def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[R
 
 
 def explain_failures(answers: Sequence[Answer]) -> str:
-    """Return how many answers cannot be used, one of them, and what to do about the most frequent failure."""
+    """Say how many answers cannot be used, quote one, and advise on the most frequent failure."""
     failed = [answer for answer in answers if answer.failed]
     kinds = [(answer.status, answer.reason == CUT) for answer in failed]
     (status, is_cut), _ = Counter(kinds).most_common(1)[0]

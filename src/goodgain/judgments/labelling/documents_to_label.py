@@ -1,4 +1,4 @@
-"""The documents that a language model grades, each with its query and the shown text."""
+"""The documents that a language model grades, each with its query and its text."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,9 +41,9 @@ def collect_documents(
     k: int | None = None,
     max_characters: int = 8_000,
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return the unjudged documents, and the names of the systems that found them; the arguments are those of `label`.
+    """Return the unjudged documents, and the names of the systems that found them. The arguments are those of `label`.
 
-    The columns are query_id, doc_id, query, description, text (null if there is nothing to show), cut (whether it was cut).
+    The columns are query_id, doc_id, query, description, text (null if there is none), cut (whether the text was cut).
     """
     if k is not None:
         check_whole_number("k", k, 1, others=", or None (all results)")
@@ -53,8 +53,8 @@ def collect_documents(
     without = found.join(named, on="query_id", how="anti")
     if without.height:
         raise InputError(
-            f"query {quote(str(without.item(0, 'query_id')))} has no text among the queries, and the model must know what was "
-            "asked. Add it to them"
+            f"query {quote(str(without.item(0, 'query_id')))} has no text among the queries, and the model must know the "
+            "question. Add the text to the queries"
         )
     own = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}) if texts is None else read_texts(texts)
     lines = [
@@ -77,7 +77,6 @@ def collect_documents(
 
 
 def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl.DataFrame, list[str]]:
-    """Return query_id, doc_id and, if known, title, url, snippet of each document once; and the systems."""
     judged = None if qrels is None else load_qrels(qrels)
     parts: list[pl.DataFrame] = []
     systems: list[str] = []
@@ -118,7 +117,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
 
 
 def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
-    """Return the sources with their names, if any. A dict of dicts of numbers and a list of named tuples are one source."""
+    """Return the sources with their names, if any. A dict of dicts of numbers is one source, as is a list of named tuples."""
     if isinstance(source, Mapping):
         are_dicts = all(isinstance(docs, Mapping) for docs in source.values())
         if not are_dicts or any(isinstance(value, Mapping) for docs in source.values() for value in docs.values()):
@@ -131,7 +130,6 @@ def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
 
 
 def _kind_of(source: Any) -> str:
-    """Return `results`, `sheet` or `run`, by the columns."""
     frame = getattr(source, "frame", source)
     columns = _list_columns(Path(source)) if is_path(source) else list(getattr(frame, "columns", []))
     if all(name in columns for name in ("search", "rank", "iteration")):
@@ -140,7 +138,6 @@ def _kind_of(source: Any) -> str:
 
 
 def _list_columns(path: Path) -> list[str]:
-    """Return the names of the columns of a file; TREC text has none."""
     kind = container(path)
     try:
         if kind == "parquet":
@@ -153,7 +150,6 @@ def _list_columns(path: Path) -> list[str]:
 
 
 def _read_sheet(source: Any) -> pl.DataFrame:
-    """Return the documents of a sheet that have no grade yet."""
     frame, origins = open_texts(source, _SHEET, "the sheet")
     label = origins.label
     if missing := [name for name in DOCUMENT if name not in frame.columns]:

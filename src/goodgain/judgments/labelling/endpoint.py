@@ -66,7 +66,6 @@ _LARGEST, _WHOLE = 16 << 20, 10
 
 
 def _list_remedies() -> dict[str, str]:
-    """Return each parameter that an endpoint may refuse, and what to do about it."""
     without = f"Ask without a schema: {spell('schema', False)}"
     return {
         "temperature": f"Send none: {spell('temperature', None)}",
@@ -78,7 +77,7 @@ def _list_remedies() -> dict[str, str]:
 
 
 class UnreachableError(StoppedError):
-    """Raised where the connection fails before the first answer of the endpoint."""
+    """Raised when the connection fails before the endpoint has answered once."""
 
     exit_status = 1
 
@@ -86,8 +85,8 @@ class UnreachableError(StoppedError):
 class Endpoint:
     """An OpenAI-compatible endpoint, asked through the `openai` client. Threads may share one.
 
-    Without `base_url` its address is in the variable OPENAI_BASE_URL; none is built in. The key is sent, and hidden in all
-    that comes back. Every request, retries included, counts in the budget. A request may take ten times `timeout`.
+    Without `base_url` the variable OPENAI_BASE_URL has the address; none is built in. The key is hidden in all answers. Every
+    request, retries included, counts in the budget. A request may take ten times `timeout`.
     """
 
     def __init__(self, base_url: str | None, key: Key, budget: Budget, *, timeout: float = 60.0) -> None:
@@ -100,8 +99,8 @@ class Endpoint:
         url = base_url or os.environ.get(_URL_VARIABLE)
         if not url:
             raise InputError(
-                "there is no endpoint: nothing is sent anywhere by default. Give the address of one that is "
-                f"OpenAI-compatible ({spell('base_url')}, or the variable {_URL_VARIABLE})"
+                "there is no endpoint: nothing is sent anywhere by default. Give the address of an OpenAI-compatible endpoint "
+                f"({spell('base_url')}, or the variable {_URL_VARIABLE})"
             )
         parts = _split_address(url)
         self._key = key
@@ -141,9 +140,9 @@ class Endpoint:
         self._client.close()  # pending calls end with an error
 
     def ask(self, request: Request) -> Answer:
-        """Send one call and return its answer, or why there is none.
+        """Send one call and return its answer or failure.
 
-        Raise `StoppedError` if no call can succeed (the key is wrong, the model unknown ...), `JobEnded` if the job has ended.
+        Raise `StoppedError` if no call can succeed (a wrong key, an unknown model ...), and `JobEnded` if the job has ended.
         """
         body = request.body
         limit = request.parameters.output_limit
@@ -171,7 +170,6 @@ class Endpoint:
         )
 
     def _count(self, send: Any) -> Any:
-        """Send one request of a call, reserve its worst case, and settle what it cost."""
         most = self._call.most
         entry = self.budget.reserve(most)
         self._call.sent += 1
@@ -196,7 +194,6 @@ class Endpoint:
         raise JobEnded
 
     def _read_cost(self, response: Any, most: int) -> tuple[int, int]:
-        """Return the tokens of a response, and give an error in a body with status 200 its own status."""
         was_good = response.is_success
         found = _parse(response)
         if was_good and found is None:
@@ -217,7 +214,7 @@ class Endpoint:
         return (most, 0) if sent is None or received is None else (sent, received)
 
     def _find_status(self, error: Any) -> int:
-        """Return the status that an error in an answer with status 200 stands for."""
+        """Return the status that an error sent with status 200 should have had."""
         code, summary = str(error.get("code") if isinstance(error, dict) else ""), summarize_error(error)
         if re.fullmatch("[45][0-9][0-9]", code):
             return int(code)
@@ -226,7 +223,6 @@ class Endpoint:
         return _BAD_REQUEST if blames else _UNAVAILABLE
 
     def _wait_as_asked(self, response: Any) -> None:
-        """Wait before a further try where Retry-After asks for longer than the client would wait; the wait ends with the job."""
         may_help = response.status_code in (408, 409, 429) or response.is_server_error
         asked = _read_wait(response.headers) if may_help else 0.0
         is_last = self._call.sent >= self.budget.limits.tries or response.headers.get("x-should-retry") == "false"
@@ -242,7 +238,6 @@ class Endpoint:
                 response.headers.pop(name, None)
 
     def _read_failure(self, error: Exception, known: Sequence[str]) -> Answer | str:
-        """Return what a failed call means for the document, or the refused parameter; raise what is not from the endpoint."""
         openai = self._openai
         if openai.APITimeoutError in (type(error), type(error.__cause__)):
             return Answer(None, "no answer in time", "timeout")
@@ -269,7 +264,6 @@ class Endpoint:
         return refused or Answer(None, said, f"http_{status}")
 
     def _read_redirect(self, error: Any) -> Answer:
-        """Return a redirect, which is not followed, as a failure; raise `StoppedError` before the first answer."""
         location = error.response.headers["location"]
         try:
             shown = _show_address(urlsplit(urljoin(str(error.request.url), location)))
@@ -287,12 +281,10 @@ class Endpoint:
         return self._shorten(describe_error(error.body) or str(error.message))
 
     def _shorten(self, text: str) -> str:
-        """Return a text of the endpoint in one line of at most 300 characters, without secrets."""
         return self._key.hide(" ".join(text.split()))[:_SAID]
 
 
 def _read_body(response: Any, end: float, late: Exception) -> Any:
-    """Return a response with its body, cut where it is too large to be an answer; raise `late` if it goes on after `end`."""
     body = bytearray()
     with contextlib.closing(response):
         for piece in response.iter_bytes():
@@ -306,7 +298,6 @@ def _read_body(response: Any, end: float, late: Exception) -> Any:
 
 
 def _read_wait(headers: Any) -> float:
-    """Return the seconds that an answer asks to wait before the next try; 0 if it does not say so."""
     for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text := headers.get(name, "")):
             return float(text) / unit
@@ -317,7 +308,6 @@ def _read_wait(headers: Any) -> float:
 
 
 def _find_name(names: Sequence[str], text: str) -> str | None:
-    """Return the first of these parameters that a text names."""
     return next((name for name in names if re.search(rf"(?<![a-zA-Z_]){re.escape(name)}(?![a-zA-Z_])", text)), None)
 
 
@@ -328,7 +318,6 @@ def _find_kind(status: int, summary: str) -> int:
 
 
 def _parse(response: Any) -> Any:
-    """Return the body of a response; None if it is not JSON."""
     try:
         return loads(response.content)
     except NotJSONError:
@@ -336,13 +325,12 @@ def _parse(response: Any) -> Any:
 
 
 def _summarize(response: Any) -> str:
-    """Return what an error names, or the beginning of its text."""
     found = _parse(response)
     return summarize_error(_find_error(found)) if isinstance(found, dict) else response.text[:_SUMMARIZED]
 
 
 def _find_error(found: dict[str, Any]) -> Any:
-    """Return the error in a body, if any: OpenRouter and LM Studio send some with status 200, OpenRouter also in the choice."""
+    """Return the error in a body, if any. OpenRouter and LM Studio send errors with status 200, OpenRouter also in a choice."""
     choices = found.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     return found.get("error") or first.get("error") or (None if "choices" in found else found)
@@ -360,5 +348,4 @@ def _split_address(url: str) -> SplitResult:
 
 
 def _show_address(parts: SplitResult) -> str:
-    """Return an address without its secrets: user, password and query."""
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

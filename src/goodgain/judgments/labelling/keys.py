@@ -1,4 +1,4 @@
-"""The key of an endpoint and other secrets: read from the environment, sent as they are, hidden in every text."""
+"""The key of an endpoint and other secrets: read from the environment, and hidden in every text."""
 
 import html
 import os
@@ -21,7 +21,7 @@ _GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
 class Key:
     """The key in an environment variable (`value` is empty for an endpoint without keys), and the user's headers.
 
-    Both are sent as they are, or an error says that they cannot be, without showing them.
+    Both are sent unchanged. If a header or the key cannot be sent, the error does not show it.
     """
 
     def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:
@@ -47,7 +47,7 @@ class Key:
 
 
 def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that writes `***` for each secret in a text, however it is escaped or wrapped. Cut texts only afterwards.
+    """Return a function that replaces secrets in a text by `***`, also escaped or wrapped secrets. Cut texts only afterwards.
 
     >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
     '{"Authorization": "Bearer ***"}'

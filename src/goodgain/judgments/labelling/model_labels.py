@@ -1,4 +1,4 @@
-"""Labels from language models: `label`, the steps of its job, which the command takes one by one."""
+"""Labels from language models: `label`, and the steps that the command `goodgain label` shares with it."""
 
 import hashlib
 import json
@@ -76,47 +76,47 @@ def label(
     without an answer has a null grade and a status that says why, never a 0.
 
     Args:
-        source: a run, results, or a sheet of `goodgain pool`, as a file or frame; a list of them; or {name: run}.
+        source: a run, results, or a sheet of `goodgain pool`, as a file or frame. Several sources: a list, or {name: run}.
         queries: a file .tsv or .jsonl of query_id and text, {query_id: text}, a frame, or an ir_datasets id.
-        model: the name that the endpoint has for the model, or several names: each model is a judge.
-        base_url: the address of the endpoint; None: the variable OPENAI_BASE_URL.
+        model: the endpoint's name for the model, or several names: each model is a judge.
+        base_url: the address of the endpoint. None: the variable OPENAI_BASE_URL.
         texts: doc_id and text, shown in place of title, URL and snippet.
         results: for runs: a results frame or file with titles, URLs and snippets.
         qrels: existing judgments: their documents are left out.
-        k: how many results of every iteration are graded; None: all.
-        max_characters: where a text is cut.
+        k: the number of results of every iteration to grade. None: all.
+        max_characters: longer texts are cut here.
         prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (None), `good-gain-1` (the
             first version, the grade before the reason), `umbrela` (grades 0..3).
-        temperature: None sends none, for models that only take their own.
-        samples: how often each document is graded; each sample is a judge of its own, `...#2`.
+        temperature: None sends no temperature, for models that accept none.
+        samples: the number of grades of each document. Each sample is a judge, `...#2`.
         schema: request answers that follow a JSON schema.
-        max_output_tokens: the most tokens of one answer, thinking included; None: 2,000, and 400 for `good-gain-1`.
-        output_limit: the endpoint's name for that: max_completion_tokens, or the older max_tokens. If the endpoint refuses
-            the name, the other one is used.
-        reasoning_effort: how much a model thinks, such as `low`; None: as the endpoint likes.
+        max_output_tokens: the limit of one answer, thinking included. None: 2,000, and 400 for `good-gain-1`.
+        output_limit: the endpoint's name for this limit: max_completion_tokens, or the older max_tokens. If the endpoint
+            refuses the name, `label` tries the other name.
+        reasoning_effort: how much a model thinks, such as `low`. None: the endpoint's default.
         extra_body: more fields of the request, for one server or model.
         headers: more headers of the request. They are hidden like the key.
-        journal: a file that keeps every answer; answered calls are never repeated. None: in memory.
-        retry_failed: send what failed before, and nothing else.
-        jobs: how many calls at once.
-        max_calls: how many requests in all, retries included.
-        max_tokens: the limit of all tokens, sent and received.
-        requests_per_minute: how many requests in any sixty seconds.
-        tokens_per_minute: the rate limit in tokens.
-        timeout: the most seconds without a byte from the endpoint; a whole answer may take ten times as long.
-        tries: how often a call is sent that failed and may succeed later.
+        journal: a file that keeps every answer: answered calls are never repeated. None: in memory.
+        retry_failed: send only calls that failed before.
+        jobs: the number of calls at once.
+        max_calls: the hard limit of requests, retries included.
+        max_tokens: the hard limit of tokens, sent and received.
+        requests_per_minute: the most requests in any sixty seconds.
+        tokens_per_minute: the most tokens in any sixty seconds.
+        timeout: the most seconds without a byte from the endpoint. A whole answer may take ten times as long.
+        tries: how often a failing call is sent.
         key_variable: the environment variable with the key.
 
     Returns:
-        query_id, doc_id, judge (model@prompt-hash/temperature/texts/cut), grade (or null), reason, status (ok; no_grade, the
-        model's null; refused, malformed, timeout, too_long, connection, http_429 ...; no_text, not_sent), raw, cut (whether
-        the text was cut). `aggregate` makes labels of it.
+        query_id, doc_id, judge (model@prompt-hash/temperature/texts/cut), grade (or null), reason, status, raw, cut (whether
+        the text was cut). The status is ok, no_grade (the model's null), no_text, not_sent, or the failure: refused,
+        malformed, timeout, too_long, connection, http_429 ... `aggregate` makes labels of the grades.
 
     Raises:
         InputError: a source cannot be read, a query has no text, the endpoint is missing or cannot be reached, the key
             cannot be sent, no call can succeed, or most of the first 20 answers cannot be used.
 
-    Source: the Retrieved Good Gain guideline (grades 0..4; a document labelled 2 or higher is good).
+    Source: the Retrieved Good Gain guideline (grades 0..4; a document with a label of at least 2 is good).
 
     An endpoint is needed::
 
@@ -170,10 +170,9 @@ def prepare_job(
     max_output_tokens: int | None = None,
     **asked: Any,
 ) -> tuple[list[Request], pl.DataFrame, list[str]]:
-    """Return the requests, one for each judge and document, the documents, and the systems that found them.
+    """Return a request for each judge and document, the documents, and the systems that found them.
 
-    Each model and each of several samples is a judge. `documents` are the options of `collect_documents`, and `asked` those of
-    `Parameters`.
+    Each model is a judge, and so is each of several samples. `documents` go to `collect_documents`, `asked` to `Parameters`.
     """
     told = read_prompt(prompt)
     room = told.room if max_output_tokens is None else max_output_tokens
@@ -194,7 +193,6 @@ def prepare_job(
 
 
 def _name_judge(prompt: Prompt, asked: Parameters, documents: Mapping[str, Any]) -> str:
-    """Return `model@prompt-hash/temperature/texts/cut`, and the parameters beyond those."""
     parts = [
         f"{asked.model}@{prompt.name}-{prompt.hash}",
         "tnone" if asked.temperature is None else f"t{asked.temperature:g}",
@@ -209,7 +207,7 @@ def _name_judge(prompt: Prompt, asked: Parameters, documents: Mapping[str, Any])
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
-    """Say how many requests by our prompt the journal answers by the first one; "" where there are none."""
+    """Say how many of these requests the journal has answers to by the first prompt; empty if none."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
         make_key(first, replace(one.parameters, max_output_tokens=first.room), one.query, one.document, one.description)
@@ -230,7 +228,6 @@ def _find_answer(request: Request, answers: Mapping[str, Answer]) -> Answer:
 
 
 def collect_grades(requests: Iterable[Request], answers: Mapping[str, Answer]) -> pl.DataFrame:
-    """Return one row for each document and judge, with its answer."""
     rows = []
     for one in requests:
         answer = _find_answer(one, answers)
@@ -240,7 +237,7 @@ def collect_grades(requests: Iterable[Request], answers: Mapping[str, Answer]) -
 
 
 def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -> str:
-    """Say that nothing or less than half of a job was graded, and why; "" where more was."""
+    """Say why less than half of the documents were graded; empty if more were."""
     found = [_find_answer(one, answers) for one in requests]
     graded = sum(answer.grade is not None for answer in found)
     if not found or 2 * graded >= len(found):
@@ -251,10 +248,7 @@ def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -
 
 
 def warn_of_family(models: Iterable[str], systems: Sequence[str]) -> None:
-    """Give a notice if a system's name says that the judge's own family of models wrote its searches.
-
-    The family is the first word of the model's name: gpt in `openai/gpt-4.1-mini`.
-    """
+    """Give a notice if a system is named after the judge's family of models: gpt for `openai/gpt-4.1-mini`."""
     for model in models:
         family = next(iter(_WORD.findall(model.rpartition("/")[2].lower())), "")
         same = [system for system in systems if family in _WORD.findall(system.lower())]

@@ -1,4 +1,4 @@
-"""What is sent for one document: the prompt with its query and text, the parameters, and the key of its answer."""
+"""The request for one document: prompt, query, text and parameters, and the key of its answer."""
 
 import hashlib
 import json
@@ -48,12 +48,10 @@ class Prompt:
 
     @property
     def hash(self) -> str:
-        """The first six hexadecimal digits of the SHA-256 of the text."""
         return _hash(self.text)[:6]
 
     @property
     def room(self) -> int:
-        """The limit of output tokens where none is given."""
         return _FIRST_ROOM if self.name == FIRST_PROMPT else _ROOM
 
     @property
@@ -66,10 +64,9 @@ class Prompt:
         return {"type": "json_schema", "json_schema": {"name": "grade", "strict": True, "schema": schema}}
 
     def messages(self, query: str, document: str, *, description: str | None = None) -> list[Message]:
-        """Return the messages for one document.
+        """Return the messages for one document, which stands between two marks: a document cannot fake its own end.
 
-        The document stands between two marks that do not occur in it: it cannot fake its own end. The mark depends on the
-        text alone: with a random mark no stored answer could be found.
+        The mark depends on the text alone: a random mark would change the key of the answer.
         """
         mark = _find_mark(document)
         values = {
@@ -127,7 +124,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class Parameters:
-    """How a model is asked, in the words of `label`. All of it is part of the key of an answer."""
+    """How a model is asked. The names are those of `label`. All parameters are part of an answer's key."""
 
     model: str
     temperature: float | None = 0.0
@@ -155,23 +152,20 @@ class Parameters:
 
     @property
     def key(self) -> str:
-        """The parameters as part of a key; without the newer ones it is that of the first versions."""
+        """The parameters as part of a key. Without the newer parameters it equals the key of the first versions."""
         first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
         return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
 
 
 def check_number(name: str, value: Any, least: float, most: float, *, others: str = "") -> None:
-    """Raise `InputError` for an option that is not a number from `least` to `most`; `others` says what else it may be."""
+    """Raise `InputError` unless an option is a number from `least` to `most`. `others` names other allowed values."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise InputError(f"{spell(name, value)}: give a number from {least:g} to {most:,g}{others}")
 
 
 @dataclass(frozen=True)
 class Request:
-    """A question to a judge about a document (None: the document has no text), and the key of its answer.
-
-    The messages are made on demand: most calls have answers.
-    """
+    """A question to a judge about a document, and the key of its answer. `document` is None without a text."""
 
     key: str
     prompt: Prompt
@@ -206,26 +200,25 @@ class Request:
 
     @property
     def size(self) -> int:
-        """The bytes that are sent."""
         return len(orjson.dumps(self.body))
 
     @property
     def most_output(self) -> int:
-        """The limit of output tokens; the parameters may set another one by `extra_body`."""
+        """The limit of output tokens. `extra_body` may set another limit."""
         extra = self.parameters.extra_body or {}
         others: list[int] = [extra[name] for name in OUTPUT_LIMITS if isinstance(extra.get(name), int)]
         return max([self.parameters.max_output_tokens, *others])
 
     @property
     def most_tokens(self) -> int:
-        """The most tokens that the call can take: a byte-level tokenizer never makes more tokens than bytes."""
+        """The worst case in tokens. A byte-level tokenizer never makes more tokens than bytes."""
         return self.size + self.most_output
 
 
 def make_requests(
     wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, judge: str = "", sample: int = 1
 ) -> list[Request]:
-    """Return a request for each document of `collect_documents`; each sample has its own keys."""
+    """Return a request for each document of `collect_documents`. Samples have different keys."""
     columns = wanted.select("query", "text", "description", "query_id", "doc_id", "cut")
     return [
         Request(
@@ -239,5 +232,5 @@ def make_requests(
 def make_key(
     prompt: Prompt, parameters: Parameters, query: str, text: str | None, description: str | None, *, sample: int = 1
 ) -> str:
-    """Return the key of an answer: all that can change it."""
+    """Return the key of an answer: a hash of everything that can change the answer."""
     return _hash(json.dumps([parameters.key, _hash(prompt.text), query, description, text, sample]))

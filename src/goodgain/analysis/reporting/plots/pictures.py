@@ -118,15 +118,19 @@ def write_picture(figure: Figure, path: Path) -> None:
 class ShownFrame:
     """A frame that a notebook shows with a picture; `frame` is the frame itself."""
 
-    def __init__(self, frame: pl.DataFrame, html: str) -> None:
+    def __init__(self, frame: pl.DataFrame, picture: str, table: Table) -> None:
         self.frame = frame
-        self._html = html
+        self._picture, self._table = picture, table
+
+    def tables(self) -> list[Table]:
+        """Return the table of the first rows."""
+        return [self._table]
 
     def __repr__(self) -> str:
         return repr(self.frame)
 
     def _repr_html_(self) -> str:
-        return self._html
+        return self._picture + write_html(self.tables())
 
 
 def show_ledger(ledger: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
@@ -156,7 +160,7 @@ def show_ledger(ledger: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
         f'<span style="border-left:12px solid {kind.colour};padding-left:4px">{kind.label}</span>'
         for kind in KINDS.values()
     )
-    return ShownFrame(ledger, " ".join(key) + _write_rows(ledger, rows, [_draw_bar(bar, widest) for bar in bars]))
+    return ShownFrame(ledger, " ".join(key), _build_table(ledger, rows, [_draw_bar(bar, widest) for bar in bars]))
 
 
 def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
@@ -185,10 +189,10 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
     said = escape_html(f"{measures} of {systems}; the table below has the numbers")
     png = b64encode(draw_curves(curve)._repr_png_()).decode()
     plot = f'<img src="data:image/png;base64,{png}" alt="{said}" style="max-width:100%;width:520px" />'
-    return ShownFrame(curve, plot + _write_rows(curve, rows))
+    return ShownFrame(curve, plot, _build_table(curve, rows))
 
 
-def _write_rows(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = None) -> str:
+def _build_table(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = None) -> Table:
     """Return the first rows as a table, and how many more there are. `bars` are the first column."""
     cells = [[Cell(_format(value)) for value in row] for row in frame.head(rows).iter_rows()]
     header = frame.columns
@@ -196,7 +200,7 @@ def _write_rows(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = Non
         cells = [[Cell("", picture=bar), *row] for bar, row in zip(bars, cells, strict=True)]
         header = ["results", *header]
     more = frame.height - len(cells)
-    return write_html([Table("", header, 2, cells, notes=[f"and {more:,} more"] * bool(more))])
+    return Table("", header, 2, cells, notes=[f"and {more:,} more"] * bool(more))
 
 
 def _draw_bar(counts: Sequence[int], widest: int) -> str:

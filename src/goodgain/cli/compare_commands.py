@@ -1,0 +1,271 @@
+"""The commands compare (with requirements) and report (a page of what compare, curve and explain find)."""
+
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from goodgain.analysis.comparing.baseline_file import write_baseline
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.comparison_forms import FORMS as COMPARISON_FORMS
+from goodgain.analysis.comparing.comparison_forms import ROWS, Layout, render_briefly, render_on_terminal, stack_groups
+from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
+from goodgain.analysis.comparing.explanation import read_results_of
+from goodgain.analysis.comparing.gate_reports import choose_change, write_comment
+from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
+from goodgain.analysis.comparing.requirements import Outcome
+from goodgain.analysis.reporting.plots.pictures import draw_comparison, write_picture
+from goodgain.analysis.reporting.report import FORMATS, choose_format, write_report
+from goodgain.cli import shared_options as shared
+from goodgain.cli.evaluate_command import check_lines, exit_if_failed, junit_option, require_option
+from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
+from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
+from goodgain.errors import InputError, collect_notices
+from goodgain.experiments.experiment import Experiment
+from goodgain.experiments.reports import gather_evidence
+from goodgain.experiments.shared_arguments import OF_REPORTS
+from goodgain.files.terminal_tables import ANY_WIDTH, print_drawn
+from goodgain.formats.query_tables import read_outcomes
+from goodgain.formats.texts import read_questions
+from goodgain.measures.declaration import SessionMeasure
+from goodgain.measures.names import add_counts, parse_measures
+from goodgain.measures.scores import leave_out_empty
+
+#: What is compared beside the runs and measures.
+_comparison_options = shared.join_options(
+    click.option(
+        "--baseline", metavar="SYSTEM", help="Compare all others with this system. Default: compare all pairs."
+    ),
+    click.option("--against", type=click.Choice(["previous"]), help="Compare each system only with the one before it."),
+    click.option(
+        "--iterations",
+        metavar="N|N,N,...",
+        callback=shared.parse_numbers("1,2,3,5", int),
+        help="Also compare measures of ours without @ at each iteration up to this. 1,2,3,5: at exactly these.",
+    ),
+    shared.declared_option("groups"),
+    shared.declared_option("outcomes", "Each column of numbers is one more measure."),
+    shared.declared_options("missing", "incomplete"),
+    shared.declared_option("queries", "--comment and --plot show questions in place of ids."),
+    shared.declared_option("results", "--comment shows the searches of the query that changed most.", multiple=True),
+    shared.declared_option("costs", "--comment shows what each system spends.", multiple=True),
+    click.option(
+        "--detect", type=float, metavar="D", help="Also say how many queries it takes to show a difference of D."
+    ),
+    click.option(
+        "--pass-k",
+        type=shared.COUNT,
+        metavar="K",
+        help="With several runs of a system and --require lines with a number: the K of pass@k and pass^k.",
+    ),
+    shared.declared_option("seed"),
+    shared.declared_option("resamples", type=shared.COUNT),
+    shared.declared_option("alpha"),
+)
+_layout_options = shared.join_options(
+    shared.places_option("Decimals in markdown and latex."),
+    click.option(
+        "--rows",
+        type=click.Choice(ROWS),
+        help="The rows of the table of means. Default: systems in latex without --baseline, else measures.",
+    ),
+    shared.spreadsheet_option,
+    click.option("--caption", default="", help="Caption of the table of means, in latex and markdown."),
+    click.option("--label", default="", help="Label of the table of means, in latex."),
+)
+_gate_options = shared.join_options(
+    junit_option,
+    shared.file_option("--comment", help="Write a short Markdown comment for a pull request."),
+    shared.file_option(
+        "--baseline-file", help="Compare with the system that --write-baseline wrote; it is the baseline."
+    ),
+    shared.file_option(
+        "--write-baseline",
+        help="Write the values of a system, for --baseline-file: that of --baseline, else the first RUN. One RUN is enough.",
+    ),
+)
+
+
+@shared.command(
+    "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run -m 'nDCG@10 SRE@3 SRR@3'",
+    "goodgain compare qrels_examples/redundancy/qrels.txt qrels_examples/redundancy/*.run --require 'SRR@3<=.5' --plot srr.png",
+)
+@shared.qrels_argument
+@shared.runs_argument
+@shared.measures_option("A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'.")
+@shared.rel_option
+@_comparison_options
+@require_option(
+    " or 'CG@3>=baseline-noise'. The baseline: that of --baseline, else the run called baseline, or the first."
+)
+@_gate_options
+@_layout_options
+@shared.plot_option
+@shared.declared_options("bounds", "provider")
+@shared.output_option("csv")
+@shared.full_option
+@shared.declared_option("order")
+@shared.reading_options
+def compare(given: shared.Given) -> None:
+    """Compare two or more runs on any measures, with tests, and say which is better.
+
+    QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
+    system: their values are averaged query by query.
+    """
+    if len(given.iterations or ()) == 1:
+        (given.iterations,) = given.iterations
+    gate, output = [given.junit, given.comment, given.write_baseline], given.output
+    inputs = [given.qrels, given.baseline_file, given.groups, given.outcomes, given.queries]
+    inputs += [*(given.results or ()), *(given.costs or ()), *shared.find_files(given.runs)]
+    shared.check_outputs([given.plot, output.path, *gate], inputs)
+    solved = () if given.outcomes is None else read_outcomes(given.outcomes).columns[2:]
+    lines = [parse_requirement(text, rel=given.rel, outcomes=solved) for text in given.required]
+    wanted = [*given.measures, *(line.measure for line in lines if line.measure not in solved)]
+    _check_tables(given, wanted)
+    questions = {} if given.queries is None else read_questions(given.queries)
+    brief = output.form == "table" and not given.full
+    with notices_after_output(full=not brief):
+        x = shared.make_experiment(given)
+        read_results_of(x.systems, given.results)  # errors in results come before anything is written
+        if given.write_baseline is not None and given.baseline_file is None and len(x.systems) == 1:
+            changes_values = x.options["bounds"] or x.options["incomplete"] != "keep"
+            others = (given.required, given.junit, given.comment, given.plot, given.groups, given.baseline)
+            if changes_values or any(others):
+                raise InputError(
+                    "one run can only write a baseline. Leave out --require, --junit, --comment, --plot, --groups, "
+                    "--baseline, --bounds and --incomplete, or check one run with goodgain evaluate --require"
+                )
+            _write_one(x, wanted, given)
+            return
+        base = given.baseline or (None if given.baseline_file else _find_baseline(lines, x.systems, given.against))
+        own = ("against", "iterations", "groups", "outcomes", "baseline_file", "pass_k", "detect")
+        with show_progress():
+            settings = {name: getattr(given, name) for name in own}
+            comparison = x.compare(wanted, baseline=base, require=lines, **settings)
+        if not brief:
+            shared.say(f"signature: {format_signature(comparison.signature)}")
+        _print_comparison(comparison, output, Layout(*(getattr(given, name) for name in Layout._fields)), brief=brief)
+        if given.plot is not None:
+            write_picture(draw_comparison(comparison, questions), given.plot)
+            shared.say(f"picture: {given.plot}")
+    outcomes = check_lines(comparison, lines, given)
+    if given.comment is not None:
+        comment = _write_comment(x, comparison, outcomes, given, questions)
+        write_output(comment, shared.Output("markdown", given.comment))
+    if given.write_baseline is not None:
+        comparison.write_baseline(given.write_baseline, given.baseline or x.systems[0])
+        shared.say(f"written: {given.write_baseline}")
+    exit_if_failed(outcomes)
+
+
+def _check_tables(given: shared.Given, measures: Sequence[Any]) -> None:
+    """Raise InputError for a table that no output shows, or that a system with several runs cannot have."""
+    asked = {"--results": given.results, "--costs": given.costs, "--queries": None if given.plot else given.queries}
+    asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
+    named = [name for name, of in asked.items() if of]
+    if named and given.comment is None:
+        told = f"{named[0]} is for --comment, and no measure needs it"
+        raise InputError(f"{told}. Give --comment FILE too, or leave out {named[0]}.")
+    if (given.results or given.costs) and any(len(of) > 1 for of in shared.find_systems(given.runs).values()):
+        raise InputError(
+            "--results and --costs belong to one run of each system. Give one run each, or leave them out."
+        )
+
+
+def _write_comment(
+    x: Experiment, comparison: Comparison, outcomes: list[Outcome], given: shared.Given, questions: dict[str, str]
+) -> str:
+    measure, system, against, has_causes = choose_change(comparison, outcomes)
+    explanation, results = None, given.results
+    if has_causes and against in x.systems:
+        if results and len(results) > 1:  # a file of each system
+            of_each = dict(zip(x.systems, results, strict=True))
+            results = [of_each[against], of_each[system]]
+        with collect_notices(lambda _: None):  # those of the comparison
+            explanation = x.explain(against, system, measure, results=results)
+    spend = x.spend(given.costs) if given.costs else None
+    return write_comment(comparison, outcomes, explanation, questions=questions, spend=spend)
+
+
+def _print_comparison(comparison: Comparison, output: shared.Output, layout: Layout, *, brief: bool) -> None:
+    if output.form == "table":
+        console = open_console(sys.stdout)
+        render, width = (render_briefly, console.width) if brief else (render_on_terminal, ANY_WIDTH)
+        print_drawn(console, [*render(comparison, width, layout)])
+    elif output.form in COMPARISON_FORMS:
+        write_output(comparison.to_text(output.form, **layout._asdict()), output)
+    else:
+        print_frame(stack_groups(comparison), output)
+
+
+def _write_one(x: Experiment, measures: list[Any], given: shared.Given) -> None:
+    asked = add_counts(add_fixed_iterations(parse_measures(measures, rel=given.rel), given.iterations))
+    ((name, scores),) = x.score_each(asked).items()
+    outcomes = None if given.outcomes is None else read_outcomes(given.outcomes)
+    write_baseline(leave_out_empty(scores, asked), given.write_baseline, system=name, outcomes=outcomes)
+    shared.say(f"signature: {format_signature(scores.signature)}")
+    shared.say(f"written: {given.write_baseline}")
+
+
+def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: str | None) -> str | None:
+    line = next((line for line in lines if line.bound is None), None)
+    if line is None:
+        return None
+    if against is not None:
+        raise InputError(
+            f"--require {line.text!r} needs a baseline, and --against {against} has none; leave out one of them, or require a "
+            "number"
+        )
+    return "baseline" if "baseline" in names else names[0]
+
+
+@shared.command(
+    "goodgain report qrels_examples/two_agents/qrels.txt qrels_examples/two_agents/quick.run "
+    "qrels_examples/two_agents/late.run -m 'nDCG@10 nCG@6 SRR@6' -o two_agents.html",
+    "goodgain report qrels_examples/lost_documents/qrels.txt qrels_examples/lost_documents/old.run "
+    "qrels_examples/lost_documents/new.run -m CG@3 --results qrels_examples/lost_documents/results.jsonl -o lost.html",
+)
+@shared.qrels_argument
+@shared.runs_argument
+@shared.measures_option(
+    "A measure, or several. The first one with causes by document (CG, nCG, SRE ...) is explained.",
+    default=[OF_REPORTS],
+)
+@shared.rel_option
+@shared.declared_option("results", "One file of all systems, or one for each RUN.", multiple=True)
+@shared.declared_options("queries", "uses", "groups")
+@shared.declared_option("costs", multiple=True)
+@click.option(
+    "--details",
+    type=click.IntRange(0),
+    default=200,
+    metavar="N",
+    help="List all results of the N queries that changed most.",
+)
+@shared.file_option("-o", "--output", help="The file to write. Default: report.html; other formats are printed.")
+@click.option("--format", "form", type=click.Choice([*FORMATS]), help="Default: by the ending of the file, else html.")
+@shared.spreadsheet_option
+@shared.declared_options("order", "provider")
+@shared.reading_options
+def report(given: shared.Given) -> None:
+    """Write a page: which system is better at what, whether that is beyond chance, and where and why.
+
+    QRELS and RUN are as in compare; all are compared with the first RUN. The page is one file and needs no network. One RUN is
+    shown without a comparison. CSV has a row for each query, measure and system.
+    """
+    path = given.output or (Path("report.html") if given.form in (None, "html") else None)
+    found = choose_format(path or Path(), given.form)
+    tables = ("queries", "uses", "groups", "results", "costs")
+    beside: dict[str, Any] = {name: getattr(given, name) for name in tables}
+    inputs = [given.qrels, *shared.find_files(given.runs), given.queries, given.uses, given.groups]
+    shared.check_outputs([path], [*inputs, *(given.results or ()), *(given.costs or ())])
+    command = shlex.join(["goodgain", *sys.argv[1:]])
+    with notices_after_output(full=True):
+        x = shared.make_experiment(given)
+        with show_progress():
+            made = gather_evidence(x, list(given.measures), **beside, details=given.details, command=command)
+            text = write_report(made, found, spreadsheet=given.spreadsheet)
+        write_output(text, shared.Output(found, path))
