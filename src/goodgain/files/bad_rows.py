@@ -44,10 +44,9 @@ number_rows = partial(number_lines, comments=False)
 
 @dataclass(frozen=True)
 class FrameRows:
-    """Rows of a frame, a dict or an iterable. Errors name a row by its position in `label`.
+    """Rows of a frame, a dict or an iterable. Errors name the position of a row in `label`.
 
-    `rows` has the position of each row; None if no row was left out. `counting` tells the reader where positions begin, if
-    not at 0.
+    `rows` has the position of each row; None if no row was left out. `counting` explains positions that do not begin at 0.
     """
 
     label: str
@@ -94,7 +93,7 @@ FindColumns = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 class ReadTable(NamedTuple):
-    """The requested columns of a table under our names, the source of its rows, and the names of all its columns.
+    """The requested columns of a table under our names, the source of the rows, and the names of all columns.
 
     Columns of CSV, TSV and JSON Lines have the requested types; columns of Parquet and Arrow keep their types.
     """
@@ -119,7 +118,7 @@ def check_rows(
     """Return a table, in memory or lazy, without bad rows, and the source of its rows.
 
     `errors` is `raise`, or `skip` to leave out bad rows with a notice; None if the caller has no such option. A column
-    `row` is the position of each row in the source. Without `show`, errors quote no row: it may name a judge.
+    `row` is the position of each row in the source. Without `show`, errors do not quote the row: it may name a judge.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers

@@ -1,4 +1,4 @@
-"""Reads CSV and TSV files with a header: their values as text, then the columns of a table."""
+"""Reads CSV and TSV files with a header: the values as text, then the columns of a table."""
 
 import csv
 import re

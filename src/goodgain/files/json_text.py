@@ -50,11 +50,11 @@ class RepeatedKeyError(NotJSONError):
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse a JSON text. NaN and Infinity, which Python writes although JSON lacks them, become None.
+    """Parse a JSON text. NaN and Infinity become None: Python writes them, and JSON lacks them.
 
     Raises:
-        NotJSONError: the text is not JSON, nests over 1,000 deep, has a lone surrogate, or is large and its values would
-            need too much memory.
+        NotJSONError: the text is not JSON, nests over 1,000 deep, or has a lone surrogate. Or the values of a large text
+            would need too much memory.
     """
     if len(text) > _LARGE:
         _check_values(text)
@@ -125,7 +125,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _check_values(text: str | bytes) -> None:
-    """Refuse a large text whose values need many times its memory, such as `[[],[],...`."""
+    """Refuse a large text if the values need many times the memory of the text, as for `[[],[],...`."""
     signs: tuple[Any, ...] = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
     values = sum(text.count(sign) for sign in signs)
     if values * _VALUE > _MEMORY + _TIMES * len(text):
@@ -168,7 +168,7 @@ def parse_if_json(value: Any) -> Any:
 
 
 def begins_json(content: Content) -> bool:
-    """Tell whether a text begins like a JSON object or array, which no row of TREC text does."""
+    """Return whether a text begins like a JSON object or array. No row of TREC text does."""
     return re.match(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*["}]|\[\s*[\[\]{])', content.data) is not None
 
 

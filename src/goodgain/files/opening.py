@@ -1,7 +1,7 @@
-"""Opens files: their kind by name, and their decompressed bytes as a stream or all at once.
+"""Opens files: the kind by name, and the decompressed bytes as a stream or all at once.
 
-All raise `InputError` with the name of the file: it cannot be read, became shorter while it was read, has a line that is
-too long, or its compressed data are damaged, truncated, or unpack to over 64 MiB and over 100 times their size.
+An `InputError` names a file that cannot be read, became shorter meanwhile, or has a line that is too long. It also names a
+file with damaged compressed data, and a file that unpacks to over 64 MiB and over 100 times its size.
 """
 
 import gzip
@@ -57,9 +57,9 @@ _process = {"has_used": False, "is_fork": False}
 
 
 def check_fork() -> None:
-    """Raise if Polars cannot work in this process: forked after Polars had been used, its next call waits for ever.
+    """Raise if this process was forked after Polars had been used: the next call of Polars would wait for ever.
 
-    All that reads or computes calls this first.
+    Every function that reads or computes calls this first.
     """
     if _process["is_fork"]:
         raise InputError(
@@ -132,7 +132,7 @@ def compression(path: Path) -> str | None:
 
 @contextmanager
 def open_stream(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file as a stream, decompressed if its first bytes are those of gzip or Zstandard."""
+    """Open a file as a stream, decompressed if the first bytes are those of gzip or Zstandard."""
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(len(_ZSTD)))
         if kind is None:

@@ -15,7 +15,7 @@ from goodgain.files.escaping import escape_html
 
 
 class Cell(NamedTuple):
-    """One cell of a table; `best` of its row or not.
+    """One cell of a table; `best` marks the best cell of the row.
 
     The verdict is `better`, `worse` ... The picture is an SVG for HTML, not escaped. LaTeX has the marks above the line.
     """

@@ -18,7 +18,7 @@ _LENGTHS, _MOST_NAMES = (32, 24, 16, 12), 20
 def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_first: bool = False) -> Iterator[Any]:
     """Yield what rich prints: the table and the notes, then the whole names and the headings of columns left out.
 
-    `width` is that of the terminal: a table without columns to leave out can be wider. `brief` draws no borders.
+    `width` is the width of the terminal: a table without columns to leave out can be wider. `brief` draws no borders.
     `by_first` draws a line where the text of the first column changes.
     """
     from rich import box

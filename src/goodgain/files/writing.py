@@ -1,4 +1,4 @@
-"""Writes files whole or not at all, never over an input or another output; and tables, at once or batch by batch.
+"""Writes files whole or not at all, never over an input or another output. Writes tables at once or in batches.
 
 A file that cannot be written raises `InputError`; inside this module the error is an `OSError`.
 """
@@ -320,7 +320,7 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with the query_id and doc_id that `escape_ids` writes, where `known` has only this spelling.
+    """Write query_id and doc_id as `escape_ids` does if `known` has only this spelling.
 
     Uses and results keep the ids of the log; runs and qrels in TREC text have white space as %XX.
 

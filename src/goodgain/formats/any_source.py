@@ -286,7 +286,7 @@ def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
 
 
 def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
-    """Return {query_id: {doc_id: value}}, queries in the order of their first rows.
+    """Return {query_id: {doc_id: value}}, with queries in the order of the first rows.
 
     >>> to_nested_dict(pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]}), "score")
     {'q': {'a': 2.0, 'b': 1.0}}

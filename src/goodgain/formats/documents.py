@@ -1,4 +1,4 @@
-"""Chunks to documents: replaces the ids of chunks by those of their documents, in a run and in qrels."""
+"""Chunks to documents: replaces the ids of chunks by the ids of documents, in a run and in qrels."""
 
 import os
 from collections.abc import Mapping
@@ -152,7 +152,7 @@ OWN_LEFT_OUT = DocumentMap(
 
 
 def rename(ids: pl.Series, table: pl.DataFrame) -> pl.Series:
-    """Return ids in which the doc_id of a table replaces its chunk_id."""
+    """Replace each chunk_id of a table by the doc_id."""
     old, new = table.select("chunk_id", "doc_id").get_columns()
     at = ids.is_in(old.implode()).arg_true()
     return ids.clone().scatter(at, ids.gather(at).replace_strict(old, new, return_dtype=pl.String))

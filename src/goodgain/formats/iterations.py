@@ -1,4 +1,4 @@
-"""Iterations of a run: their numbers (column 2), empty iterations, gaps, and pages of so many results."""
+"""Iterations of a run: numbers (column 2), empty iterations, gaps, and pages of so many results."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def mark_empty_iterations(frame: Frame) -> Frame:
 def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     """Add a row `-` for every number from `first` to the query's largest that has no row.
 
-    A lazy frame stays on its engine; only its iterations are collected.
+    A lazy frame stays on the engine; only the iterations are collected.
     """
     schema = frame.collect_schema()
     tags = [nw.col("tag").max()] if "tag" in schema else []  # one per query, or null

@@ -74,7 +74,7 @@ def check_levels(labels: pl.DataFrame) -> None:
 
 
 def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
-    """Raise the labels that can crash trec_eval; its values stay the same.
+    """Raise the labels that can crash trec_eval. The values of trec_eval stay the same.
 
     Labels below -1 become -1. In a query with labels below 0 only, each becomes 0: trec_eval searches for a level of
     relevance from 0 up, and may never end without one.
@@ -94,7 +94,7 @@ def keep_whole_labels(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def count_differing_labels(frame: pl.DataFrame) -> int:
-    """Count the documents whose labels differ between iterations."""
+    """Count the documents with labels that differ between iterations."""
     counts = frame.group_by("query_id", "doc_id").agg(pl.col("relevance").n_unique())
     return counts.filter(pl.col("relevance") > 1).height
 
@@ -163,7 +163,7 @@ def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
-    """Raise `InputError` with both lines where one key has two different labels."""
+    """Raise `InputError` with both lines if a key has two different labels."""
     judged = frame.with_row_index("row")
     keys = judged.group_by(key).agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
     clashing = keys.filter(pl.col("labels") > 1).sort("row")

@@ -1,4 +1,4 @@
-"""The web pages whose addresses ids spell."""
+"""Finds the web pages of ids that are addresses."""
 
 import re
 from collections.abc import Iterator

@@ -113,7 +113,7 @@ class Qrels(PandasFacade):
 
     @property
     def reading(self) -> str | None:
-        """What column 2 was read as: `iteration`, `subtopic`, or None where it is ignored."""
+        """The meaning of column 2: `iteration`, `subtopic`, or None if column 2 is ignored."""
         return "subtopic" if self.has_subtopics else self.labels
 
     def with_rows(self, frame: pl.DataFrame, rows: pl.DataFrame, *, ungraded: pl.DataFrame | None) -> Qrels:
@@ -164,7 +164,7 @@ class Qrels(PandasFacade):
     def host_frame(self) -> pl.DataFrame:
         """query_id, doc_id, relevance (Int64), iteration: the labels that a host's classic measure sees.
 
-        Labels that crash trec_eval are raised: those below -1 become -1, or 0 if all labels of the query are below 0.
+        Labels that crash trec_eval are raised: a label below -1 becomes -1, or 0 if all labels of the query are below 0.
 
         Raises:
             InputError: a label is not a whole number; pytrec_eval refuses it, and ranx silently truncates 2.9 to 2.

@@ -109,7 +109,7 @@ def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
 def read_uses(source: Any) -> pl.DataFrame:
     """Read the documents that queries returned, opened and cited: the columns of `USES`.
 
-    The source is a file or a frame with query_id, doc_id, returned_at, opened_at, opens and cited, or a list of such sources.
+    The source is a file, a frame, or a list of such sources, with query_id, doc_id, returned_at, opened_at, opens and cited.
     Rows without a system belong to one system.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
@@ -201,8 +201,8 @@ def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = 
 def read_costs(source: Any) -> pl.DataFrame:
     """Read the costs of queries: the columns of `COSTS` and `tokens` (input and output), null if unknown.
 
-    The source is a file, a frame, or a list of such sources with query_id[, system][, replicate][, iteration], and any of
-    calls, input_tokens, output_tokens, seconds and cost. Rows without a system belong to the only run. Rows without an
+    The source is a file, a frame, or a list of such sources. The columns are query_id[, system][, replicate][, iteration],
+    and any of calls, input_tokens, output_tokens, seconds and cost. Rows without a system belong to the only run. Rows without an
     iteration (or with iteration 0) belong to the query as a whole.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]

@@ -232,8 +232,8 @@ def read_run(
         errors: `raise`, or `skip` to leave out bad rows with a notice.
         columns: name in the source -> our name: {"step": "iteration"}. qid, q_id, docno, docid, did and pid are
             understood without it, with a notice.
-        page: cut the ranking of each query into iterations of so many results. The run must have no iterations. Its
-            classic ranking stays.
+        page: cut the ranking of each query into iterations of so many results. The run must have no iterations.
+            The classic ranking does not change.
 
     Returns:
         A `Run`; the iteration numbers are the file's own.

@@ -1,4 +1,4 @@
-"""Web identities: which addresses of well-known sites name one paper, video, question or product.
+"""Web identities: the addresses of well-known sites that name one paper, video, question or product.
 
 Each identity is one declaration: `NAME | CANONICAL | DROPS`, then a line for each spelling, two addresses of one page (`=`)
 and two addresses of different pages (`!`). The tests of these examples and docs/reference/web_identities.md follow from it.

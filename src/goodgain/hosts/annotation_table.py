@@ -66,7 +66,7 @@ def annotate(
 
     Args:
         qrels: what `goodgain.read_qrels` takes.
-        traces: logs of spans: what Phoenix, Langfuse or OpenTelemetry exported.
+        traces: logs of spans, as exported by Phoenix, Langfuse or OpenTelemetry.
         measures: the values of a query, at its last iteration.
         rel: the smallest good label, as in `goodgain.evaluate`.
         query_ids, options: of `goodgain.read_traces`.
@@ -78,7 +78,7 @@ def annotate(
         Queries without judgments have no rows.
 
     Raises:
-        InputError: the logs or the qrels cannot be read, the logs have no spans, or none of their queries is judged.
+        InputError: the logs or the qrels cannot be read, the logs have no spans, or no query of the logs is judged.
 
     >>> log = "tests/logs/traces/fixtures/langfuse/story.json"
     >>> for row in annotate({"story": {"d1": 3, "d3": 0}}, log).select("span_id", "name", "score").rows()[-5:]:

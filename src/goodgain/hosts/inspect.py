@@ -1,4 +1,4 @@
-"""A scorer for Inspect: the searches of each sample, scored with qrels whose query ids are the ids of the samples.
+"""A scorer for Inspect: the searches of each sample, scored with qrels. The query ids of the qrels are the ids of the samples.
 
 `inspect score run.eval --scorer goodgain/goodgain -S qrels=qrels.txt -S measures=nCG@3` scores an existing log.
 """
@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
 
 @cache
 def _register() -> Any:
-    """Register the scorer with Inspect under the name `goodgain`, and return what makes it."""
+    """Register the scorer with Inspect under the name `goodgain`, and return the function that makes a scorer."""
     inspect = import_extra("inspect_ai.scorer", "inspect")
 
     def goodgain(qrels: Any, measures: Measures, *, rel: float | None = None, **options: Any) -> Any:

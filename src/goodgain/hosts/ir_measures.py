@@ -1,4 +1,4 @@
-"""Registers our measures with ir_measures, and adds a provider for them to its pipeline."""
+"""Registers our measures with ir_measures, and adds our provider to the pipeline of ir_measures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class GoodgainProvider(Provider):
     SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in _OTHERS.values())]  # noqa: RUF012  # declared in their base class
 
     def supports(self, measure: ir_measures.Measure) -> bool:
-        """Return whether the measure is one of ours."""
+        """Return whether the measure is ours."""
         measure.validate_params()
         return isinstance(measure, DeclaredMeasure)
 
@@ -147,7 +147,8 @@ _NO_RESULTS = pl.DataFrame(
 def register() -> None:
     """Register our measures and their provider with ir_measures; a second call changes nothing.
 
-    If another package has registered the same name, its measure stays, with a notice; ours is then `goodgain.NAME`.
+    If another package has registered the same name, the other measure stays, and a notice says so. Our measure is then
+    `goodgain.NAME`.
     """
     ours = MEASURES | {name: declared.measure for name, declared in _OTHERS.items()}
     for name, measure in ours.items():

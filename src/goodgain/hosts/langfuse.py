@@ -1,4 +1,4 @@
-"""Writes annotations to Langfuse as scores, through its REST interface."""
+"""Writes annotations to Langfuse as scores, through the REST interface."""
 
 import base64
 import hashlib

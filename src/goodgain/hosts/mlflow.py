@@ -1,4 +1,4 @@
-"""A scorer for `mlflow.genai.evaluate`, which scores the searches of traces, and comparisons as runs of MLflow."""
+"""A scorer for `mlflow.genai.evaluate` that scores the searches of traces; and comparisons as runs of MLflow."""
 
 import json
 import re
@@ -28,8 +28,8 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
     """Return a scorer for `mlflow.genai.evaluate(data=traces, scorers=[...])`, with one feedback per measure and trace.
 
     The RETRIEVER and TOOL spans of a trace are searches. The query id is `query_id` in the tags or the metadata of the
-    trace, else in `inputs` or `expectations`, else the session. A trace whose searches cannot be read, or whose query has
-    no judgments, gets a feedback with this error, and does not count. The mean of a measure is over the other traces.
+    trace, else in `inputs` or `expectations`, else the session. If the searches of a trace cannot be read, or its query has
+    no judgments, the feedback is this error, and the trace does not count. The mean of a measure is over the other traces.
 
     Args:
         qrels: what `goodgain.read_qrels` takes.

@@ -1,4 +1,4 @@
-"""Writes annotations to a server of Phoenix, through its client."""
+"""Writes annotations to a server of Phoenix, through the client of Phoenix."""
 
 from collections.abc import Callable
 from typing import Any

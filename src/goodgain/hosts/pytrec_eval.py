@@ -1,6 +1,6 @@
 """A `RelevanceEvaluator` with the interface of pytrec_eval, for trec_eval's measures and ours.
 
-pytrec_eval is compiled C and cannot register measures. This class asks it for trec_eval's measures, and adds ours.
+pytrec_eval is compiled C and cannot register measures. This class asks pytrec_eval for trec_eval's measures, and adds ours.
 """
 
 import math

@@ -54,7 +54,7 @@ class TraceScorer:
         warn_of_labels(self._qrels.frame, self._measures, rel=rel)
 
     def score(self, log: bytes) -> TraceScores:
-        """Return the scores of the trace in a log. With turns="all" they are means over its turns."""
+        """Return the scores of the trace in a log. With turns="all" the scores are means over turns."""
         given: list[GoodgainNotice] = []
         read: list[Summary] = []
         with collect_notices(given.append), tempfile.TemporaryDirectory() as folder:

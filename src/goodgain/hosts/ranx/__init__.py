@@ -148,7 +148,7 @@ def _show(name: str) -> Callable[..., str]:
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
     """The report that `ranx.compare` returns: superscripts, bold and wins go to the better value, also to a lower one.
 
-    Columns of other metrics, and reports without our measures, are those of ranx.
+    Columns of other metrics, and reports without our measures, are as in ranx.
 
     Raises:
         InputError: two runs have the same name: ranx has then overwritten the values of the first.
