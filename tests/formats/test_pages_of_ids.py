@@ -6,7 +6,7 @@ from random import Random
 
 import polars as pl
 
-from goodgain.formats.pages_of_ids import find_page, find_pages
+from goodgain.formats.urls import find_page, find_pages
 from tests.support.counts import how_many
 
 HOSTS = """

@@ -91,7 +91,7 @@ def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
 
     A page is named by the smallest of the `known` ids that spell it, else by the smallest id.
     """
-    from goodgain.formats.pages_of_ids import find_pages  # deduplication takes 12 ms to import
+    from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
 
     table = ids.to_frame("chunk_id").with_columns(page=find_pages(ids))
     table = table.filter(pl.col("page").is_not_null() & (pl.len().over("page") > 1))

@@ -53,7 +53,7 @@ def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
     ids = pl.Series() if is_lazy else (sample_rows(run) if isinstance(run, RunFile) else run.rows).get_column("doc_id")
     if not is_lazy and not ids.str.starts_with("https://").any():
         return 0
-    from goodgain.formats.pages_of_ids import is_one_time  # deduplication takes 12 ms to import
+    from goodgain.formats.urls import is_one_time  # deduplication takes 12 ms to import
 
     if not is_lazy and not pl.select(is_one_time(pl.lit(ids)).any()).item():
         return 0
@@ -116,7 +116,7 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False
     # Deduplication takes 12 ms to import, and few ids are URLs.
-    from goodgain.formats.pages_of_ids import find_other_spellings
+    from goodgain.formats.urls import find_other_spellings
 
     rows = sample_rows(run).filter(is_url)
     judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)

@@ -1,14 +1,18 @@
-"""Normalises URLs, and splits them into the page and the content that the query selects.
+"""Normalises URLs, splits them into the page and the content that the query selects, and finds the pages of ids.
 
 The tables say which parameters select a page and which only track the visitor.
 """
 
 import re
-from functools import lru_cache
-from typing import NamedTuple
-from urllib.parse import parse_qs, unquote
+from collections.abc import Iterator
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs
 
-from goodgain.formats.web_identities import Known, Rule, find_rules, identify
+import polars as pl
+
+from goodgain.formats.web_identities import Known, identify, normalise_host
 
 
 class Url(NamedTuple):
@@ -86,8 +90,7 @@ _SPECIAL = re.compile(
 #: The most nested URLs: more are malicious.
 _MAX_WRAPPERS = 5
 
-#: Labels of hosts that show the same site in another view, and file names that servers use for a folder.
-_VIEW_LABELS = frozenset({"www", "m", "mobile", "amp"})
+#: File names that servers use for a folder.
 _INDEX_NAMES = re.compile(r"(?:index|default)\.(?:html?|xhtml|shtml|php\d?|aspx?|jsp|cfm|cgi|pl)", re.IGNORECASE)
 
 #: Paths of the first page of a site or an application.
@@ -104,10 +107,7 @@ _IGNORED = re.compile(r"[\t\r\n]")
 _BLANK = "".join(map(chr, range(33))) + "\u00a0"
 #: A host at the start of an address without a scheme, as search engines print it: `www.` or a domain and a path.
 _BARE_HOST = re.compile(r"(?:www\.[\w\-.]+|[\w\-]+(?:\.[\w\-]+)*\.[^\W\d_]{2,}(?::\d+)?(?=[/?#]))", re.IGNORECASE)
-_HOST = re.compile(r"[a-z0-9._~\-]+|\[[0-9a-f:.]+\]")
 _PORT_AND_PATH = re.compile(r"\d{1,5}(?:/|$)")
-_PORT = re.compile(r":([0-9]*)$")
-_DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
 
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,=:@/]*")
 _PLAIN_QUERY = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@/?\[\]|]*")
@@ -259,47 +259,6 @@ def _trim(url: str) -> str:
     return _IGNORED.sub("", url.strip(_BLANK))
 
 
-@lru_cache(maxsize=65_536)
-def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
-    """Return the authority without user information and default port, the host without www and m, and the rules for it.
-
-    Raises ValueError for an impossible host.
-    """
-    if not netloc:
-        return "", "", ()
-    name, port = netloc.rpartition("@")[2], ""
-    if found := _PORT.search(name):
-        name, port = name[: found.start()], found[1].lstrip("0")
-    if port == _DEFAULT_PORTS.get(scheme):
-        port = ""
-    name = _encode_host(name).rstrip(".")
-    if not name:
-        return "", "", ()
-    if _HOST.fullmatch(name) is None:
-        raise ValueError(name)
-    tail = f":{port}" if port else ""
-    labels = name.split(".")
-    while len(labels) > 2 and labels[0] in _VIEW_LABELS:
-        del labels[0]
-    while len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
-        del labels[1]
-    own = "" if port in ("80", "443") and scheme in ("http", "https") else tail
-    return name + tail, ".".join(labels) + own, () if own else find_rules(labels)
-
-
-def _encode_host(name: str) -> str:
-    if "%" in name:
-        name = unquote(name, errors="strict")
-    if name.isascii():
-        return name.lower()
-    import idna  # large tables, needed for few hosts
-
-    try:
-        return idna.encode(name, uts46=True, transitional=False).decode("ascii")
-    except idna.IDNAError:
-        return name.lower().encode("idna").decode("ascii")  # symbols: browsers use the older standard for them
-
-
 def _normalise_path(path: str) -> str:
     if ";" in path or "%3" in path:
         path = _SESSION_IN_PATH.sub("", path)
@@ -375,3 +334,63 @@ def _decode_escape(text: str, decoded: frozenset[str]) -> str:
         return "%" + text.encode("utf-8", "surrogatepass").hex("%").upper()
     character = chr(int(text[1:], 16))
     return character if character in decoded else text.upper()
+
+
+#: A fragment names a part of a page. But a route (`#/`, `#!`) is the path of a page, and a text fragment only shows a place.
+_PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
+#: The beginnings of addresses that a service makes again for each call: one page has several such addresses.
+ONE_TIME_ADDRESSES = ("https://vertexaisearch.cloud.google.com/grounding-api-redirect/",)
+#: Addresses in which `find_pages` only changes the host and a slash at the end, unless the host has rules.
+_SIMPLE = r"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?$"
+_HAS_MORE = r"(?i)/\.|/(?:amp|(?:index|default)\.[a-z0-9]+)/*$|~\d+$"
+
+
+def find_page(doc_id: str) -> str | None:
+    """Return the canonical address of the page that an id spells; None for other ids, and for parts of pages.
+
+    >>> find_page("http://www.example.org/a/"), find_page("https://example.org/onto#A"), find_page("d1")
+    ('https://example.org/a', None, None)
+    """
+    is_part = _PART_OF_PAGE.search(doc_id) is not None
+    return canonicalise_url(doc_id) if not is_part and doc_id[:4].lower() == "http" else None
+
+
+def is_one_time(doc_id: Any) -> Any:
+    """Return whether an id, a column of Polars or narwhals, is an address that a service makes again for each call.
+
+    >>> pl.select(is_one_time(pl.lit(ONE_TIME_ADDRESSES[0] + "AUZ"))).item()
+    True
+    """
+    return reduce(or_, (doc_id.str.starts_with(start) for start in ONE_TIME_ADDRESSES))
+
+
+def find_pages(ids: pl.Series) -> pl.Series:
+    """Return `find_page` of each id. Polars reads most addresses; Python reads each host once.
+
+    >>> find_pages(pl.Series(["http://www.example.org/a/", "d1"])).to_list()
+    ['https://example.org/a', None]
+    """
+    start = ids.str.splitn("/", 4).struct
+    table = pl.DataFrame({"id": ids, "host": start.field("field_2"), "path": start.field("field_3")})
+    is_simple = pl.col("id").str.contains(_SIMPLE) & ~pl.col("id").str.contains(_HAS_MORE)
+    table = table.with_columns(is_simple=is_simple)
+    hosts = table.filter("is_simple").get_column("host").unique().to_list()
+    own = {host: bare for host in hosts for _, bare, rules in [normalise_host(host, "https")] if not rules}
+    table = table.with_columns(own=pl.col("host").replace_strict(own, default=None, return_dtype=pl.String))
+    page = pl.concat_str(pl.lit("https://"), "own", pl.lit("/"), pl.col("path").fill_null("")).str.strip_chars_end("/")
+    table = table.with_columns(page=pl.when(pl.col("is_simple") & pl.col("own").is_not_null()).then(page))
+    others = table.filter(pl.col("page").is_null()).get_column("id").unique()
+    found = pl.DataFrame({"id": others, "found": pl.Series(map(find_page, others), dtype=pl.String)})
+    return (
+        table.join(found, on="id", how="left", maintain_order="left").select(pl.coalesce("page", "found")).to_series()
+    )
+
+
+def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
+    """Yield query, unjudged id and judged id if both spell the address of one page; the frames have query_id and doc_id."""
+    known: dict[tuple[str, str | None], str] = {}
+    for query_id, url in judged.iter_rows():
+        known.setdefault((query_id, find_page(url)), url)
+    for query_id, url in unjudged.iter_rows():
+        if (page := find_page(url)) is not None and (query_id, page) in known:
+            yield query_id, url, known[query_id, page]

@@ -1,4 +1,4 @@
-"""Web identities: the addresses of well-known sites that name one paper, video, question or product.
+"""Hosts, and web identities: the addresses of well-known sites that name one paper, video, question or product.
 
 Each identity is one declaration: `NAME | CANONICAL | DROPS`, then a line for each spelling, two addresses of one page (`=`)
 and two addresses of different pages (`!`). The tests of these examples and docs/reference/web_identities.md follow from it.
@@ -6,7 +6,7 @@ and two addresses of different pages (`!`). The tests of these examples and docs
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes
 
@@ -286,3 +286,51 @@ def _write(name: str, value: str) -> str:
     if name in _CASELESS:
         text = text.lower()
     return quote(text.replace(b" ", b"_") if name in _TITLES else text, safe=_SAFE)
+
+
+#: Labels of hosts that show the same site in another view.
+_VIEW_LABELS = frozenset({"www", "m", "mobile", "amp"})
+_HOST = re.compile(r"[a-z0-9._~\-]+|\[[0-9a-f:.]+\]")
+_PORT = re.compile(r":([0-9]*)$")
+_DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
+
+
+@lru_cache(maxsize=65_536)
+def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
+    """Return the authority without user information and default port, the host without www and m, and the rules for it.
+
+    Raises ValueError for an impossible host.
+    """
+    if not netloc:
+        return "", "", ()
+    name, port = netloc.rpartition("@")[2], ""
+    if found := _PORT.search(name):
+        name, port = name[: found.start()], found[1].lstrip("0")
+    if port == _DEFAULT_PORTS.get(scheme):
+        port = ""
+    name = _encode_host(name).rstrip(".")
+    if not name:
+        return "", "", ()
+    if _HOST.fullmatch(name) is None:
+        raise ValueError(name)
+    tail = f":{port}" if port else ""
+    labels = name.split(".")
+    while len(labels) > 2 and labels[0] in _VIEW_LABELS:
+        del labels[0]
+    while len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
+        del labels[1]
+    own = "" if port in ("80", "443") and scheme in ("http", "https") else tail
+    return name + tail, ".".join(labels) + own, () if own else find_rules(labels)
+
+
+def _encode_host(name: str) -> str:
+    if "%" in name:
+        name = unquote(name, errors="strict")
+    if name.isascii():
+        return name.lower()
+    import idna  # large tables, needed for few hosts
+
+    try:
+        return idna.encode(name, uts46=True, transitional=False).decode("ascii")
+    except idna.IDNAError:
+        return name.lower().encode("idna").decode("ascii")  # symbols: browsers use the older standard for them

@@ -274,7 +274,7 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     unjudged = used.filter(pl.col("relevance").is_null()).select("query_id", "doc_id").unique(maintain_order=True)
     if unjudged.is_empty():
         return
-    from goodgain.formats.pages_of_ids import find_other_spellings  # deduplication takes 12 ms to import
+    from goodgain.formats.urls import find_other_spellings  # deduplication takes 12 ms to import
 
     is_url = pl.col("doc_id").str.contains("://", literal=True)
     judged = labels.select("query_id", "doc_id")

@@ -14,7 +14,7 @@ import polars as pl
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files import writing
 from goodgain.files.opening import stem
-from goodgain.formats.pages_of_ids import is_one_time
+from goodgain.formats.urls import is_one_time
 from goodgain.logs.dedup.deduplication import ReissuedId, find_doubtful_ids, find_reissued_ids
 from goodgain.logs.traces.output import results_to_run
 from goodgain.logs.traces.output.frames_of_traces import finish_uses, tabulate_uses
