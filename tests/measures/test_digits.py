@@ -13,7 +13,7 @@ import pytrec_eval
 
 import goodgain as gg
 from goodgain.measures.ranking_values import score_ranking
-from tests.measures.test_ranked_engines import ALL
+from tests.measures.test_ranked_values import ALL
 from tests.support.counts import how_many
 from tests.support.ranking_cases import FRACTIONAL, WHOLE, make_case
 

@@ -1,4 +1,4 @@
-"""The measures that know documents without a grade: null where there is none, and the relations to others."""
+"""Measures that no host has, against the oracle in every kind of run; and those that know documents without a grade."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from random import Random
 
+import duckdb
 import ir_measures
 import polars as pl
 import pytest
@@ -16,17 +17,26 @@ import ranx
 import goodgain as gg
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from tests.counting.test_large_files import in_blocks
-from tests.measures.test_hostless_measures import make_finite, write_text
+from tests.measures.test_hostless_measures import make_finite
 from tests.support import ranking_oracle
 from tests.support.command import run_command
 from tests.support.counts import how_many
-from tests.support.ranking_cases import BELOW_ZERO, FRACTIONAL, GRADED, WHOLE, RankedCase, make_case, parameters_of
+from tests.support.ranking_cases import (
+    BELOW_ZERO,
+    FRACTIONAL,
+    GRADED,
+    HOSTLESS,
+    WHOLE,
+    RankedCase,
+    make_case,
+    parameters_of,
+)
 from tests.support.tables import ROOT
 
 CASE = make_finite(make_case(Random(8), queries=40, labels=(*WHOLE, *BELOW_ZERO, *FRACTIONAL)))
 CASE.scores["none_graded"] = {"x": 2.0, "y": 1.0}
 CASE.labels["none_graded"] = {"a": 2.0, "b": 0.0}
-NAMES = list(map(str, GRADED))
+MEASURES = [*GRADED, *HOSTLESS]
 
 
 def wanted(case: RankedCase) -> dict[str, list[float | None]]:
@@ -36,8 +46,16 @@ def wanted(case: RankedCase) -> dict[str, list[float | None]]:
             ranking_oracle.value(str(m.__name__), parameters_of(m), case.scores.get(query, {}), case.labels[query])
             for query in sorted(case.labels)
         ]
-        for m in GRADED
+        for m in MEASURES
     }
+
+
+def write_text(case: RankedCase, folder: Path) -> tuple[Path, Path]:
+    """The case as TREC text: finite scores alone, which text can hold."""
+    qrels, run = folder / "qrels.txt", folder / "agent.run"
+    qrels.write_text("".join(f"{q} 0 {d} {label}\n" for q, of in case.labels.items() for d, label in of.items()))
+    run.write_text("".join(f"{q} 1 {d} 1 {score!r} tag\n" for q, of in case.scores.items() for d, score in of.items()))
+    return qrels, run
 
 
 def check(found: gg.Scores) -> None:
@@ -54,26 +72,21 @@ def check(found: gg.Scores) -> None:
 
 
 def test_values_nulls_and_means_are_the_oracles_in_memory_and_from_text(tmp_path: Path) -> None:
-    check(gg.evaluate(CASE.labels, CASE.scores, GRADED))
-    check(gg.evaluate(*write_text(CASE, tmp_path), NAMES))
+    check(gg.evaluate(CASE.labels, CASE.scores, MEASURES))
+    check(gg.evaluate(*write_text(CASE, tmp_path), list(map(str, MEASURES))))
 
 
 @pytest.mark.slow
 def test_large_files_of_text_are_scored_in_blocks(tmp_path: Path) -> None:
     qrels, run = write_text(CASE, tmp_path)
-    check(gg.evaluate(qrels, in_blocks(run, block=300), NAMES))
+    check(gg.evaluate(qrels, in_blocks(run, block=300), MEASURES))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["lazy polars", "duckdb"])
 def test_values_and_nulls_are_the_oracles_on_engines(engine: str) -> None:
     frame = CASE.ranking.with_columns(iteration=1)
-    if engine == "duckdb":
-        connection = pytest.importorskip("duckdb").connect()
-        connection.register("run", frame.to_arrow())
-        check(gg.evaluate(CASE.labels, connection.table("run"), GRADED))
-    else:
-        check(gg.evaluate(CASE.labels, frame.lazy(), GRADED))
+    run = frame.lazy() if engine == "lazy polars" else duckdb.connect().from_arrow(frame.to_arrow())
+    check(gg.evaluate(CASE.labels, run, MEASURES))
 
 
 # --- What null means --------------------------------------------------------------------------------------------------

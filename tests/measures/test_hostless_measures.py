@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from random import Random
 
 import ir_measures
@@ -11,31 +10,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.measures.names import parse_measure
-from tests.support import ranking_oracle
-from tests.support.ranking_cases import FRACTIONAL, HOSTLESS, WHOLE, RankedCase, make_case, parameters_of
-
-NAMES = list(map(str, HOSTLESS))
-CASE = make_case(Random(5), queries=30, labels=(*WHOLE, -1, *FRACTIONAL))
-
-
-def wanted(case: RankedCase) -> dict[str, float]:
-    """The means over all judged queries, by the oracle."""
-    return {
-        str(m): math.fsum(
-            ranking_oracle.value(str(m.__name__), parameters_of(m), case.scores.get(query, {}), labels)
-            for query, labels in case.labels.items()
-        )
-        / len(case.labels)
-        for m in HOSTLESS
-    }
-
-
-def write_text(case: RankedCase, folder: Path) -> tuple[Path, Path]:
-    """The case as TREC text: finite scores alone, which text can hold."""
-    qrels, run = folder / "qrels.txt", folder / "agent.run"
-    qrels.write_text("".join(f"{q} 0 {d} {label}\n" for q, of in case.labels.items() for d, label in of.items()))
-    run.write_text("".join(f"{q} 1 {d} 1 {score!r} tag\n" for q, of in case.scores.items() for d, score in of.items()))
-    return qrels, run
+from tests.support.ranking_cases import FRACTIONAL, HOSTLESS, WHOLE, RankedCase, make_case
 
 
 def make_finite(case: RankedCase) -> RankedCase:
@@ -49,35 +24,15 @@ def make_finite(case: RankedCase) -> RankedCase:
     return RankedCase(scores, case.labels)
 
 
-FINITE = make_finite(CASE)
-
-
-def test_evaluate_gives_the_oracles_values_in_memory_and_from_text(tmp_path: Path) -> None:
-    expected = pytest.approx(wanted(FINITE), abs=1e-12)
-    assert gg.evaluate(FINITE.labels, FINITE.scores, HOSTLESS).mean() == expected
-    qrels, run = write_text(FINITE, tmp_path)
-    assert gg.evaluate(qrels, run, NAMES).mean() == expected
-
-
-@pytest.mark.parametrize("engine", ["lazy polars", "duckdb"])
-def test_evaluate_gives_the_oracles_values_on_engines(engine: str) -> None:
-    frame = FINITE.ranking.with_columns(iteration=1)
-    if engine == "duckdb":
-        duckdb = pytest.importorskip("duckdb")
-        connection = duckdb.connect()
-        connection.register("run", frame.to_arrow())
-        found = gg.evaluate(FINITE.labels, connection.table("run"), HOSTLESS)
-    else:
-        found = gg.evaluate(FINITE.labels, frame.lazy(), HOSTLESS)
-    assert found.mean() == pytest.approx(wanted(FINITE), abs=1e-12)
+FINITE = make_finite(make_case(Random(5), queries=30, labels=(*WHOLE, -1, *FRACTIONAL)))
 
 
 def test_calc_aggregate_gives_the_same_values_beside_classic_measures() -> None:
     labels = {q: {d: round(label) for d, label in of.items()} for q, of in FINITE.labels.items()}
-    case = RankedCase(FINITE.scores, labels)  # type: ignore[arg-type]  # whole labels, which providers want
-    found = ir_measures.calc_aggregate([*HOSTLESS, ir_measures.nDCG @ 3], labels, FINITE.scores)
-    assert {str(m): found[m] for m in HOSTLESS} == pytest.approx(wanted(case), abs=1e-12)
-    assert found[ir_measures.nDCG @ 3] == pytest.approx(gg.evaluate(labels, FINITE.scores, "nDCG@3")["nDCG@3"])
+    measures = [*HOSTLESS, ir_measures.nDCG @ 3]
+    found = ir_measures.calc_aggregate(measures, labels, FINITE.scores)
+    wanted = gg.evaluate(labels, FINITE.scores, measures).mean()
+    assert {str(measure): value for measure, value in found.items()} == pytest.approx(wanted, abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", HOSTLESS, ids=str)
@@ -157,4 +112,4 @@ def test_a_geometric_mean_takes_values_below_a_hundred_thousandth_for_it() -> No
 
 
 def test_names_are_parsed_to_the_measures_that_print_them() -> None:
-    assert [parse_measure(name) for name in NAMES] == HOSTLESS
+    assert [parse_measure(str(measure)) for measure in HOSTLESS] == HOSTLESS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from random import Random
 
 import ir_measures
@@ -142,3 +143,46 @@ def test_labels_too_large_to_be_added_up_are_an_error() -> None:
     for labels, measure in ([1e308, 1e308, 1e308], "nDCG"), ([2000.0, 1.0], "nDCG(dcg='exp-log2')@10"):
         with pytest.raises(MeasureError, match="labels of query 'q' are too large"):
             score_labels(measure, labels)
+
+
+# --- ERR: numeric ids and perl are not needed, the scale is a parameter, and labels above it are refused ---------------
+
+ERR_QRELS = {"a query": {"d/1": 3, "d/2": -2, "d/3": 4, "d/4": 1}}
+ERR_RUN = {"a query": {"d/2": 4.0, "d/1": 3.0, "d/5": 2.0, "d/3": 1.0}}
+
+
+def test_err_needs_no_numeric_ids() -> None:
+    wanted = 7 / 16 / 2 + (9 / 16) * 15 / 16 / 4
+    scores = gg.evaluate(ERR_QRELS, ERR_RUN, "ERR@4 ERR ERR@2")
+    assert [*scores.mean().values()] == pytest.approx([wanted, wanted, 7 / 32])
+    assert scores.signature["classic"] == ["goodgain"]
+    assert gg.evaluate(ERR_QRELS, ERR_RUN, ir_measures.ERR @ 4).mean() == {"ERR@4": scores["ERR@4"]}
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval needs perl")
+def test_err_has_gdevals_value() -> None:
+    qrels = {"7": {"a": 3, "b": -1, "c": 4, "d": 1}}
+    run = {"7": {"b": 4.0, "a": 2.0, "x": 2.0, "c": 2.0, "d": 1.0}}
+    for k in (1, 2, 4, 20):
+        ours = gg.evaluate(qrels, run, f"ERR@{k}")[f"ERR@{k}"]
+        assert ours == pytest.approx(
+            ir_measures.calc_aggregate([ir_measures.ERR @ k], qrels, run)[ir_measures.ERR @ k], abs=5e-6
+        )
+        assert ours == pytest.approx(gg.evaluate(qrels, run, f"ERR@{k}", provider="gdeval")[f"ERR@{k}"], abs=5e-6)
+
+
+def test_max_rel_of_err_is_the_largest_label_of_the_scale() -> None:
+    assert gg.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, "ERR(max_rel=1)@1").mean() == {"ERR(max_rel=1)@1": 0.5}
+    assert parse_measure("ERR(max_rel=4)@3") == ir_measures.ERR @ 3
+    assert (
+        ir_measures.calc_aggregate([gg.ERR(max_rel=1) @ 1], {"q": {"a": 1}}, {"q": {"a": 1.0}})[gg.ERR(max_rel=1) @ 1]
+        == 0.5
+    )
+
+
+def test_a_label_above_the_scale_of_err_is_refused() -> None:
+    for measure in ("ERR@2", "PerIteration(measure='ERR@2')"):
+        with pytest.raises(gg.MeasureError, match=r"label 5, above max_rel=4.*ERR\(max_rel=5\)@2"):
+            gg.evaluate(
+                {"q": {"a": 5, "b": 1}}, pl.DataFrame({"query_id": ["q"], "iteration": [1], "doc_id": ["a"]}), measure
+            )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from random import Random
 
-from tests.measures.test_ranked_against_hosts import differing
+from tests.measures.test_ranked_values import differing
 from tests.support.ranking_cases import BELOW_ZERO, BY_GDEVAL, FRACTIONAL, JUDGED_ONLY, WHOLE, WITH_PROVIDER, make_case
 
 QUERIES = 400
