@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from click.testing import CliRunner
 
 from goodgain import compare
 from goodgain.analysis.comparing.statistical_tests import correct_by_holm
-from goodgain.cli.program import program
 from goodgain.errors import InputError
-from tests.analysis.comparing.test_comparison import EXAMPLES
 from tests.support.tables import in_one_search
 
 QRELS = {f"q{number}": {"a": 3, "b": 2, "c": 0} for number in range(8)}
@@ -47,16 +44,3 @@ def test_a_baseline_beside_it_is_an_error_and_so_is_any_other_word() -> None:
         compare(QRELS, STAGES, "SRE@1", against="previous", baseline="bm25")
     with pytest.raises(InputError, match="against='dense': give 'previous'"):
         compare(QRELS, STAGES, "SRE@1", against="dense")
-
-
-def test_the_command_takes_it_too() -> None:
-    folder = EXAMPLES / "redundancy"
-    runs = [f"{name}={folder / file}.run" for name, file in (("a", "lean"), ("b", "repeating"), ("c", "lean"))]
-    arguments = ["compare", str(folder / "qrels.txt"), *runs, "-m", "SRE@3", "-o", "csv", "--against", "previous"]
-    done = CliRunner().invoke(program, arguments, catch_exceptions=False)
-    assert [line.split(",")[2:4] for line in done.stdout.splitlines()[1:]] == [["b", "a"], ["c", "b"]]
-    assert "against=previous" in done.stderr
-    done = CliRunner().invoke(program, [*arguments, "--require", "SRE@3>=baseline"])
-    assert isinstance(done.exception, InputError)
-    said = str(done.exception)
-    assert said.startswith("--require 'SRE@3>=baseline' needs a baseline, and --against previous has none")

@@ -281,17 +281,6 @@ def test_evaluate_prints_bounds_beside_values() -> None:
     assert (done.returncode, "arithmetic mean" in done.stderr) == (2, True)
 
 
-def test_compare_prints_bounds_and_which_verdict_can_turn() -> None:
-    arguments = ["compare", FOLDER / "qrels.txt", *SYSTEMS.values(), "-m", "SRE RR nDCG@10", "--bounds"]
-    table = run_command(*arguments, "-o", "markdown").stdout
-    assert "| SRE ↑ | **0.7500 \\[0.7500, 1.0000\\]** | 0.4167 \\[0.4167, 1.0000\\] |" in table
-    assert "| \\[-0.4167, +0.0833\\] | unclear, can turn |" in table
-    assert "| \\[-0.3333, 0.0000\\] | unclear |" in table
-    assert "| no bounds | unclear |" in table
-    assert "can turn" in run_command(*arguments, "-o", "table").stdout.replace("\n", " ")
-    assert "least" not in run_command(*arguments[:-1]).stdout
-
-
 def test_a_verdict_that_unjudged_results_can_turn_says_so() -> None:
     qrels = {f"q{k}": {"a": 3, "b": 0} for k in range(6)}
     runs = {

@@ -231,14 +231,19 @@ ANSWERS = {
 EVIDENCE = {"1": {"11", "13", "14"}, "2": {"21", "29"}, "3": {"31"}, "4": {"41"}, "5": {"51", "52", "53"}}
 
 
+def count_citations(folder: Path, answers: dict[str, tuple[list[str], str, str]]) -> dict[str, Any]:
+    for query, run in answers.items():
+        write_run(folder, query, *run)
+    _, uses = read_traces(folder, uses=True)
+    qrels = {query: dict.fromkeys(names, 1) for query, names in EVIDENCE.items()}
+    (found,) = gg.funnel(qrels, uses, rel=np.int64(1)).frame.to_dicts()
+    return found
+
+
 @pytest.mark.filterwarnings("ignore:browsecomp_plus does not record:goodgain.GoodgainNotice")
 def test_the_citation_figures_of_browsecomp_plus_are_ours_divided_by_coverage(tmp_path: Path) -> None:
     answers = ANSWERS | {"1": (["11", "12", "13", "14"], "11", ANSWERS["1"][2])}
-    for query, run in answers.items():
-        write_run(tmp_path, query, *run)
-    _, uses = read_traces(tmp_path, uses=True)
-    qrels = {query: dict.fromkeys(names, 1) for query, names in EVIDENCE.items()}
-    (found,) = gg.funnel(qrels, uses, rel=np.int64(1)).frame.to_dicts()
+    found = count_citations(tmp_path, answers)
     coverage, precision, recall = print_citations({query: run[2] for query, run in answers.items()}, EVIDENCE)
     assert found["citation_coverage"] == pytest.approx(coverage) == 4 / 5
     assert found["citation_precision"] / found["citation_coverage"] == pytest.approx(precision)
@@ -250,17 +255,12 @@ def test_the_rest_of_the_difference_to_browsecomp_plus_is_numbers_in_brackets_th
     tmp_path: Path,
 ) -> None:
     answers = ANSWERS | {"3": (["31", "32"], "31", "In [2019] nobody knew.")}
-    for query, run in answers.items():
-        write_run(tmp_path, query, *run)
-    _, uses = read_traces(tmp_path, uses=True)
-    qrels = {query: dict.fromkeys(names, 1) for query, names in EVIDENCE.items()}
-    ours = gg.funnel(qrels, uses, rel=1)
+    found = count_citations(tmp_path, answers)
     met = {query: {*run[0], run[1]} for query, run in answers.items()}
     kept = {
         query: re.sub(r"\d+", lambda found, query=query: found[0] if found[0] in met[query] else "", run[2])  # type: ignore[misc]
         for query, run in answers.items()
     }
-    (found,) = ours.frame.to_dicts()
     coverage, precision, recall = print_citations(kept, EVIDENCE)  # without [14] and [2019]
     assert (found["citation_coverage"], coverage) == (4 / 5, 4 / 5)
     assert found["citation_precision"] / coverage == pytest.approx(precision)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
+from pathlib import Path
 
 import ir_measures
 import pytest
@@ -19,6 +21,8 @@ from tests.analysis.comparing.test_comparison import EXAMPLES, agents_that_diffe
 from tests.support.command import run_command
 
 REDUNDANCY = EXAMPLES / "redundancy"
+#: Lines, and what is read of them.
+LINES = json.loads(Path(__file__).with_name("lines.json").read_text(encoding="utf-8"))
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -70,58 +74,23 @@ def test_a_measure_without_a_value_never_passes() -> None:
     assert not outcome.holds and "no value" in str(outcome)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["SRR@3", "SRR@3=0.3", "SRR@3<=", "<=0.3", "SRR@3<=much", "SRR@3<=nan", "SRR@3<=0_3", "SRR@3<=٣", "0<SRR@3<1"],
-)
+@pytest.mark.parametrize("text", LINES["not a requirement"])
 def test_a_line_of_another_form_is_one_sentence(text: str) -> None:
     with pytest.raises(InputError, match=r"is not a requirement: at character \d+, expected .* Write a line such as"):
         parse_requirement(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "bound", "factor", "offset", "significant"),
-    [
-        ("CG@3>=0.4", 0.4, 1, 0, False),
-        ("CG@3 > -1e-3", -0.001, 1, 0, False),
-        ("CG@3<+.5", 0.5, 1, 0, False),
-        ("CG@3<=5.", 5, 1, 0, False),
-        ("CG@3>=0.4 significant", 0.4, 1, 0, True),
-        ("CG@3>=baseline", None, 1, 0, False),
-        ("CG@3>=baseline significant", None, 1, 0, True),
-        ("CG@3>=baseline+0.05", None, 1, 0.05, False),
-        ("CG@3 >= baseline - 0.05 significant", None, 1, -0.05, True),
-        ("CG@3<=baseline*1.1", None, 1.1, 0, False),
-        ("CG@3<=baseline * 1.1 significant", None, 1.1, 0, True),
-    ],
-)
+@pytest.mark.parametrize("text, bound, factor, offset, significant", LINES["text, bound, factor, offset, significant"])
 def test_each_form_of_a_line(text: str, bound: float | None, factor: float, offset: float, significant: bool) -> None:
     line = parse_requirement(text)
     assert str(line.measure) == "CG@3"
     assert (line.bound, line.factor, line.offset, line.significant) == (bound, factor, offset, significant)
 
 
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ("CG@3", "at character 5, expected <=, >=, <, >, found the end"),
-        ("CG@3>=", "at character 7, expected a number or baseline, found the end"),
-        ("CG@3>=basline", "at character 7, expected a number or baseline, found 'basline'"),
-        ("CG@3>=-", "at character 8, expected a number, found the end"),
-        ("CG@3>=1e999", "at character 7, expected a number or baseline, found '1e999'"),
-        ("CG@3>=baseline-", "at character 16, expected a number or noise, found the end"),
-        ("CG@3>=baseline--1", "at character 16, expected a number or noise, found '-'"),
-        ("CG@3>=baseline*x", "at character 16, expected a number, found 'x'"),
-        ("CG@3>=baseline/2", "at character 15, expected 'significant' or the end, found '/'"),
-        ("CG@3>=0.4 signficant", "at character 11, expected 'significant' or the end, found 'signficant'"),
-        ("CG@3>=0.4 significant 1", "at character 23, expected the end, found '1'"),
-        (" >= 1", "at character 2, expected a measure, found '>='"),
-    ],
-)
-def test_an_error_in_a_line_says_where_and_what_was_expected(text: str, place: str) -> None:
-    with pytest.raises(InputError) as error:
+@pytest.mark.parametrize("text, error", LINES["text, error"])
+def test_an_error_in_a_line_says_where_and_what_was_expected(text: str, error: str) -> None:
+    with pytest.raises(InputError, match=re.escape(error)):
         parse_requirement(text)
-    assert place in str(error.value)
 
 
 def test_a_line_with_a_margin_is_tested_against_the_shifted_baseline() -> None:

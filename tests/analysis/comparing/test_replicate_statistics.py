@@ -101,11 +101,6 @@ def test_chances_equal_counting_all_subsets(k: int | None) -> None:
             assert value == (pytest.approx(sum(by_hand) / len(by_hand)) if by_hand else None)
 
 
-def test_two_of_three_runs_that_pass_disagree_in_two_thirds_of_the_pairs() -> None:
-    passes = np.array([[True], [True], [False]])
-    assert of.count_flips(passes, np.ones_like(passes)).flip_rate == pytest.approx(2 / 3)
-
-
 def test_a_noise_floor_needs_twenty_queries_with_two_runs() -> None:
     values = np.random.default_rng(4).random((3, 20))
     assert of.measure_noise(values, np.full(20, 3)) is not None

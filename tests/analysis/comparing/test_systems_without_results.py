@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from goodgain.analysis.reporting.page_sentences import describe_comparison
 from goodgain.hosts.annotation_table import annotate
 from goodgain.measures.names import find_direction, needs_results, parse_measure
 from goodgain.schema import EMPTY_DOC
+from tests.analysis.comparing.test_comparison import quietly
 from tests.support.command import run_command
 
 QUERIES = [f"q{k:02}" for k in range(30)]
@@ -41,9 +41,7 @@ A, NEVER, BROKEN = search(), search(range(30)), search(range(20))
 
 
 def compare(systems: dict[str, Any], measures: str = "SRR@2", **options: Any) -> gg.Comparison:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gg.GoodgainNotice)
-        return gg.compare(QRELS, systems, measures, **{"resamples": 999, **options})
+    return quietly(QRELS, systems, measures, **{"resamples": 999, **options})
 
 
 @pytest.mark.slow
@@ -239,9 +237,7 @@ def test_power_counts_the_pairs_that_holm_corrects_over(pairs: int) -> None:
         }
         for at, name in enumerate(names)
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gg.GoodgainNotice)
-        found = gg.compare(qrels, runs, "CG")
+    found = quietly(qrels, runs, "CG")
     assert found.pairs.select("wins", "losses").unique().rows() == [(6, 0)]
     assert set(found.pairs["verdict"]) == ({"better"} if pairs == 1 else {"unclear"})
     needed = found.detectable.rows(named=True)[1::2]
@@ -262,15 +258,14 @@ def test_more_runs_are_named_for_each_system() -> None:
     def run(more: int) -> dict[str, dict[str, float]]:
         return {query: {f"d{n}": 1.0 for n in range(1 + more + random.integers(0, 5))} for query in qrels}
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gg.GoodgainNotice)
-        found = gg.compare(qrels, {"A": [run(0) for _ in range(3)], "B": [run(0) for _ in range(3)]}, "CG", detect=0.5)
+    found = quietly(qrels, {name: [run(0) for _ in range(3)] for name in "AB"}, "CG", detect=0.5)
     row = found.detectable.row(1, named=True)
     assert row["replicates"] > 1
     told = f"the 0.5000 of B against A takes {row['queries']} queries, or {row['replicates']} runs of each system (power 0.8)."
     assert any(note.endswith(told) for note in found.notes)
 
 
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 @pytest.mark.parametrize(("output", "shares"), [('[{"docid": "d1"}]', ["SRR", "Unjudged@5"]), ("[]", [])])
 def test_an_annotation_without_a_value_is_not_written(output: str, shares: list[str], tmp_path: Path) -> None:
     fixtures = Path(__file__).parents[2] / "logs" / "traces" / "fixtures"
@@ -279,9 +274,7 @@ def test_an_annotation_without_a_value_is_not_written(output: str, shares: list[
         for seen in one["observations"]:
             seen |= {"output": output} if seen["type"] == "TOOL" else {}
     (tmp_path / "log.json").write_text(json.dumps(log), encoding="utf-8")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gg.GoodgainNotice)
-        found = annotate({"story": {"d1": 3}}, tmp_path / "log.json", "nCG SRR Unjudged@5 SRE")
+    found = annotate({"story": {"d1": 3}}, tmp_path / "log.json", "nCG SRR Unjudged@5 SRE")
     assert found.filter(pl.col("span_id").is_null())["name"].to_list() == ["nCG", *shares, "SRE"]
 
 

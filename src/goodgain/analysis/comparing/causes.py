@@ -97,7 +97,7 @@ class Parts(NamedTuple):
 
 
 def divide_measure(measure: object) -> Parts:
-    """Return the parts of a measure, or raise `MeasureError` for one that is neither a sum over documents nor a rate of one.
+    """Return the parts of a measure, or raise `MeasureError` for one that is neither a sum over documents nor a rate of such a sum.
 
     >>> divide_measure(CG(rel=1, cutoff=3))
     Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)
@@ -180,11 +180,11 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of `Explanation.queries` but sentence, for one measure.
+    """Return the columns of `Explanation.queries` without sentence, for one measure.
 
-    In the first differing iteration one system alone found a good document. Where a rate counts results, it can also be the
-    first one with other numbers of results or repeats. Numerator and denominator of a rate are treated alike: each changes
-    at the mean of the other's values in the two systems.
+    In the first differing iteration one system alone found a good document. For rates of results, other numbers of results or
+    repeats differ too. Numerator and denominator of a rate are treated alike: the change of one part counts at the mean of
+    the two values of the other part.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))

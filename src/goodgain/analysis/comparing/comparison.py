@@ -48,21 +48,22 @@ class Comparison:
     Attributes:
         systems: system, queries, absent_from_run, without_judgments, iterations, results (means per query), coverage
             (judged share of unique results; null without results).
-        coverage: system, iteration (null: all), judged, unique, coverage: the judged share of the unique results, overall
-            and of those that each iteration found first; null if it found none.
-        means: measure, better (`up`, `down`, null), system, mean, queries (those for which the system has a value). With
+        coverage: system, iteration (null: all), judged, unique, coverage (the judged share of the unique results). The row
+            of an iteration counts the results that this iteration found first. Without results the share is null.
+        means: measure, better (`up`, `down`, null), system, mean, queries (the number of queries with a value). With
             `bounds` also least, most.
-        pairs: one row per measure and pair: measure, better, system, against, queries (those for which both have a value;
-            p_tukey is over those for which all have one), mean, mean_against, difference
+        pairs: one row per measure and pair: measure, better, system, against, queries (in which both systems have a value;
+            p_tukey is over queries in which all systems have a value), mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
             p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses (of system, by
             direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
             more_results (per query, system minus against). A p that does not exist is null.
             The verdict on system is `better` or `worse` (by direction) if the difference is significant, else `unclear`.
-            It is `not comparable` if one of both alone has no iterations, and the measure depends on where they end, or
-            `not comparable: one-time addresses` if repeats are not seen: such a pair has no p-values. It is `equal` if all
-            differences are zero, `no results` if a system has no value because it returned nothing, and else null without
-            queries. A measure without a better direction has no verdict, wins, ties and losses.
+            The verdict is `equal` if all differences are zero, and `no results` if a system has no value because it
+            returned nothing. The verdict is `not comparable` if only one of the two systems has iterations and the measure
+            depends on where iterations end, and `not comparable: one-time addresses` if repeats cannot be seen; such pairs
+            have no p-values. Otherwise the verdict is null without queries. A measure without a better direction has no
+            verdict, wins, ties and losses.
             With `bounds` also least, most (of the difference), and can_turn: whether some labels of the unjudged
             documents reverse the sign of the difference, or give a difference of 0 a sign; null for a measure without
             bounds.
@@ -80,14 +81,14 @@ class Comparison:
         noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
             two_single_runs (the largest difference of two single runs of `against`, 95 %). Of 20 queries or more.
         detectable: two rows per unclear pair and measure, with `detect` per pair and measure: measure, system, against,
-            difference, queries, power, replicates, pairs. The first row is the smallest difference that these queries show
-            with power .8; the second is the number of queries that the observed difference (or `detect`) takes, and the
-            number of runs of each system that it takes on these queries. Both are at the level alpha / pairs, where pairs
-            are those that Holm's method corrects over. Null: no number suffices. On fewer queries than the randomisation
-            test needs (6 for one pair at alpha .05) the difference is null.
+            difference, queries, power, replicates, pairs. The first row has the smallest difference that these queries show
+            with power .8. The second row has the number of queries that the observed difference (or `detect`) takes, and
+            the number of runs of each system on these queries. The level of both rows is alpha / pairs: Holm's method
+            corrects over this number of pairs. Null: no number suffices. The difference is null on fewer queries than the
+            randomisation test needs (6 for one pair at alpha .05).
         baseline: the system that all others are compared with; None if all pairs are compared.
         question, matrices, runs, query_ids, members: what `groups`, `correlations`, `flips` and `noise` are computed from when
-            asked for. Matrices have a row per system, those of runs a row per run, and a column per query.
+            asked for. Matrices have a column per query and a row per system; matrices of `runs` have a row per run.
         notes: the caveats of this comparison, a sentence each. `warnings` and `warnings_of_runs` were also
             given as notices.
         signature: the versions and settings behind the numbers.
@@ -161,12 +162,12 @@ class Comparison:
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
 
         Args:
-            form: one of the four.
+            form: the form.
             places: the number of decimals, at most 100; -1 for full precision.
             rows: the rows of the table of means: `measures`, or `systems` as in papers: means alone, with * where the
                 difference from the baseline is significant. LaTeX then has a table of differences that fits a column.
-                Without a baseline it has one table instead, where letters name the systems that each is significantly
-                better than. None: `systems` in LaTeX without a baseline, else `measures`.
+                Without a baseline LaTeX has one table: letters beside a mean name the systems that are significantly
+                worse. None: `systems` in LaTeX without a baseline, else `measures`.
             spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
             caption: replaces the title of the table of means in LaTeX and Markdown.
             label: the label of the table of means in LaTeX, by default `tab:comparison`; the table of differences has

@@ -10,14 +10,15 @@ import polars as pl
 
 from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
 from goodgain.analysis.comparing.outcomes import count_as_empty, leave_out_completed, leave_out_ratio
-from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_added, find_incomparable
+from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_incomparable
 from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
 from goodgain.analysis.comparing.statistical_tests import Matrix, Settings, check_settings
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
-from goodgain.counting.run_in_blocks import RunFile
+from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
+from goodgain.measures.bounds import find_contributions, find_largest_label
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import Measures, add_counts, find_direction, needs_results, parse_measures
 from goodgain.measures.parameters import is_number
@@ -179,9 +180,9 @@ class Question:
         incomplete: pl.Series | None = None,
         empty: Scores | None = None,
     ) -> ScoredRun:
-        """Leave out the values of queries without results; check that it was read and scored as the baseline file.
+        """Leave out the values of queries without results. Check that the run was read and scored as the baseline file.
 
-        `incomplete` are the queries that broke off; `empty` are the scores of a run without results, which they get.
+        `incomplete` are the queries that broke off. They have the scores of `empty`, a run without results, if it is given.
         """
         if kept is not None:
             check_run(self.baseline_file, kept.signature, scores.signature, self.needed)
@@ -193,8 +194,11 @@ class Question:
             scores = leave_out_queries(scores, incomplete, self.needed)
         scores = leave_out_empty(scores, self.asked)
         scores = leave_out_absent(scores, self.needed) if self.missing == "absent" else scores
-        added = find_added(scores, qrels, run, self.needed, order=self.order) if self.bounds else {}
-        return ScoredRun(scores, added)
+        if not self.bounds:
+            return ScoredRun(scores, {})
+        bounded = [measure for measure in self.needed if scores.bounds[str(measure)] is not None]
+        label = find_largest_label(qrels.frame)
+        return ScoredRun(scores, find_contributions(qrels, read_whole(run), bounded, label=label, order=self.order))
 
 
 def add_fixed_iterations(

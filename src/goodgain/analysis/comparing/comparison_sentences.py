@@ -79,7 +79,7 @@ def _quote(query_ids: pl.Series) -> str:
 def describe_absent(
     name: str, of: SharedQueries, missing: str, unread_file: str, unread: Collection[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield notes on the queries of the qrels that a run lacks, and on those that never searched.
+    """Yield notes on the queries of the qrels that a run lacks, and on queries that never searched.
 
     `unread` are the queries that convert could not read, as `unread_file` lists them.
     """
@@ -300,7 +300,7 @@ def _explain_columns(found: Comparison) -> str:
 
 
 def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
-    """Yield what the columns and marks of one table mean, for a reader of a paper, who sees no other table.
+    """Yield what the columns and marks of a table in a paper mean.
 
     `in_column`: the table of differences has the few columns that fit a column of a page.
     """

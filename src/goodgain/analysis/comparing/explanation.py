@@ -67,16 +67,20 @@ class Explanation:
         absent: system, query_id: the queries without a row in the run of a system.
 
     The amounts of a query and measure add up to its difference: `math.fsum` gives the same float; a sum at rounding level
-    is the difference 0. RG, DRG and SRE have the causes of their numerators, under the names of these. With whole labels the
+    is the difference 0. RG, DRG and SRE have the causes of their numerators CG, DCGG and NumGood. With whole labels the
     difference of CG and NumGood is new - base to the last digit. Else (DCGG, nCG, labels such as 2.2) each amount is
     rounded once, and the two agree up to that rounding.
 
-    One system counts a document, the other does not. The first cause that fits the other system holds. `later` or `earlier`:
-    new, or base, found it after the cutoff. `absent`: its run has no row of the query. `never_searched`: its run says that
-    it has no search for the query. `stopped_before`: it stopped before the iteration in which the first system found the
-    document. `judged_differently`: it found the document in an iteration with a lower label (labels by iteration).
-    `not_retrieved`: it searched on, and never found the document. Documents that both count differ where the iteration has a
-    weight (DCGG: `earlier`, `later`).
+    A cause says why the other system does not count a document. The first cause that fits holds:
+
+    - `later`, `earlier`: the other system (new, base) found the document after the cutoff.
+    - `absent`: the run of the other system has no row of the query.
+    - `never_searched`: the run of the other system says that the query had no search.
+    - `stopped_before`: the other system stopped before the iteration in which the first system found the document.
+    - `judged_differently`: the other system found the document in an iteration with a lower label (labels by iteration).
+    - `not_retrieved`: the other system searched on, and never found the document.
+
+    The amount of a document that both systems count differs where the iteration has a weight (DCGG: `earlier`, `later`).
 
     >>> import goodgain as gg
     >>> import polars as pl

@@ -106,8 +106,8 @@ def write_comment(
 ) -> str:
     """Return a Markdown comment of at most 90 lines; the same comparison gives the same bytes.
 
-    `explanation` has the causes of the change that `choose_change` returned; None: its queries have no causes. With results
-    it also has their searches. `questions` are shown in place of the ids of queries. `spend` is what `gg.spend` returns.
+    `explanation` has the causes of the change that `choose_change` returned, and with results the searches of each query.
+    Without an explanation the queries have no causes. `questions` replace the ids of queries. `gg.spend` returns `spend`.
     """
     questions = questions or {}
     failed = [one for one in outcomes if not one.holds]

@@ -47,7 +47,7 @@ def stack_outcomes(
 
 
 def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Drop `opens_per_good`: it is null for queries that opened nothing good. Raise `InputError` if it is the only outcome."""
+    """Drop `opens_per_good`: it is null for queries that opened nothing good. Raise `InputError` if no outcome is left."""
     if RATIO_OF_SUMS not in outcomes.columns:
         return outcomes
     said = f"{spell('outcomes')}: {RATIO_OF_SUMS} is a ratio of sums over queries and cannot be compared query by query"
@@ -58,7 +58,7 @@ def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl.DataFrame | None:
-    """Drop `completed`, unless a required line names it; return None if it is the only outcome."""
+    """Drop `completed`, unless a required line names this outcome. Return None if no outcome is left."""
     asked = any(str(getattr(line, "measure", line)).strip().startswith(COMPLETED) for line in require)
     if COMPLETED not in outcomes.columns[2:] or asked:
         return outcomes
@@ -89,10 +89,10 @@ def find_incomplete(
     query_ids: pl.Series,
     how: str,
 ) -> dict[str, pl.Series]:
-    """Return the name of each run with judged queries that broke off -> these queries.
+    """Return the name of each run -> the judged queries that broke off in the run, if there are any.
 
-    With `how` keep, a system whose runs cannot be matched stands for its runs: its values do not depend on them. `called` has
-    the name of the file of each run, which `convert` ends with the replicate.
+    `called` has the file name of each run: `convert` writes the replicate at the end. If the runs of a system cannot be
+    matched, and `how` is keep, the name of the system stands for its runs.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -170,10 +170,10 @@ def _find_tau(x: Vector, y: Vector, settings: Settings) -> tuple[float, float, f
 
 
 def compute_tau(x: Vector, y: Vector, times: Matrix) -> Vector:
-    """Return Kendall's tau-b for each row of `times`, in which query k occurs so often; NaN where x or y is constant.
+    """Return Kendall's tau-b for each row of `times`: how often each query occurs. NaN where x or y is constant.
 
     tau-b = sum sx·sy / sqrt(sum sx² · sum sy²) over pairs of queries, where sx and sy are the signs of the differences.
-    SciPy has the same value for one sample, and takes a millisecond for each.
+    SciPy computes the same value, and takes a millisecond for each row.
 
     Source: Kendall, Biometrika 33(3), 1945.
 

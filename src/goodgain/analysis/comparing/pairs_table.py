@@ -24,9 +24,7 @@ from goodgain.analysis.comparing.statistical_tests import (
     subtract_without_residue,
 )
 from goodgain.counting.coverage import LOW_COVERAGE
-from goodgain.counting.run_in_blocks import RunFile, read_whole
-from goodgain.formats import Qrels, Run
-from goodgain.measures.bounds import find_contributions, find_largest_label, find_rule
+from goodgain.measures.bounds import find_rule
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.scores import Scores
@@ -92,7 +90,7 @@ def compare_pairs(
 ) -> pl.DataFrame:
     """Test every pair on every measure, on the queries for which both systems have a value.
 
-    `decide` adds the corrected p-values and the verdicts. `lacks_all`: one of both systems has no value at all.
+    `decide` adds the corrected p-values and the verdicts. `lacks_all`: a system has no value at all.
     """
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
@@ -273,15 +271,6 @@ class ScoredRun(NamedTuple):
     added: Mapping[str, pl.DataFrame]  # name of a measure with bounds -> query_id, doc_id, added (by this result alone)
 
 
-def find_added(
-    scores: Scores, qrels: Qrels, run: Run | RunFile, measures: Sequence[ir_measures.Measure], *, order: str
-) -> dict[str, pl.DataFrame]:
-    """Return how much the unjudged results of a run could add to its scores. A large run is read into memory."""
-    bounded = [measure for measure in measures if scores.bounds[str(measure)] is not None]
-    label = find_largest_label(qrels.frame)
-    return find_contributions(qrels, read_whole(run), bounded, label=label, order=order)
-
-
 def add_bounds_of_means(means: pl.DataFrame, runs: Mapping[str, ScoredRun]) -> pl.DataFrame:
     """Add the columns least and most to the means; null for a measure without bounds."""
     averages = [
@@ -350,7 +339,7 @@ def _find_best_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl
     """Return least and most of each query for a measure whose value is that of the best document.
 
     One document decides each value. So at most one unjudged document needs the largest label to reach an extreme: a second
-    one could not raise the first value further, nor lower the second.
+    document could neither raise the first value further nor lower the second value.
     """
     value, other = pl.col("value"), pl.col("value_other")
     raised = pl.max_horizontal(value, "added") - pl.max_horizontal(other, "added_other")

@@ -110,8 +110,8 @@ def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | No
     pass_at_k = 1 - C(n - c, k) / C(n, k), pass_all_k = C(c, k) / C(n, k), flip_rate = 2 c (n - c) / (n (n - 1)).
 
     Args:
-        passes: a row per run, a column per query: whether its value passes the threshold.
-        known: whether it has a value.
+        passes: a row per run, a column per query: whether the value passes the threshold.
+        known: whether the run has a value of the query.
         k: the number of runs drawn; None: the smallest number of runs that a query has. Queries with fewer are left out.
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code (pass@k); tau-bench (pass^k).
@@ -148,7 +148,7 @@ class Noise(NamedTuple):
 
 
 def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
-    """Measure the noise of a baseline; None if fewer than 20 queries have two runs of it.
+    """Measure the noise of a baseline; None if fewer than 20 queries have two runs of the baseline.
 
     sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q, where s_q^2 is the unbiased variance over the n_q runs of query q by the
     baseline, and r_q the number of runs of q by the other system. A query with one run takes the mean of the s_q^2.
@@ -256,8 +256,8 @@ def compute_replicates_needed(
     r = (s_A^2 + s_B^2) / (Q d^2 / z^2 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
     the differences over queries without the noise of the runs, and z^2 is 7.85 at alpha .05.
 
-    `difference` is d, `differences` those of each query's means. `within` has s_A^2 and s_B^2, the variances within queries
-    of both systems, `runs` their numbers of runs.
+    `difference` is d; `differences` are the differences of the means of each query. `within` has s_A^2 and s_B^2, the
+    variances within queries; `runs` has the numbers of runs.
 
     >>> differences = np.array([0.5, -0.5] * 50)
     >>> compute_replicates_needed(0.1, differences, (0.3, 0.3), (3, 3))

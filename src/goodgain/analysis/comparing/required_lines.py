@@ -55,9 +55,9 @@ class Requirement:
 def parse_requirement(
     text: Requirement | str, *, rel: float | None = None, outcomes: Collection[str] = ()
 ) -> Requirement:
-    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`; a parsed one stays.
+    """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`.
 
-    `rel` is the `rel` of the comparison, `outcomes` the columns of its outcomes.
+    `rel` and `outcomes` are the `rel` and the outcomes of the comparison. A parsed requirement is returned as it is.
 
     Raises:
         InputError: the text is not a requirement; the error has the place.

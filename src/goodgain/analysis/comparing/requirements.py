@@ -41,18 +41,19 @@ class Outcome:
     Attributes:
         requirement: the requirement.
         system: the name of the system.
-        value: its mean; None if no query has a value, or a system that the line compares returned no result of a judged query.
+        value: the mean of the measure. None if no query has a value, or if a compared system returned no result of a judged
+            query.
         baseline: the mean of the baseline; None if the requirement names none, or no query has a value.
         bound: the number that the mean was compared with; None if no query has a value.
         holds: whether the requirement holds; False without a value.
-        p: the p-value of the difference from the bound: by the Holm-corrected randomisation test for a baseline, by the
-            t-test for a number, one-sided under the noise of the baseline for `baseline-noise`; None if it does not exist.
+        p: the p-value of the difference from the bound; None if it does not exist. A baseline is tested by the randomisation
+            test with Holm's correction, a number by the t-test, `baseline-noise` one-sided under the noise of the baseline.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
-        queries: the number of queries that were tested: those for which the system, and a baseline, has a value.
+        queries: the number of tested queries: the system has a value, and also the baseline if there is one.
         left_out: the number of the other queries.
         verdict: what the table of the comparison says of the system against the baseline; None without a baseline.
-        evaluated: the mean that `evaluate` prints, in which the queries that are left out count as 0; None for a comparison.
+        evaluated: the mean that `evaluate` prints: queries that are left out count as 0. None for a comparison.
     """
 
     requirement: Requirement
@@ -96,13 +97,13 @@ def check_requirements(
         found: a comparison, or the scores of a system or several by name. Only a comparison can have a baseline.
         requirements: lines such as `SRR@3<=0.3`, with the `rel` and the outcomes of `found`; or what
             `parse_requirement` returns.
-        alpha: the largest p that is significant; a comparison has its own.
-        family: `holm` corrects p over all lines that a test decides (`significant`, `noise`): then the chance that any of
-            them fails without cause is 5 %. None: each line stands alone, and p is corrected over its systems.
+        alpha: the largest p that is significant; a comparison has an alpha already.
+        family: `holm` corrects p over all lines that a test decides (`significant`, `noise`). The chance that any such line
+            fails without cause is then 5 %. None corrects p over the systems of each line alone.
 
     Raises:
-        InputError: a requirement names the baseline and there is none, its measure has no values here, or the queries are
-            too few for a line with `significant` to fail.
+        InputError: a line needs a baseline and there is none, its measure has no values here, or a line with `significant`
+            cannot fail on so few queries.
 
     >>> import goodgain as gg
     >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
@@ -198,7 +199,7 @@ def _check_line(
     settings: Settings,
     noise: pl.DataFrame | None = None,
 ) -> Iterator[Outcome]:
-    """Check a line for each system, with p as it is before any correction; `_decide` says what holds.
+    """Check a line for each system. `_decide` corrects p, and says which lines hold.
 
     `shares` has the judged share of each system; `values` and `noise` have the columns of `Comparison`.
     """

@@ -119,7 +119,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
           good_returned / GoodPool; 0 where GoodPool is 0.
         - opens_per_good = opens / good_opened; null where good_opened is 0.
 
-        A judged query without uses counts as one that used nothing. A value is null where the log does not record opens,
+        A judged query without uses counts as a query that used nothing. A value is null where the log does not record opens,
         or a final answer; means leave these queries out.
 
     Raises:
