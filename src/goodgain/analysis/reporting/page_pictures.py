@@ -3,7 +3,7 @@
 import io
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 
@@ -41,22 +41,15 @@ _GROUP = re.compile(r"<g>(<(?:use|path|rect) [^>]*/>|<text[^>]*>[^<]*</text>)</g
 _ID = re.compile(r' id="([^"]*)"')
 
 
-class Drawn(NamedTuple):
-    """A picture: its title, what it shows in a sentence, and its SVG."""
-
-    title: str
-    text: str
-    svg: str
-
-
-def draw_all(of: Evidence) -> list[Drawn]:
+def draw_all(of: Evidence) -> list[dict[str, str]]:
+    """Return the pictures: title, text (what the picture shows, in a sentence) and svg of each."""
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # that of the user would draw another picture
         pictures = []
         for number, (title, text, ax) in enumerate(_draw(of)):
             ax.set_title("", loc="left")  # the page writes it above the picture
-            pictures.append(Drawn(title, text, _to_svg(ax.figure, number, title, text)))
+            pictures.append({"title": title, "text": text, "svg": _to_svg(ax.figure, number, title, text)})
         return pictures
 
 
@@ -154,6 +147,5 @@ def _rewrite_tag(tag: str, used: set[str]) -> str:
 
 
 def _write_attributes(style: str) -> str:
-    """Return declarations of a style as attributes of an SVG element."""
     pairs = (map(str.strip, one.split(":", 1)) for one in style.split(";") if ":" in one)
     return "".join(f' {name}="{value}"' for name, value in pairs if name not in _OF_PAGE)

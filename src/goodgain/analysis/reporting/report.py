@@ -76,7 +76,6 @@ def write_command(
 class Plan(NamedTuple):
     """The measures of a report."""
 
-    asked: list[Any]  # those of the call
     explained: Parts  # the measure whose differences are explained
     measured: list[Any]  # those to compare
     curves: list[Any]  # those to draw over iterations
@@ -95,7 +94,7 @@ class Plan(NamedTuple):
         ]
         curves = parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
         measured = parse_measures([*asked, explained.measure])
-        return cls(asked, explained, measured, curves, max(cutoffs, default=None), rel)
+        return cls(explained, measured, curves, max(cutoffs, default=None), rel)
 
     @property
     def good(self) -> float:
@@ -226,7 +225,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         number=len(of.qrels.query_ids),
         details=of.details,
         tiles=[*page_sentences.build_tiles(of.opening)],
-        pictures=[one._replace(svg=Markup(one.svg)) for one in draw_all(of)],
+        pictures=[one | {"svg": Markup(one["svg"])} for one in draw_all(of)],
         data=Markup(_write_json(build_data(of))),
     )
     return page
