@@ -24,6 +24,7 @@ from .story import Call, Story, Turn, conversation
 Json = Any
 
 _USER = {"role": "user", "content": "What?"}
+_SHARED = Path(__file__).parents[3].parent / "shared" / "traces" / "turn4"
 
 
 # Messages in wrappers, and one a line
@@ -77,6 +78,14 @@ def test_strands_a_session_s_folder_is_read_in_the_order_of_its_numbers(tmp_path
         results = read_traces(path)
         assert by_iteration(results, "s7") == [[f"d{number}"] for number in range(6)]
         assert set(results["system"]) == {"a"}
+
+
+# Gemini
+
+
+@pytest.mark.skipif(not _SHARED.is_dir(), reason=f"the samples are not beside the checkout ({_SHARED})")
+def test_the_sample_of_gemini_has_one_search_with_one_result() -> None:
+    assert [len(found) for found in by_iteration(read_traces(_SHARED / "gemini_contents_response.json"))] == [1]
 
 
 # Spans

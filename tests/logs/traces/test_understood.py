@@ -19,19 +19,7 @@ from .logs import WRITERS, Call, Story, Turn, docs
 
 Json = Any
 
-_USER = {"role": "user", "content": "What?"}
 _PAGE = {"url": "https://a.example", "title": "A"}
-
-
-def _span(number: int, **attributes: Json) -> Json:
-    return {
-        "name": attributes.pop("name", "span"),
-        "context": {"trace_id": f"0x{1:032x}", "span_id": f"0x{number:016x}"},
-        "parent_id": None if number == 1 else f"0x{1:016x}",
-        "start_time": f"2026-01-01T00:00:00.{number:06d}Z",
-        "status": {"status_code": "OK"},
-        "attributes": attributes,
-    }
 
 
 # The rule, in every format
