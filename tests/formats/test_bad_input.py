@@ -113,22 +113,64 @@ def test_a_word_among_iteration_numbers_can_be_left_out(tmp_path: Path) -> None:
         assert gg.read_run(path, errors="skip").frame.height == 2
 
 
+RUN: Any = {"q": {"d": 1.0}}
+QRELS: Any = {"q": {"d": 1}}
+NOTHING: Any = None
+
+
+def of_iteration(value: Any) -> pl.DataFrame:
+    return pl.DataFrame({"query_id": "q", "iteration": value, "doc_id": ["a", "b"], "relevance": 3, "score": 1.0})
+
+
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: gg.read_run({}, gaps="fill"), "gaps='fill' is not one of close, empty"),
-        (lambda: gg.read_run({}, errors="ignore"), "errors='ignore' is not one of raise, skip"),
-        (lambda: gg.read_qrels({"q": {"d": 1}}, labels="round"), "labels='round' is not one of iteration, subtopic"),
-        (lambda: gg.flatten({"q": {"d": 1.0}}, order="best"), "not one of seen, interleaved, last"),
+        (lambda: gg.read_run(RUN, gaps="fill"), "gaps='fill' is not one of close, empty"),
+        (lambda: gg.read_run(RUN, errors="ignore"), "errors='ignore' is not one of raise, skip"),
+        (lambda: gg.read_run(gg.read_run(of_iteration(3)), gaps="empty"), "has been read already"),
+        (lambda: gg.read_qrels(QRELS, labels="round"), "labels='round' is not one of iteration, subtopic"),
+        (lambda: gg.flatten(RUN, order="best"), "not one of seen, interleaved, last"),
+        (lambda: gg.compare(QRELS, {1: RUN, "1": RUN, "c": RUN}, "SRE"), "the same name"),  # type: ignore[dict-item]  # that is the test
         (lambda: gg.read_run(3), "int is not a run"),
         (lambda: gg.read_run([("q", "d", 1.0)]), "not a named tuple"),
         (lambda: gg.read_run({"q": ["d"]}), "dict has a list for query 'q'"),
+        (lambda: gg.read_run(of_iteration(1).with_columns(iteration=pl.Series([1, 2**63 + 5], dtype=pl.UInt64))), "column 2"),
         (lambda: gg.read_qrels({"q": {"d": 1, "e": "2"}}), "mixes int and str in relevance"),
+        (lambda: gg.read_qrels({"q": {"a": 1e308, "b": 1e308}}), "their sum overflows"),
+        (lambda: gg.read_qrels(of_iteration("1" + "0" * 20), labels="iteration"), "a number in column 2 that is too large"),
+        (lambda: gg.deduplicate(None), "the results are a NoneType; give a data frame"),
+        (lambda: gg.deduplicate(pd.DataFrame({5: [1]})), "No column query_id"),
+        (lambda: gg.read_traces(NOTHING), "the traces are a NoneType; give the path"),
+        (lambda: gg.read_traces([5]), "one of the traces is a int; give the path"),  # type: ignore[list-item]  # that is the test
+        (lambda: gg.read_results(NOTHING), "the file of the results is a NoneType"),
+        (lambda: gg.write_run(RUN, 5), "the file of the run is a int"),  # type: ignore[arg-type]  # that is the test
+        (lambda: gg.write_qrels(QRELS, NOTHING), "the file of the qrels is a NoneType"),
+        (lambda: gg.aggregate(pd.DataFrame([["q", "a", "j", 1, 2]], columns=["query_id", "doc_id", "judge", "grade", "grade"])),
+         "give each column a name of its own"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_argument_is_one_sentence(call: Callable[[], object], says: str) -> None:
     with pytest.raises(gg.InputError, match=says):
         call()
+
+
+@pytest.mark.parametrize("first", ["1", None, 1.5, True, 10**30, -5])
+def test_first_is_a_number_of_an_iteration(first: Any) -> None:
+    with pytest.raises(gg.InputError, match="give the number of a first iteration"):
+        gg.read_run(RUN, first=first)
+
+
+@pytest.mark.parametrize("column_2", ["-1", "1.5", "1e3"])
+def test_a_number_that_is_no_iteration_is_an_error_with_labels_by_iteration(column_2: str) -> None:
+    with pytest.raises(gg.InputError, match="which is not an iteration"):
+        gg.read_qrels(of_iteration(column_2), labels="iteration")
+
+
+@pytest.mark.parametrize("labels", [{"a": 5e-324}, {"a": 1, "b": 1e-300}, {"a": -1e-310}])
+def test_labels_whose_digits_are_lost_are_refused(labels: dict[str, float]) -> None:
+    """nDCG of 5e-324 and 1e-323 was 0.67, where the exact value is 0.86."""
+    with pytest.raises(gg.InputError, match="so small that floats lose"):
+        gg.read_qrels({"q": labels})
 
 
 @pytest.mark.parametrize("kind", BAD["frames"])

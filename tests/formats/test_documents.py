@@ -32,6 +32,12 @@ def run_of(*rows: tuple[str, int, str]) -> pl.DataFrame:
 
 
 @no_notices()
+def by_iteration(*rows: tuple[str, str, str, float]) -> gg.Qrels:
+    columns = ["query_id", "iteration", "doc_id", "relevance"]
+    return gg.read_qrels(pl.DataFrame(rows, schema=columns, orient="row"), labels="iteration")
+
+
+@no_notices()
 def score(qrels: Any, run: Any, measures: str, **options: Any) -> dict[str, float | None]:
     return gg.evaluate(qrels, run, measures, **options).mean()
 
@@ -102,15 +108,8 @@ def test_empty_iterations_stay() -> None:
 def test_a_document_of_the_qrels_has_the_largest_label_of_its_chunks() -> None:
     qrels = {"q": {"a-1": 1, "a-2": 4, "b-1": 0}}
     assert score(qrels, {"q": {"a": 1.0}}, "CG EvidenceRecall", documents=PATTERN) == {"CG": 4, "EvidenceRecall": 1}
-    by_iteration = pl.DataFrame(
-        [("q", "1", "a-1", 2.0), ("q", "1", "a-2", 3.0), ("q", "2", "a-1", 4.0)],
-        schema=["query_id", "iteration", "doc_id", "relevance"],
-        orient="row",
-    )
-    with no_notices():
-        read = gg.read_qrels(by_iteration, labels="iteration")
-    run = run_of(("q", 1, "a-9"))
-    assert score(read, run, "CG", documents=PATTERN) == {"CG": 3}
+    read = by_iteration(("q", "1", "a-1", 2.0), ("q", "1", "a-2", 3.0), ("q", "2", "a-1", 4.0))
+    assert score(read, run_of(("q", 1, "a-9")), "CG", documents=PATTERN) == {"CG": 3}
 
 
 def test_an_id_of_the_qrels_that_is_a_document_of_a_run_is_not_cut_again() -> None:
@@ -153,12 +152,8 @@ def test_only_what_is_asked_for_is_mapped() -> None:
 def test_mapping_is_what_a_reader_does_by_hand(chunks: str, tmp_path: Path) -> None:
     random = Random(7)
     for _ in range(how_many(2, full=8)):
-        rows = [
-            (f"q{query}", i, f"{random.choice('abcd')}-{random.randint(1, 4)}")
-            for query in range(3)
-            for i in (1, 2, 3)
-            for _ in range(random.randint(1, 5))
-        ]
+        places = [(f"q{query}", i) for query in range(3) for i in (1, 2, 3) for _ in range(random.randint(1, 5))]
+        rows = [(*place, f"{random.choice('abcd')}-{random.randint(1, 4)}") for place in places]
         by_hand = [(query, i, doc[0]) for query, i, doc in rows]
         by_hand = list(dict.fromkeys(by_hand)) if chunks == "collapse" else by_hand
         qrels = {f"q{query}": {doc: random.randint(0, 3) for doc in "abcd"} for query in range(3)}
@@ -193,13 +188,7 @@ def test_wrong_mappings_say_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_label_for_one_iteration_does_not_hide_that_of_another_chunk_for_any() -> None:
-    qrels = pl.DataFrame(
-        [("q", "0", "a-1", 3.0), ("q", "1", "a-2", 1.0), ("q", "1", "b-1", 1.0), ("q", "0", "b-1", 4.0)],
-        schema=["query_id", "iteration", "doc_id", "relevance"],
-        orient="row",
-    )
-    with no_notices():
-        read = gg.read_qrels(qrels, labels="iteration")
+    read = by_iteration(("q", "0", "a-1", 3.0), ("q", "1", "a-2", 1.0), ("q", "1", "b-1", 1.0), ("q", "0", "b-1", 4.0))
     assert score(read, run_of(("q", 1, "a-1")), "CG", documents=PATTERN) == {"CG": 3}
     assert score(read, run_of(("q", 1, "b-1")), "CG", documents=PATTERN) == {"CG": 0}, "its own label comes first"
 

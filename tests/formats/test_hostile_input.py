@@ -6,11 +6,13 @@ import json
 import subprocess
 import sys
 from collections import namedtuple
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import duckdb
+import ir_measures
 import pandas as pd
 import polars as pl
 import pytest
@@ -35,46 +37,26 @@ def test_labels_too_large_for_trec_eval_are_said_and_ours_take_them(label: float
     assert means == {"SRE": 0.5, "CG": float(label)} | ranked
 
 
-def test_labels_whose_sum_overflows_are_an_error() -> None:
-    with pytest.raises(gg.InputError, match="their sum overflows"):
-        gg.read_qrels({"q": {"a": 1e308, "b": 1e308}})
-
-
 def test_very_large_labels_are_written_and_read_again(tmp_path: Path) -> None:
     gg.write_qrels({"q": {"a": 1e300, "b": 2.0**60}}, tmp_path / "a.qrels")
     assert gg.read_qrels(tmp_path / "a.qrels").frame["relevance"].to_list() == [1e300, 2.0**60]
 
 
-def test_an_iteration_number_that_cannot_be_is_no_label_for_any_iteration() -> None:
-    qrels = pl.DataFrame({"query_id": "q", "iteration": ["1" + "0" * 20], "doc_id": "a", "relevance": 3})
-    with pytest.raises(gg.InputError, match="a number in column 2 that is too large for an iteration"):
-        gg.read_qrels(qrels, labels="iteration")
-
-
 @pytest.mark.parametrize(
-    "name", ["nDCG@0", "AP@0", "nDCG@-1", "nDCG@True", "nDCG@99999999999999999999", "P(rel=0)@5", "AP(rel=-3)"]
+    "measure",
+    [
+        *["nDCG@0", "AP@0", "nDCG@-1", "nDCG@True", "nDCG@99999999999999999999", "P(rel=0)@5", "AP(rel=-3)"],
+        *(f"SRE@{2**53}", f"SRE(rel={'9' * 400})", [ir_measures.nDCG @ 0], None, 5, []),
+    ],
 )
-def test_cutoffs_and_thresholds_that_crash_trec_eval_are_refused(name: str) -> None:
+def test_cutoffs_and_thresholds_that_crash_trec_eval_and_what_is_no_measure_are_refused(measure: Any) -> None:
     with pytest.raises(gg.MeasureError):
-        gg.evaluate({"q": {"d": 1}}, RUN, name)
-
-
-def test_a_measure_object_is_held_to_the_same() -> None:
-    import ir_measures
-
-    with pytest.raises(gg.MeasureError):
-        gg.evaluate({"q": {"d": 1}}, RUN, [ir_measures.nDCG @ 0])
-    for nothing in (None, 5, []):
-        with pytest.raises(gg.MeasureError):
-            gg.evaluate({"q": {"d": 1}}, RUN, nothing)  # type: ignore[arg-type]  # that is the test
+        gg.evaluate({"q": {"d": 1}}, RUN, measure)
 
 
 def test_large_cutoffs_of_ours() -> None:
     with no_notices():
         assert gg.evaluate({"q": {"d": 2}}, RUN, "CG@1000000000 RG@1000000000")["CG@1000000000"] == 2
-    for name in (f"SRE@{2**53}", "SRE(rel=" + "9" * 400 + ")"):
-        with pytest.raises(gg.MeasureError):
-            gg.evaluate({"q": {"d": 2}}, RUN, name)
 
 
 def test_ids_that_a_text_reader_would_change_are_written_so_that_it_does_not(tmp_path: Path) -> None:
@@ -86,23 +68,12 @@ def test_ids_that_a_text_reader_would_change_are_written_so_that_it_does_not(tmp
     assert not (tmp_path / "b.run").exists()
 
 
-def test_options_of_reading_are_not_ignored_for_a_run_that_was_read() -> None:
-    run = gg.read_run(pl.DataFrame({"query_id": "q", "iteration": [3], "doc_id": "a", "score": 1.0}))
-    with pytest.raises(gg.InputError, match="has been read already"):
-        gg.read_run(run, gaps="empty")
-
-
-@pytest.mark.parametrize("first", ["1", None, 1.5, True, 10**30, -5])
-def test_first_is_a_number_of_an_iteration(first: Any) -> None:
-    with pytest.raises(gg.InputError, match="give the number of a first iteration"):
-        gg.read_run(RUN, first=first)
-
-
-def test_two_systems_of_one_name_are_not_one() -> None:
-    with pytest.raises(gg.InputError, match="the same name"):
-        gg.compare({"q": {"d": 2}}, {1: RUN, "1": RUN, "c": RUN}, "SRE")  # type: ignore[dict-item]  # that is the test
-
-
+ENGINES: dict[str, Callable[[pl.DataFrame], Any]] = {
+    "polars": lambda frame: frame,
+    "lazy": lambda frame: frame.lazy(),
+    "pandas": lambda frame: frame.to_pandas(),
+    "duckdb": lambda frame: duckdb.from_arrow(frame.to_arrow()),
+}
 ITERATIONS = {
     "text": (["1", "2"], [1, 2]),
     "text with signs": (["+1", "02"], [1, 2]),
@@ -112,18 +83,12 @@ ITERATIONS = {
 
 
 @pytest.mark.parametrize("kind", ITERATIONS)
-@pytest.mark.parametrize("engine", ["polars", "lazy", "pandas", "duckdb"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_iterations_of_any_type_on_any_engine(kind: str, engine: str) -> None:
     values, wanted = ITERATIONS[kind]
     frame = pl.DataFrame({"query_id": "q", "iteration": values, "doc_id": ["a", "b"], "score": [1.0, 2.0]})
-    given = {
-        "polars": lambda: frame,
-        "lazy": frame.lazy,
-        "pandas": frame.to_pandas,
-        "duckdb": lambda: duckdb.connect().from_arrow(frame.to_arrow()),
-    }[engine]()
     with no_notices():  # of the run that has a word
-        found = gg.ledger({"q": {"a": 2}}, given)["iteration"].to_list()
+        found = gg.ledger({"q": {"a": 2}}, ENGINES[engine](frame))["iteration"].to_list()
     assert found == list(range(1, len(wanted) + 1))
 
 
@@ -131,17 +96,8 @@ def test_iterations_of_any_type_on_any_engine(kind: str, engine: str) -> None:
 @pytest.mark.parametrize("engine", ["polars", "pandas", "duckdb"])
 def test_numbers_that_are_no_iterations(value: float, engine: str) -> None:
     frame = pl.DataFrame({"query_id": "q", "iteration": [1.0, value], "doc_id": ["a", "b"], "score": [1.0, 2.0]})
-    given = {"polars": frame, "pandas": frame.to_pandas(), "duckdb": duckdb.connect().from_arrow(frame.to_arrow())}
     with pytest.raises(gg.InputError):
-        gg.read_run(given[engine])
-
-
-def test_unsigned_numbers_beyond_int64_are_said() -> None:
-    frame = pl.DataFrame(
-        {"query_id": "q", "iteration": [1, 2**63 + 5], "doc_id": ["a", "b"]}, schema_overrides={"iteration": pl.UInt64}
-    )
-    with pytest.raises(gg.InputError, match="column 2"):
-        gg.read_run(frame)
+        gg.read_run(ENGINES[engine](frame))
 
 
 def test_tags_that_are_missing_are_no_tags() -> None:
@@ -305,12 +261,12 @@ def test_a_row_without_doc_id_that_may_be_a_result_is_told_with_its_place(
     frame.write_csv(tmp_path / "a.csv")
     frame.write_ndjson(tmp_path / "a.jsonl")
     frame.write_parquet(tmp_path / "a.parquet")
-    frames = [frame, frame.to_pandas(), frame.lazy(), duckdb.from_arrow(frame.to_arrow())]
-    for source in (*frames, *(tmp_path / name for name in ("a.csv", "a.jsonl", "a.parquet"))):
-        place = "a row .*'q1'" if source is frames[2] or source is frames[3] else ".*row 1"
-        if isinstance(source, Path):
-            line = '.*line 2: \'.*"doc_id":null'
-            place = {".csv": ".*the header as row 1, row 3", ".jsonl": line}.get(source.suffix, place)
+    places = dict.fromkeys(["lazy", "duckdb"], "a row .*'q1'") | {
+        "a.csv": ".*the header as row 1, row 3",
+        "a.jsonl": '.*line 2: \'.*"doc_id":null',
+    }
+    for name in (*ENGINES, "a.csv", "a.jsonl", "a.parquet"):
+        source, place = ENGINES[name](frame) if name in ENGINES else tmp_path / name, places.get(name, ".*row 1")
         with pytest.warns(gg.GoodgainNotice, match=f"1 row without a doc_id looks like a result .* the first: {place}"):
             gg.read_run(source)
 

@@ -21,26 +21,16 @@ import goodgain as gg
 from goodgain.counting.run_in_blocks import RunFile
 from tests.support.command import run_command
 
-SCHEMA = {
-    "query_id": pl.String,
-    "iteration": pl.Int64,
-    "doc_id": pl.String,
-    "rank": pl.Int64,
-    "score": pl.Float64,
-    "tag": pl.String,
-}
 #: q begins at 3 and has a gap; e has one empty search; idle and still never searched; gone is absent.
 ROWS = pl.DataFrame(
-    [
-        ("q", 3, "a", 1, 2.0, "t"),
-        ("q", 3, "b", 2, 1.0, "t"),
-        ("q", 5, "a", 1, 1.0, "t"),
-        ("idle", None, "-", 0, 0.0, "t"),
-        ("e", 3, "-", 0, 0.0, "t"),
-        ("still", None, "-", 0, 0.0, "t"),
-    ],
-    schema=SCHEMA,
-    orient="row",
+    {
+        "query_id": ["q", "q", "q", "idle", "e", "still"],
+        "iteration": [3, 3, 5, None, 3, None],
+        "doc_id": ["a", "b", "a", "-", "-", "-"],
+        "rank": [1, 2, 1, 0, 0, 0],
+        "score": [2.0, 1.0, 1.0, 0.0, 0.0, 0.0],
+        "tag": "t",
+    }
 )
 QRELS = {name: {"a": 3, "b": 2} for name in ("q", "e", "idle", "still", "gone")}
 OURS = "CG RG SRE NumIter IterationsForAllGoodResults nDCG@10"
@@ -52,7 +42,7 @@ def text(rows: pl.DataFrame = ROWS, separator: str = " ") -> bytes:
 
 
 def with_header(separator: str) -> bytes:
-    return separator.join(SCHEMA).encode() + b"\n" + text(separator=separator)
+    return separator.join(ROWS.columns).encode() + b"\n" + text(separator=separator)
 
 
 def as_json(doc_id: str | None) -> bytes:

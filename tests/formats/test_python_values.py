@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -10,29 +9,6 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-
-GRADES = ["query_id", "doc_id", "judge", "grade"]
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: gg.deduplicate(None), "the results are a NoneType; give a data frame"),
-        (lambda: gg.deduplicate(pd.DataFrame({5: [1]})), "No column query_id"),
-        (lambda: gg.read_traces(None), "the traces are a NoneType; give the path"),  # type: ignore[arg-type]  # not a path
-        (lambda: gg.read_traces([5]), "one of the traces is a int; give the path"),  # type: ignore[list-item]  # not a path
-        (lambda: gg.read_results(None), "the file of the results is a NoneType"),  # type: ignore[arg-type]  # not a path
-        (lambda: gg.write_run({"q": {"a": 1.0}}, 5), "the file of the run is a int"),  # type: ignore[arg-type]  # not a path
-        (lambda: gg.write_qrels({"q": {"a": 1}}, None), "the file of the qrels is a NoneType"),  # type: ignore[arg-type]  # not a path
-        (
-            lambda: gg.aggregate(pd.DataFrame([["q", "a", "j", 1, 2]], columns=[*GRADES, "grade"])),
-            "give each column a name of its own",
-        ),
-    ],
-)
-def test_a_value_that_is_no_file_and_no_frame_is_one_sentence(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(gg.InputError, match=said):
-        call()
 
 
 def test_qrels_without_rows_have_no_judgment() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 import pytest
@@ -25,13 +24,8 @@ ids = st.text(alphabet="x" + BLANKS, min_size=1, max_size=3)
 few = settings(deadline=None, max_examples=how_many(6, full=40))
 
 
-class Drawn(NamedTuple):
-    run: pl.DataFrame
-    qrels: pl.DataFrame
-
-
 @st.composite
-def drawn(draw: st.DrawFn) -> Drawn:
+def drawn(draw: st.DrawFn) -> dict[str, pl.DataFrame]:
     """A run and qrels, whose first query is an ordinary one: a text may begin with a byte order mark."""
     docs = draw(st.lists(ids, min_size=2, max_size=6, unique=True))
     queries = ["1", *draw(st.lists(ids, min_size=1, max_size=2, unique=True))]
@@ -42,10 +36,10 @@ def drawn(draw: st.DrawFn) -> Drawn:
         for place, doc in enumerate(docs[iteration - 1 :])
     ]
     qrels = [(query, 0, doc, draw(st.integers(0, 3))) for query in queries for doc in docs]
-    return Drawn(
-        pl.DataFrame(run, schema=["query_id", "iteration", "doc_id", "rank", "score"], orient="row"),
-        pl.DataFrame(qrels, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row"),
-    )
+    return {
+        "run": pl.DataFrame(run, schema=["query_id", "iteration", "doc_id", "rank", "score"], orient="row"),
+        "qrels": pl.DataFrame(qrels, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row"),
+    }
 
 
 def _text(frame: pl.DataFrame, path: Path) -> Path:
@@ -66,9 +60,7 @@ def _delimited(separator: str) -> Callable[[pl.DataFrame, Path], Path]:
 
 def _json_lines(frame: pl.DataFrame, path: Path) -> Path:
     path = path.with_suffix(".jsonl")
-    path.write_text(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in frame.to_dicts()), "utf-8", newline=""
-    )
+    frame.write_ndjson(path)
     return path
 
 
@@ -97,12 +89,12 @@ def test_ids_with_unicode_blanks_give_one_ledger_in_every_container(
 
     @few
     @given(drawn())
-    def check(of: Drawn) -> None:
-        run, qrels = (WRITERS[container](frame, folder / name) for name, frame in of._asdict().items())
+    def check(of: dict[str, pl.DataFrame]) -> None:
+        written = {name: WRITERS[container](frame, folder / name) for name, frame in of.items()}
         with warnings.catch_warnings(action="ignore", category=gg.GoodgainNotice):
-            wanted = gg.ledger(of.qrels, of.run, rel=1)
-            assert gg.ledger(qrels, run, rel=1).rows() == wanted.rows()
-        assert wanted.height == 2 * of.run["query_id"].n_unique()
+            wanted = gg.ledger(**of, rel=1)
+            assert gg.ledger(**written, rel=1).rows() == wanted.rows()
+        assert wanted.height == 2 * of["run"]["query_id"].n_unique()
 
     check()
 
@@ -120,12 +112,15 @@ def test_numbers_of_csv_may_stand_between_blanks_of_unicode(tmp_path: Path) -> N
     assert gg.read_qrels(path).frame["relevance"].to_list() == [3]
 
 
-@pytest.mark.parametrize("name", ["grades.csv", "grades.tsv", "grades.jsonl", "grades.parquet"])
-def test_grades_keep_unicode_blanks(name: str, tmp_path: Path) -> None:
-    found = [("q", blank + "x", 1) for blank in ("", *BLANKS)]
-    frame = pl.DataFrame(found, schema=["query_id", "doc_id", "grade"], orient="row")
-    path = WRITERS[Path(name).suffix[1:]](frame, tmp_path / "grades")
-    assert gg.aggregate(path)["doc_id"].to_list() == frame["doc_id"].to_list()
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_grades_and_texts_keep_unicode_blanks(ending: str, tmp_path: Path) -> None:
+    docs = [blank + "x" for blank in ("", *BLANKS)]
+    for read, columns, more in (
+        (gg.aggregate, {"query_id": "q", "doc_id": docs, "grade": 1}, []),
+        (read_texts, {"doc_id": [*docs, "\u3000"], "text": "t"}, ["\u3000"]),
+    ):
+        path = WRITERS[ending](pl.DataFrame(columns), tmp_path / "table")
+        assert read(path)["doc_id"].to_list() == docs + more
 
 
 def test_a_quepid_book_keeps_unicode_blanks_before_signs(tmp_path: Path) -> None:
@@ -134,18 +129,9 @@ def test_a_quepid_book_keeps_unicode_blanks_before_signs(tmp_path: Path) -> None
     assert gg.aggregate(path, scale="binary").select("doc_id", "relevance").rows() == [("=x", 1), ("\u00a0=x", 0)]
 
 
-@pytest.mark.parametrize("name", ["texts.csv", "texts.tsv", "texts.jsonl", "texts.parquet"])
-def test_texts_of_documents_keep_unicode_blanks(name: str, tmp_path: Path) -> None:
-    frame = pl.DataFrame({"doc_id": ["x", *(blank + "x" for blank in BLANKS), "\u3000"], "text": "t"})
-    path = WRITERS[Path(name).suffix[1:]](frame, tmp_path / "texts")
-    assert read_texts(path)["doc_id"].to_list() == frame["doc_id"].to_list()
-
-
 def test_documents_whose_ids_differ_by_a_unicode_blank_are_not_one_document() -> None:
-    names = {"query_id": "q", "search": 1, "iteration": 1}
-    results = pl.DataFrame({"doc_id": ["x", "\u00a0x", "\u3000"], "rank": [1, 2, 3]}).with_columns(
-        **{k: pl.lit(v) for k, v in names.items()}
-    )
+    docs = {"doc_id": ["x", "\u00a0x", "\u3000"], "rank": [1, 2, 3]}
+    results = pl.DataFrame({"query_id": "q", "search": 1, "iteration": 1} | docs)
     assert gg.to_run(gg.deduplicate(results))["doc_id"].n_unique() == 3
 
 
