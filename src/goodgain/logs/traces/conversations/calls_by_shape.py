@@ -56,32 +56,21 @@ Holders = tuple[tuple[Place, Object], ...]
 
 
 class Found(Struct):
-    """A call, an answer, a text of the user, or traces that a known format read.
-
-    Attributes:
-        holders: the objects around it with their places, the outermost first, and its own.
-        ids: the ids of a call, or of an answer and its call.
-        is_sure: the object names itself a call or an answer, or has the id of a call.
-        is_apart: the answer of the call is another object.
-        tool, output, failed: an answer, which may name its tool.
-        perhaps: the key of what may be the output of an answer.
-        text: a text of the user; empty for a text of the agent, which ends its work.
-        query: what tells its query apart from others; None: unknown.
-    """
+    """A call, an answer, a text of the user, or traces that a known format read."""
 
     place: Place
-    holders: Holders
+    holders: Holders  # the objects around it and itself with their places, the outermost first
     call: ToolCall | None = None
-    ids: tuple[str, ...] = ()
-    is_sure: bool = False
-    is_apart: bool = False
-    tool: str | None = None
-    output: Any = UNANSWERED
+    ids: tuple[str, ...] = ()  # of a call, or of an answer and its call
+    is_sure: bool = False  # the object names itself a call or an answer, or has the id of a call
+    is_apart: bool = False  # the answer of the call is another object
+    tool: str | None = None  # the tool that an answer names
+    output: Any = UNANSWERED  # of an answer
     failed: bool = False
-    perhaps: str = ""
-    text: str | None = None
+    perhaps: str = ""  # the key of what may be the output of an answer
+    text: str | None = None  # of the user; empty for a text of the agent, which ends its work
     traces: list[Trace] = field(default_factory=list)
-    query: Any = None
+    query: Any = None  # identifies the query; None: unknown
 
 
 class _Fields:

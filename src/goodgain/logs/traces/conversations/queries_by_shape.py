@@ -154,11 +154,6 @@ def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], 
     return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.key.place])
 
 
-def are_runs_of_a_query(groups: list[FoundQuery]) -> bool:
-    asked = [text for group in groups if (text := group.key.query_id or group.question)]
-    return len(set(asked)) < len(asked) and all(group.key.trial for group in groups)
-
-
 def _find_id(one: Found, name: str) -> Key | None:
     """Return the place and the id of the innermost object with an id around a call."""
     for place, holder in reversed(one.holders):

@@ -60,25 +60,17 @@ OUTCOMES = "goodgain.outcomes"
 
 
 class Span(msgspec.Struct):
-    """One span.
-
-    Attributes:
-        kind: one of `KNOWN_KINDS`; empty if the span has none.
-        start, end: nanoseconds; the end is 0 if the log lacks it.
-        unknown: what is not understood in it; empty if nothing.
-    """
-
     trace_id: str
     span_id: str
     parent_id: str | None
     name: str
-    kind: str
-    start: int
-    end: int
+    kind: str  # one of `KNOWN_KINDS`; empty if the span has none
+    start: int  # in nanoseconds
+    end: int  # 0 if the log lacks it
     attributes: Attributes
     failed: bool
     at: str
-    unknown: str = ""
+    unknown: str = ""  # what is not understood in the span; empty if nothing
 
     def get(self, name: str) -> Any:
         """Return the value of an attribute, flat with dots or nested; None if the span lacks the attribute."""

@@ -35,18 +35,14 @@ _MAX_NUMBER = 10**15
 
 
 class Conversation:
-    """Builds one trace from the events of a conversation, reported in order. `trace` returns the trace.
+    """Builds one trace from the events of a conversation, reported in order. `trace` returns the trace."""
 
-    Attributes:
-        record: the object that holds the conversation, for query ids by field path.
-        query_id, session_id, tag: the ids and the system, if the items name them.
-    """
+    query_id: str | None = None
+    session_id: str | None = None
+    tag: str | None = None  # the system
 
     def __init__(self, source: Source, record: Any = None) -> None:
-        self.source, self.record = source, record
-        self.query_id: str | None = None
-        self.session_id: str | None = None
-        self.tag: str | None = None
+        self.source, self.record = source, record  # the object that holds the conversation, for query ids by field path
         self._turns: list[Turn] = []
         self._user_spoke = False
         self._calls: dict[str, list[ToolCall]] = {}
@@ -178,10 +174,11 @@ class Conversation:
             known = self._calls.get(call_id, [])
             call = next((call for call in reversed(known) if not call.answered), None)
             if known and call is None:  # the answer was sent twice: the first one counts
-                if output not in (UNANSWERED, known[-1].output, known[-1].spare) and self._is_search(known[-1]):
+                first = known[-1]
+                if output not in (UNANSWERED, first.output, first.spare) and self._is_search(first):
                     expected = f"one answer to each call (two calls with the id {call_id!r}?)"
                     self.source.not_understood("another answer to a call", at, expected)
-                return known[-1]
+                return first
         else:
             self._open = [call for call in self._open if not call.answered]
             call = next((call for call in self._open if name is None or call.tool == name), None)

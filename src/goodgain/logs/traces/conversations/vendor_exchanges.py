@@ -22,34 +22,25 @@ _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
 
 
 class Exchange(msgspec.Struct):
-    """The messages of a request and of its answer, each with its place.
-
-    Attributes:
-        response, response_at: the object around the answer, for formats that read more from it.
-        id, previous: the ids of this exchange and of the one it continues, if the vendor has them.
-        known: how many of the messages repeat earlier exchanges of the conversation.
-    """
+    """The messages of a request and of its answer, each with its place."""
 
     at: str
     messages: list[Item]
     answer: list[Item]
-    response: dict[str, Any]
+    response: dict[str, Any]  # the object around the answer, for formats that read more from it
     response_at: str
-    id: str | None = None
-    previous: str | None = None
-    known: int = 0
+    id: str | None = None  # the vendor's id of this exchange
+    previous: str | None = None  # the id of the exchange that this one continues
+    known: int = 0  # how many of the messages repeat earlier exchanges of the conversation
 
 
 class JoinedConversation(Conversation):
-    """A conversation whose items may come in exchanges with a vendor's endpoint.
+    """A conversation whose items may come in exchanges with a vendor's endpoint."""
 
-    Attributes:
-        asked, answered: the fields with the messages of a request and the answer; only this endpoint has both.
-        any_order: whether earlier states may come after later states. Their messages must have ids.
-    """
-
+    #: The fields with the messages of a request and of its answer. Only this endpoint has both.
     asked: ClassVar[str] = ""
     answered: ClassVar[str] = ""
+    #: Whether earlier states may come after later states. Their messages must have ids.
     any_order: ClassVar[bool] = False
 
     @classmethod

@@ -39,15 +39,12 @@ _ONLY_RESULT = (
 
 
 class _Line(NamedTuple):
-    """A line of a session. `parent` is the id of the line before it in the tree, None for the first line.
-
-    All lines of a file are in memory, so small tuples are used: most lines have no calls and no answers.
-    """
+    """A line of a session. All lines stay in memory, so empty `calls` and `answers` share one tuple."""
 
     record: dict[str, Any]
     at: str
     id: str | None
-    parent: str | None
+    parent: str | None  # the id of the line before it in the tree
     kind: str
     message: dict[str, Any]
     message_id: str

@@ -69,7 +69,8 @@ def _read_queries(source: Source) -> Iterator[Trace]:
                 f"{call.at}: the search {call.tool} is outside the queries; write the searches in the format jsonl"
             )
     groups = queries.gather_queries(found, find_key, log.value)
-    are_runs = queries.are_runs_of_a_query(groups)
+    asked = [text for group in groups if (text := group.key.query_id or group.question)]
+    are_runs = len(set(asked)) < len(asked) and all(group.key.trial for group in groups)
     for number, group in enumerate(groups, start=1):
         with source.handle_errors():
             trace = log.make_trace(group)
