@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 __all__ = ["WRITERS", "WRITTEN_BY", "Page", "make_pages"]
@@ -220,39 +221,4 @@ WRITERS: dict[str, tuple[Callable[[list[Page]], Any], tuple[str, ...]]] = {
 }  # fmt: skip
 
 #: For each layout who writes it.
-WRITTEN_BY = {
-    "links of Claude Code": "Claude Code's WebSearch",
-    "sources of Gemini CLI": "Gemini CLI's google_web_search",
-    "hits of Codex": "Codex' web.run",
-    "snippet, title, link": "LangChain's DuckDuckGo tool",
-    "labelled blocks below an answer": "Tavily's MCP server",
-    "blocks whose labels are numbered": "Jina's search, and imitations that number results from 0",
-    "pages with a summary": "LangChain's Wikipedia tool",
-    "document elements": "agents that follow Anthropic's advice for long prompts",
-    "numbered documents": "Search-R1, ZeroSearch (`Doc 1: text`) and StepSearch (`Doc 1<## Title: t ##> text`)",
-    "numbered links": "smolagents (numbers from 0), Tongyi and BrowseComp tools (`1. <docid: 7> [title]`)",
-    "numbered titles with an ID": "the knowledge base of tau-bench's banking domain",
-    "numbered titles with a URL": (
-        "duckduckgo-mcp-server (`Summary:`), Perplexity's MCP server (`**title**`, `Date:`) and agents' own tools"
-    ),
-    "labelled blocks between rules": "Exa's MCP server",
-    "labelled blocks": "LangChain's arXiv and PubMed tools (`Published:` or `PMID:` in the first line) and agents' own tools",
-    "one URL a line": "agents' own tools",
-    "lines or bullets of Markdown links": "agents' own tools",
-    "paragraphs of title, URL, text": "agents' own tools",
-    "Python's notation": (
-        "tools that return `str(results)`, AutoGen and clients of vector stores: "
-        "`[Document(page_content='..', metadata={..})]`"
-    ),
-    "JSON in a code fence": "agents' own tools and models that imitate a search",
-    "JSON behind prose": "agents' own tools",
-    "columns": "Chroma",
-    "classes under data.Get": "Weaviate's GraphQL",
-    "objects with properties": "Weaviate's Python client",
-    "documents with data": "Cohere",
-    "an object keyed by URL": "agents' own tools",
-    "hits with an entity": "Milvus",
-    "passages of files": "OpenAI's vector stores and file_search",
-    "passages of knowledge bases": "Amazon Bedrock",
-    "results among pictures": "Linkup",
-}
+WRITTEN_BY: dict[str, str] = json.loads(Path(__file__).with_name("layouts.json").read_text("utf-8"))

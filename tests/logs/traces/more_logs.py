@@ -197,16 +197,8 @@ def smolagents(story: Story) -> str:
             failed = "AgentToolExecutionError" if any(c.failed for c in step) else None
             record = {"step_number": len(steps), "tool_calls": calls, "error": failed}
             steps.append({**record, "observations": "\n".join(told) or None, "is_final_answer": False})
-        steps.append(
-            {
-                "step_number": len(steps),
-                "tool_calls": None,
-                "observations": None,
-                "model_output": "Thought: done.",
-                "is_final_answer": True,
-                "action_output": turn.answer,
-            }
-        )
+        last = {"step_number": len(steps), "tool_calls": None, "observations": None, "model_output": "Thought: done."}
+        steps.append({**last, "is_final_answer": True, "action_output": turn.answer})
     return json.dumps(steps)
 
 

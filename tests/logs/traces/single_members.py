@@ -18,21 +18,9 @@ __all__ = ["CHANGES", "Change", "apply", "read_log", "search_lists", "write_log"
 CHANGES = ("drop", "repeat", "swap", "merge")
 #: The keys of lists whose members are messages, steps, spans or events. Other lists hold calls, results or texts.
 _KEYS = {
-    *(
-        "messages",
-        "items",
-        "input",
-        "output",
-        "steps",
-        "spans",
-        "events",
-        "turns",
-        "observations",
-        "samples",
-        "contents",
-    ),
-    *("simulations", "result", "child_runs", "scopeSpans", "traces", "message_history", "searches", "history"),
-    *("resourceSpans", "data", "records", "work"),
+    *("messages", "items", "input", "output", "steps", "spans", "events", "turns", "observations", "samples"),
+    *("contents", "simulations", "result", "child_runs", "scopeSpans", "traces", "message_history", "searches"),
+    *("history", "resourceSpans", "data", "records", "work"),
 }
 #: Keys of messages and spans whose lists hold parts, calls or fields: below them no list is looked for.
 _INSIDE = {"payload", "message", "attributes", "structuredContent", "response"}
