@@ -18,7 +18,7 @@ import goodgain as gg
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.plots import plot_data
-from goodgain.errors import GoodgainNotice, InputError
+from goodgain.errors import GoodgainNotice, InputError, collect_notices
 from goodgain.logs.traces import read_traces
 from goodgain.schema import USES
 from tests.support.command import run_command
@@ -272,78 +272,35 @@ def test_the_rest_of_the_difference_to_browsecomp_plus_is_numbers_in_brackets_th
 # Unknown and zero
 
 
-def test_a_stage_that_no_log_records_is_null_and_its_queries_are_counted(tmp_path: Path) -> None:
-    qrels = {"q1": {"d1": 2}, "q2": {"d2": 2}}
-    unknown: dict[str, Any] = dict.fromkeys(("opens", "failed_opens"))
-    rows = [
-        use("d1", returned_at=1, cited=True) | unknown,
-        use("d2", query_id="q2", returned_at=1, cited=None) | unknown,
-    ]
-    with pytest.warns(GoodgainNotice) as given:
-        (found,) = gg.funnel(qrels, table(rows)).frame.to_dicts()
-    assert [str(one.message) for one in given] == [
-        "agent: opens are unknown in 2 of 2 queries. Means leave them out.",
-        "agent: the final answer is unknown in 1 of 2 queries. Means leave them out.",
-    ]
-    assert (found["good_returned"], found["opened"], found["opens_per_good"], found["lost_unopened"]) == (
-        1.0,
-        None,
-        None,
-        None,
-    )
-    assert (found["good_cited"], found["queries_with_opens"], found["queries_with_answer"]) == (1.0, 0, 1)
-    table(rows).write_parquet(tmp_path / "uses.parquet")
+def test_the_table_says_how_many_queries_know_a_stage(tmp_path: Path) -> None:
+    case = next(one for one in CASES if one["rule"].startswith("a stage that no log records"))
+    table([use(**row) for row in case["uses"]]).write_parquet(tmp_path / "uses.parquet")
     (tmp_path / "qrels.txt").write_text("q1 0 d1 2\nq2 0 d2 2\n")
     shown = run_command("funnel", tmp_path / "qrels.txt", tmp_path / "uses.parquet", "-o", "table")
     assert re.search(r"good_cited ↑ +│ 1\.0000 \(1\)", shown.stdout) and re.search(r"opened +│ +– \(0\)", shown.stdout)
     assert "opens are unknown in 2 of 2 queries" in shown.stderr
 
 
-def test_a_judged_query_without_uses_counts_as_using_nothing_and_is_named() -> None:
-    qrels = {"q1": {"d1": 2}, "q2": {"d2": 2}}
-    with pytest.warns(
-        GoodgainNotice, match="agent: 1 of 2 judged queries have no uses: q2. They count as using nothing."
-    ):
-        found = gg.funnel(qrels, table([use("d1", returned_at=1, opened_at=1, opens=1, cited=True)]))
-    assert found.frame.select("returned", "opened", "cited", "citation_coverage").row(0) == (0.5, 0.5, 0.5, 0.5)
+CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("funnels.json").read_text(encoding="utf-8"))
 
 
-def test_replicates_are_averaged_query_by_query() -> None:
-    rows = [use("d1", returned_at=1, replicate="1"), use("d1", returned_at=1, opened_at=1, opens=1, replicate="2")]
-    found = gg.funnel({"q1": {"d1": 2}}, table(rows))
-    assert found.per_query.height == 2 and found.frame.select("queries", "good_opened").row(0) == (1, 0.5)
-
-
-def test_urls_that_the_qrels_spell_in_another_way_are_named() -> None:
-    rows = [use("http://www.a.example/x/", opened_at=0, opens=1), use("https://a.example/y", returned_at=1)]
-    qrels = {"q1": {"https://a.example/x": 2, "https://a.example/y": 1}}
-    with pytest.warns(GoodgainNotice, match="in another way count as this document: 1 row"):
-        assert gg.funnel(qrels, table(rows)).per_query.item(0, "good_opened") == 1
-    with pytest.warns(GoodgainNotice, match="1 URLs of the uses are judged under another spelling"):
-        assert gg.funnel(qrels, table(rows), urls="keep").per_query.item(0, "good_opened") == 0
+@pytest.mark.parametrize("case", CASES, ids=[case["rule"] for case in CASES])
+def test_a_funnel_has_the_numbers_and_notices_of_the_case(case: dict[str, Any]) -> None:
+    rows = [use(**row) for row in case["uses"]]
+    if "error" in case:
+        types = USES.polars | dict.fromkeys(("opens", "returned_at", "cited"), pl.Float64)
+        with pytest.raises(InputError, match=re.escape(case["error"])):
+            gg.funnel(case["qrels"], pl.DataFrame(rows, schema=types, strict=False))
+        return
+    said: list[GoodgainNotice] = []
+    with collect_notices(said.append):
+        found = gg.funnel(case["qrels"], table(rows), **case.get("options", {}))
+    assert all(text in str(one) for text, one in zip(case.get("notices", []), said, strict=True))
+    assert found.frame.select([*case["frame"]]).row(0, named=True) == case["frame"]
+    assert found.per_query.height == case.get("rows", found.per_query.height)
 
 
 # Input
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"opens": -1}, "opens has '-1.0', which it cannot have"),
-        ({"returned_at": 1.5}, "returned_at has '1.5', which it cannot have"),
-        ({"cited": 2}, "cited has '2.0', which it cannot have"),
-        ({"opens": float("inf")}, "opens has 'inf', which it cannot have"),
-        ({"doc_id": None}, "a row has no query_id or no doc_id"),
-        ({"query_id": "q9"}, "The uses share no query with the qrels"),
-    ],
-)
-def test_a_wrong_value_is_an_error_that_names_it(change: dict[str, Any], message: str) -> None:
-    columns = {
-        name: pl.Float64 if name in ("opens", "returned_at", "cited") else kind for name, kind in USES.polars.items()
-    }
-    frame = pl.DataFrame([use("d1", cited=0.0) | change], schema=columns)
-    with pytest.raises(InputError, match=message):
-        gg.funnel({"q1": {"d1": 2}}, frame)
 
 
 @pytest.mark.parametrize("rel", [None, "2", "x", True, 0, -5, float("nan"), float("inf")])
@@ -489,11 +446,6 @@ def test_blanks_in_ids_are_found_in_text_that_writes_them_as_percent_signs(tmp_p
     assert explained.iterations.filter(system="s").get_column("query_text").to_list() == ["x"]
 
 
-def test_an_id_keeps_its_blanks_as_in_qrels() -> None:
-    qrels = pl.DataFrame({"query_id": ["q1"], "doc_id": [" a"], "relevance": [2]})
-    assert gg.funnel(qrels, table([use(" a", returned_at=1)])).frame.item(0, "evidence_recall") == 1.0
-
-
 def test_uses_of_replicates_are_chosen_by_the_name_of_the_run_and_never_mixed(tmp_path: Path) -> None:
     rows = [
         use("a", system="old", replicate="1", returned_at=1),
@@ -509,13 +461,6 @@ def test_uses_of_replicates_are_chosen_by_the_name_of_the_run_and_never_mixed(tm
     (tmp_path / "old.2.run").rename(tmp_path / "old.run")
     with pytest.raises(InputError, match=r"uses= has 2 replicates of old\. Name the run of one of them old\.1\."):
         gg.explain(qrels, tmp_path / "old.run", new, uses=table(rows))
-
-
-def test_uses_of_queries_without_judgments_are_named() -> None:
-    rows = [use("d1", returned_at=1), use("d1", query_id="q9", returned_at=1)]
-    with pytest.warns(GoodgainNotice, match=r"Uses of queries without judgments are left out: 1 query \(q9\)\."):
-        found = gg.funnel({"q1": {"d1": 2}}, table(rows))
-    assert found.frame.select("queries", "returned").row(0) == (1, 1.0)
 
 
 def test_the_number_in_brackets_counts_the_queries_with_a_value_in_this_column(tmp_path: Path) -> None:
