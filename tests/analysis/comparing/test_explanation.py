@@ -419,10 +419,12 @@ def test_an_explanation_says_what_the_case_says(case: dict[str, Any]) -> None:
     assert [part for part in case.get("sentence", []) if part not in sentences[0]] == []
     for said, end in zip(sentences, case.get("sentences_end", [""] * len(sentences)), strict=True):
         assert (said or "").endswith(end)
+    assert text.endswith(case.get("text_ends", ""))
     places = [text.index(part) for part in case.get("in_order", [])]
     assert places == sorted(places)
     for name, columns in case.get("frames", {}).items():
         assert getattr(explained, name).select([*columns]).to_dict(as_series=False) == columns
+        assert json.loads(explained.to_text("json"))[name] == getattr(explained, name).to_dicts()
 
 
 def test_each_measure_counts_by_its_own_threshold() -> None:
@@ -448,16 +450,6 @@ def test_each_measure_counts_by_its_own_threshold() -> None:
     assert "new (rel=3): 1 of 2 iterations found no good document" in both.to_text()
     side_by_side = both.to_text(query="q")
     assert "**Query q (rel=3)**" in side_by_side and "**Query q (rel=1)**" in side_by_side
-
-
-def test_unjudged_documents_that_one_system_alone_found_are_named() -> None:
-    base, new = searches(("q", 1, "a"), ("q", 1, "u")), searches(("q", 1, "a"), ("q", 2, "u"), ("q", 2, "v"))
-    explained = gg.explain({"q": {"a": 3}}, base, new, "CG@1 CG")
-    assert explained.unjudged.drop("title").rows() == [("q", "CG@1", "base", "u", 1), ("q", "CG", "new", "v", 2)]
-    assert explained.to_text().endswith("Not in these sums: base alone found 1 unjudged document up to iteration 1.\n")
-    assert "| v | new | 2 |" in explained.to_text(query="q")
-    assert json.loads(explained.to_text("json"))["unjudged"] == explained.unjudged.to_dicts()
-    assert "unjudged" not in gg.explain({"q": {"a": 3}}, base, base).to_text()
 
 
 def test_a_document_found_where_its_label_is_lower_is_not_named_as_good() -> None:
