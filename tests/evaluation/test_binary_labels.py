@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import warnings
 from collections.abc import Callable
@@ -239,32 +238,3 @@ def test_the_names_that_the_notices_of_hosts_show_are_read_there() -> None:
     measure = ir_measures.parse_measure("nCG(rel=1)@1")
     assert ir_measures.calc_aggregate([measure], QRELS, gg.read_run(RUN)) == {measure: AT_1}
     assert ranx.evaluate(ranx_host.Qrels(QRELS), ranx_host.Run(RUN), "n_cg@1-l1") == AT_1
-
-
-@pytest.mark.parametrize(
-    ("measures", "said"),
-    [
-        ("nDCG@2 RR AP", r"the threshold of AP, RR \(the largest is 0\.9\).* Name the smallest relevant label: AP\(rel=0\.9\)"),
-        ("Bpref", r"the threshold of Bpref \(the largest is 0\.9\).* Scale the labels to whole numbers"),
-        ("RR(rel=2)", r"the threshold of RR\(rel=2\) .* label: RR\(rel=0\.9\)"),
-    ],
-)  # fmt: skip
-def test_fractions_below_1_are_pointed_out_where_a_classic_measure_starts_at_1(measures: str, said: str) -> None:
-    qrels, run = {"q": {"a": 0.9, "b": 0.4}}, {"q": {"a": 1.0}}
-    with pytest.warns(gg.GoodgainNotice, match=said), contextlib.suppress(gg.GoodgainError):
-        gg.evaluate(qrels, run, measures)
-
-
-def test_the_advice_on_a_threshold_can_be_followed() -> None:
-    with pytest.warns(gg.GoodgainNotice, match=r"of Bpref\(rel=2\) \(the largest is 1\).* label: Bpref$"):
-        gg.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, "Bpref(rel=2)")
-    with (
-        pytest.warns(gg.GoodgainNotice, match=r"of P@5 .*Scale the labels to whole numbers"),
-        contextlib.suppress(gg.GoodgainError),
-    ):
-        gg.evaluate({"q": {"a": 0.5}}, {"q": {"a": 1.0}}, "P@5", provider="pytrec_eval")
-
-
-def test_a_named_threshold_that_a_label_reaches_says_nothing() -> None:
-    qrels, run = {"q": {"a": 0.9, "b": 0.4}}, {"q": {"a": 1.0}}
-    assert gg.evaluate(qrels, run, "RR(rel=0.9) nDCG@2")["RR(rel=0.9)"] == 1.0

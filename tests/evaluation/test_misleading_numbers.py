@@ -207,12 +207,6 @@ def test_measures_that_share_a_call_rightly_are_not_told_of() -> None:
 BINARY = {"q": {"a": 1, "b": 0}}
 
 
-def test_labels_that_reach_rel_are_not_told_of() -> None:
-    with no_notices():
-        gg.evaluate(BINARY, {"q": {"a": 1.0}}, "CG(rel=1) NumIter NumResults nDCG@10")
-        gg.evaluate({"q": {"a": 2}}, {"q": {"a": 1.0}}, "CG SRE")
-
-
 def test_every_threshold_that_no_label_reaches_is_told_of_in_ranx() -> None:
     import ranx
 

@@ -1,8 +1,13 @@
-"""Small cases whose values a person works out: `worked.json` has a case a paragraph, and numbers as `7/32` or `log2(3)`."""
+"""Small cases, a paragraph each: `worked.json` has values that a person works out, numbers as `7/32` or `log2(3)`.
+
+`notices.json` has the notices of a call, or its error; a case without either is one where nothing may be said.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import warnings
 from contextlib import nullcontext
 from math import log, log2
 from pathlib import Path
@@ -16,7 +21,9 @@ from goodgain.measures.names import parse_measure
 from tests.measures.test_session_measures import frame_of
 from tests.support.tables import ROOT, no_notices
 
-CASES: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("worked.json").read_text(encoding="utf-8"))
+CASES, NOTICES = (
+    json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8")) for name in ("worked.json", "notices.json")
+)
 
 
 def open_case(case: dict[str, Any]) -> tuple[Any, Any]:
@@ -46,3 +53,22 @@ def test_values_are_those_worked_by_hand(name: str) -> None:
     for measure, of_queries in values.items():
         found = {query: by_query[str(parse_measure(measure)), query] for query in of_queries}
         assert found == {query: work_out(number) for query, number in of_queries.items()}, measure
+
+
+@pytest.mark.parametrize("name", NOTICES)
+def test_a_call_says_what_is_odd_and_nothing_else(name: str) -> None:
+    case = NOTICES[name]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", gg.GoodgainNotice)
+        try:
+            gg.evaluate(*open_case(case), case["measures"], **case.get("options", {}))
+            raised = None
+        except gg.GoodgainError as error:
+            raised = str(error)
+    texts = [str(one.message) for one in told if one.category is gg.GoodgainNotice]
+    if "error" in case:
+        assert re.search(case["error"], str(raised))
+    for said in case.get("notices", []):
+        assert any(re.search(said, text) for text in texts), said
+    if not case.keys() & {"error", "notices"}:  # so small a case can have a low coverage
+        assert raised is None and [text for text in texts if not text.startswith("coverage is low")] == []

@@ -7,6 +7,7 @@ Nothing of trec_eval is kept here: GOODGAIN_TREC_EVAL names a checkout of it, an
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -29,29 +30,7 @@ pytestmark = pytest.mark.skipif(
 PRINTED = 0.5e-4 + 1e-9
 
 #: trec_eval's name -> ours; {rel} is its option -l, and {k} a number in its name.
-NAMES = {
-    r"P_(?P<k>\d+)": "P({rel})@{k}",
-    r"recall_(?P<k>\d+)": "R({rel})@{k}",
-    r"ndcg_cut_(?P<k>\d+)": "nDCG@{k}",
-    r"success_(?P<k>\d+)": "Success({rel})@{k}",
-    r"map_cut_(?P<k>\d+)": "AP({rel})@{k}",
-    r"relative_P_(?P<k>\d+)": "RelativeP({rel})@{k}",
-    "map": "AP({rel})",
-    "recip_rank": "RR({rel})",
-    "Rprec": "Rprec({rel})",
-    "ndcg": "nDCG",
-    "num_ret": "NumRet",
-    "num_rel": "NumRel({rel})",
-    "num_rel_ret": "NumRet({rel})",
-    "set_P": "SetP({rel})",
-    "set_recall": "SetR({rel})",
-    "set_F": "SetF({rel})",
-    "ndcg_1=3,2=9,4=4.5": "nDCG(gains={{1:3,2:9,4:4.5}})",
-    "bpref": "Bpref({rel})",
-    "infAP": "infAP({rel})",
-    "set_map": "SetAP({rel})",
-    "set_relative_P": "SetRelP({rel})",
-}
+NAMES: dict[str, str] = json.loads(Path(__file__).with_name("trec_eval_names.json").read_text(encoding="utf-8"))
 
 
 class Case(NamedTuple):

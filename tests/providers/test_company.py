@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -24,27 +25,11 @@ from goodgain.measures.ranking_values import score_ranking
 from goodgain.providers import ProvidedValues, ProviderScores
 from tests.support.counts import how_many, some_of
 
+DATA: dict[str, Any] = json.loads(Path(__file__).with_name("company.json").read_text(encoding="utf-8"))
 #: A value for each parameter that is not its default; a measure is tried with each alone.
-OTHER_VALUES: dict[str, Any] = {
-    "T": 2.0,
-    "alpha": 0.3,
-    "beta": 0.3,
-    "cutoff": 3,
-    "dcg": "exp-log2",
-    "gains": {1: 1, 2: 3, 3: 7},
-    "ideal": "ranking",
-    "judged_only": True,
-    "max_rel": 4,
-    "min_rel": 1,
-    "normalize": False,
-    "p": 0.5,
-    "recall": 0.3,
-    "rel": 2,
-    "relative": True,
-}
-
-#: What a measure cannot do without.
-REQUIRED = {"cutoff": 5, "max_rel": 3, "recall": 0.5}
+OTHER_VALUES: dict[str, Any] = DATA["other values"] | {"gains": {1: 1, 2: 3, 3: 7}}
+#: Labels by kind; the run has unjudged documents, a query that is not judged, and none for query 3.
+LABELS, RUN = DATA["labels"], DATA["run"]
 
 
 def variants() -> Iterator[ir_measures.Measure]:
@@ -52,7 +37,7 @@ def variants() -> Iterator[ir_measures.Measure]:
     for name, base in sorted(registry.items()):
         if name in MEASURES or name in SESSION_MEASURES:
             continue
-        needed = {key: value for key, value in REQUIRED.items() if _is_required(base, key)}
+        needed = {key: value for key, value in DATA["required"].items() if _is_required(base, key)}
         yield base(**needed)
         for key in base.SUPPORTED_PARAMS:
             yield base(**needed | {key: OTHER_VALUES[key]})
@@ -68,19 +53,6 @@ def variants() -> Iterator[ir_measures.Measure]:
 
 def _is_required(measure: ir_measures.Measure, parameter: str) -> bool:
     return parameter in measure.SUPPORTED_PARAMS and measure.SUPPORTED_PARAMS[parameter].required
-
-
-#: Labels by kind; the run has unjudged documents, a query that is not judged, and none for query 3.
-LABELS = {
-    "whole": {"1": {"a": 3, "b": 0, "c": 1, "d": 2, "z": 1}, "2": {"a": 1, "e": 2, "b": 0}, "3": {"x": 2}},
-    "negative": {"1": {"a": 3, "b": -1, "c": 1, "d": 2, "z": 1}, "2": {"a": 1, "e": 2, "b": -1, "f": 0}, "3": {"x": 2}},
-    "fractional": {"1": {"a": 2.5, "b": 0.5, "c": 1, "d": 2, "z": 1.5}, "2": {"a": 1, "e": 2.2, "b": 0}, "3": {"x": 2}},
-}
-RUN = {
-    "1": {"u": 0.95, "b": 0.9, "a": 0.8, "v": 0.7, "d": 0.6, "c": 0.5, "w": 0.4},
-    "2": {"b": 0.9, "e": 0.7, "u": 0.6, "a": 0.5, "v": 0.4},
-    "4": {"a": 1.0},
-}
 
 
 @cache
