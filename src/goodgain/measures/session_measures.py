@@ -21,7 +21,6 @@ from goodgain.measures.declaration import Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
 from goodgain.measures.parameters import read_parameters
 from goodgain.options import spell
-from goodgain.schema import EMPTY_DOC
 
 if TYPE_CHECKING:
     from goodgain.formats import Qrels
@@ -172,6 +171,7 @@ def _find_area(searches: Searches) -> pl.DataFrame:
     from goodgain.counting.ledger import count  # what counts is imported when something is scored
     from goodgain.measures.ledger_values import final_values, running_values
     from goodgain.measures.names import find_inner
+    from goodgain.schema import EMPTY_DOC
 
     over, budget = searches.parameters["over"], searches.parameters["budget"]
     inner: Any = find_inner(AreaOver(**searches.parameters))
@@ -322,6 +322,8 @@ class SessionScores:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add all rows of some judged queries: query_id, iteration, doc_id, rank, score."""
+        from goodgain.schema import EMPTY_DOC  # narwhals takes long to import, and waits
+
         rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)
         rows = rows.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
         results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
