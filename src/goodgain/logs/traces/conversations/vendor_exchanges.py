@@ -43,6 +43,69 @@ class JoinedConversation(Conversation):
     #: Whether earlier states may come after later states. Their messages must have ids.
     any_order: ClassVar[bool] = False
 
+    @staticmethod
+    def are_exchanges(head: FileHead) -> bool:
+        return any("request" in record and "response" in record for record in head.records if isinstance(record, dict))
+
+    @classmethod
+    def join_exchanges(
+        cls, source: Source, make: Callable[[Any, str], Exchange | None] | None = None
+    ) -> Iterator[Trace]:
+        """Join recorded exchanges into conversations, and yield their traces.
+
+        An exchange continues an earlier exchange if it names that one's id. It also does if its messages begin with the
+        messages and the answer of the earlier exchange, and neither record names another query or run.
+        `make` turns a record that is not a request with its response into an exchange.
+        """
+        threads: list[list[Exchange]] = []
+        others: list[str] = []
+        by_id: dict[str, list[Exchange]] = {}
+        by_history: dict[int, list[Exchange]] = {}
+        for record, at in read_records(source):
+            with source.handle_errors():
+                if make is not None:
+                    exchange = make(record, at)
+                else:
+                    found = cls.split(record)
+                    exchange = cls.pair(*found, f"{at}/request", f"{at}/response") if found else None
+                if exchange is None:
+                    _check_endpoint(record, cls.asked, at)
+                    source.summary.passed_over += 1
+                    response = record.get("response") if isinstance(record, dict) else None
+                    others += [at] * looks_like_results(response, f"{at}/response")
+                    continue
+                start = hash((find_id(record), find_id(record, OF_RUNS)))
+                histories = _hash_histories(cls, exchange.messages, start)
+                thread = by_id.get(exchange.previous or "")
+                if thread is None:
+                    # Most clients send the whole history again: the longest known one identifies the conversation.
+                    longest_first = range(len(histories) - 1, 0, -1)
+                    exchange.known = next((count for count in longest_first if histories[count] in by_history), 0)
+                    thread = by_history[histories[exchange.known]] if exchange.known else []
+                if not thread:
+                    threads.append(thread)
+                thread.append(exchange)
+                by_history.update(dict.fromkeys(histories if cls.any_order else (), thread))
+                by_history[_hash_histories(cls, exchange.answer, histories[-1])[-1]] = thread
+                by_history.pop(start, None)  # the hash of an empty history
+                if exchange.id is not None:
+                    by_id[exchange.id] = thread
+
+        def read_thread(exchanges: list[Exchange], at: str) -> Trace:
+            conversation = cls(source)
+            for exchange in exchanges:
+                conversation.read_exchange(exchange)
+            return conversation.trace(at)
+
+        has_calls = False
+        for thread in threads:
+            for trace in source.read_numbered(read_thread, thread, thread[0].at):
+                has_calls = has_calls or any(step.calls for turn in trace.turns for step in turn.steps)
+                yield trace
+        # Not the model but the program around it searched.
+        for at in () if has_calls else others:
+            source.not_understood("exchange with another endpoint, which returned results", at, "calls of the model")
+
     @classmethod
     def claims(cls, head: FileHead) -> bool:
         return any(cls.split(record) is not None for record in head.objects)
@@ -99,69 +162,6 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
     if streamed is not None and streamed.is_whole and streamed.value is not None:
         response = streamed.value
     return (request, response) if isinstance(response, dict) and answered in response else None
-
-
-def are_exchanges(head: FileHead) -> bool:
-    return any("request" in record and "response" in record for record in head.records if isinstance(record, dict))
-
-
-def join_exchanges(
-    source: Source, reader: type[JoinedConversation], make: Callable[[Any, str], Exchange | None] | None = None
-) -> Iterator[Trace]:
-    """Join recorded exchanges into conversations, and yield their traces.
-
-    An exchange continues an earlier exchange if it names that one's id. It also does if its messages begin with the
-    messages and the answer of the earlier exchange, and neither record names another query or run.
-    `make` turns a record that is not a request with its response into an exchange.
-    """
-    threads: list[list[Exchange]] = []
-    others: list[str] = []
-    by_id: dict[str, list[Exchange]] = {}
-    by_history: dict[int, list[Exchange]] = {}
-    for record, at in read_records(source):
-        with source.handle_errors():
-            if make is not None:
-                exchange = make(record, at)
-            else:
-                found = reader.split(record)
-                exchange = reader.pair(*found, f"{at}/request", f"{at}/response") if found else None
-            if exchange is None:
-                _check_endpoint(record, reader.asked, at)
-                source.summary.passed_over += 1
-                response = record.get("response") if isinstance(record, dict) else None
-                others += [at] * looks_like_results(response, f"{at}/response")
-                continue
-            start = hash((find_id(record), find_id(record, OF_RUNS)))
-            histories = _hash_histories(reader, exchange.messages, start)
-            thread = by_id.get(exchange.previous or "")
-            if thread is None:
-                # Most clients send the whole history again: the longest known one identifies the conversation.
-                longest_first = range(len(histories) - 1, 0, -1)
-                exchange.known = next((count for count in longest_first if histories[count] in by_history), 0)
-                thread = by_history[histories[exchange.known]] if exchange.known else []
-            if not thread:
-                threads.append(thread)
-            thread.append(exchange)
-            by_history.update(dict.fromkeys(histories if reader.any_order else (), thread))
-            by_history[_hash_histories(reader, exchange.answer, histories[-1])[-1]] = thread
-            by_history.pop(start, None)  # the hash of an empty history
-            if exchange.id is not None:
-                by_id[exchange.id] = thread
-
-    def read_thread(exchanges: list[Exchange], at: str) -> Trace:
-        conversation = reader(source)
-        for exchange in exchanges:
-            conversation.read_exchange(exchange)
-        return conversation.trace(at)
-
-    has_calls = False
-    for thread in threads:
-        for trace in source.read_numbered(read_thread, thread, thread[0].at):
-            has_calls = has_calls or any(step.calls for turn in trace.turns for step in turn.steps)
-            yield trace
-    # Not the model but the program around it searched.
-    for at in () if has_calls else others:
-        source.not_understood("exchange with another endpoint, which returned results", at, "calls of the model")
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:

@@ -12,7 +12,8 @@ Costs: `usage` of each answer.
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace, tree, vendor_exchanges
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations.vendor_exchanges import JoinedConversation
 from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
 
 #: Types of blocks that are calls. The vendor runs all but the first: their results are in the answer itself.
@@ -30,7 +31,7 @@ _REMEDY = "ask for the messages as the API gives them: the log lacks the block w
 
 
 def sniff(head: FileHead) -> bool:
-    if vendor_exchanges.are_exchanges(head):
+    if JoinedConversation.are_exchanges(head):
         return _Messages.claims(head)
     if any(tree.has_messages(record, _has_tool_block) for record in head.conversations):
         return True
@@ -52,8 +53,8 @@ def _is_tool_block(block: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
-    if vendor_exchanges.are_exchanges(source.head):
-        return vendor_exchanges.join_exchanges(source, _Messages)
+    if JoinedConversation.are_exchanges(source.head):
+        return _Messages.join_exchanges(source)
     return _Messages.read_source(source, _find_messages)
 
 
@@ -62,7 +63,7 @@ def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
     return tree.find_messages([value] if is_answer else value, at)
 
 
-class _Messages(vendor_exchanges.JoinedConversation):
+class _Messages(JoinedConversation):
     asked, answered = "messages", "type"
 
     @classmethod

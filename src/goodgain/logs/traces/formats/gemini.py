@@ -16,17 +16,8 @@ from typing import Any, Self
 
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.dedup.document_types import snake_case
-from goodgain.logs.traces.conversations import (
-    UNANSWERED,
-    Conversation,
-    FileHead,
-    Source,
-    ToolCall,
-    Trace,
-    tree,
-    vendor_exchanges,
-)
-from goodgain.logs.traces.conversations.vendor_exchanges import Item
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, Item, JoinedConversation, split_exchange
 from goodgain.logs.traces.expected_values import (
     as_word,
     expect_id,
@@ -69,10 +60,10 @@ _KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in
 
 
 def sniff(head: FileHead) -> bool:
-    if not vendor_exchanges.are_exchanges(head):
+    if not JoinedConversation.are_exchanges(head):
         return any(map(_is_of_format, head.conversations))
     # A log of exchanges with several vendors is read in the other format, which counts those with Gemini as left out.
-    others = (vendor_exchanges.split_exchange(record, *other) for record in head.objects for other in _OTHER_ENDPOINTS)
+    others = (split_exchange(record, *other) for record in head.objects for other in _OTHER_ENDPOINTS)
     return _Contents.claims(head) and not any(others)
 
 
@@ -97,8 +88,8 @@ def _is_event(value: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    if vendor_exchanges.are_exchanges(source.head):
-        return vendor_exchanges.join_exchanges(source, _Contents)
+    if JoinedConversation.are_exchanges(source.head):
+        return _Contents.join_exchanges(source)
     if any(map(_is_event, source.head.objects)):
         return _read_event_rows(source)
     first = next(map(tree.object_or_empty, source.head.records), {})
@@ -132,7 +123,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     return reader.trace(at, tag=tree.get_either(record, "modelVersion"))
 
 
-class _Contents(vendor_exchanges.JoinedConversation):
+class _Contents(JoinedConversation):
     asked, answered = "contents", "candidates"
 
     @classmethod
@@ -159,7 +150,7 @@ class _Contents(vendor_exchanges.JoinedConversation):
         same = takewhile(lambda pair: cls.key(pair[0][0]) == cls.key(pair[1][0]), zip(asked, made, strict=False))
         return asked + made[len(list(same)) :]
 
-    def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
+    def read_exchange(self, exchange: Exchange) -> None:
         self.read_all(exchange.messages[exchange.known :])
         answer, at = exchange.response, exchange.response_at
         for candidate, candidate_at in list(tree.walk(answer.get("candidates"), f"{at}/candidates"))[:1]:

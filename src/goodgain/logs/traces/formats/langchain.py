@@ -16,7 +16,7 @@ from typing import Any
 
 from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace, tree
 from goodgain.logs.traces.conversations.turns_and_calls import read_usage
-from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, join_exchanges, place
+from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, place
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 
 #: Known types of messages.
@@ -62,7 +62,7 @@ def _read_kind(message: dict[str, Any]) -> str:
 
 def read(source: Source) -> Iterator[Trace]:
     if sum(bool(tree.find_list(record, *_MESSAGE_PATHS)[1]) for record in source.head.records) > 1:
-        return join_exchanges(source, _Messages, _read_state)  # the records are states, not one trace each
+        return _Messages.join_exchanges(source, _read_state)  # the records are states, not one trace each
     expected = "a list of messages, or a state of a graph with one"
     find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected=expected)
     return _Messages.read_source(source, find, of_list=lambda one: "type" in one or _is_message(one))

@@ -13,7 +13,8 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree, vendor_exchanges
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, split_exchange
 from goodgain.logs.traces.expected_values import (
     as_word,
     expect_id,
@@ -53,7 +54,7 @@ def sniff(head: FileHead) -> bool:
     # Tagged text is often logged in messages of this format: the tags decide.
     from goodgain.logs.traces.formats.tagged_text import sniff as is_tagged
 
-    if vendor_exchanges.are_exchanges(head):
+    if JoinedConversation.are_exchanges(head):
         return _Messages.claims(head)
     return any(map(_is_chat, head.conversations)) and not is_tagged(head)
 
@@ -85,8 +86,8 @@ def _is_of_other_format(message: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
-    if vendor_exchanges.are_exchanges(source.head):
-        return vendor_exchanges.join_exchanges(source, _Messages)
+    if JoinedConversation.are_exchanges(source.head):
+        return _Messages.join_exchanges(source)
     return _Messages.read_source(source, _find_messages)
 
 
@@ -96,7 +97,7 @@ def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
     return tree.find_messages(value, at)
 
 
-class _Messages(vendor_exchanges.JoinedConversation):
+class _Messages(JoinedConversation):
     """Reports messages. `model` is that of the object around them; `hosted` counts the vendor's searches so far."""
 
     asked, answered = "messages", "choices"
@@ -109,7 +110,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return an exchange whose response has `choices` or, from Cohere and Ollama, one `message`."""
-        found = super().split(record) or vendor_exchanges.split_exchange(record, cls.asked, "message")
+        found = super().split(record) or split_exchange(record, cls.asked, "message")
         is_whole = found is not None and ("choices" in found[1] or isinstance(found[1]["message"], dict))
         return found if is_whole else None
 
@@ -128,7 +129,7 @@ class _Messages(vendor_exchanges.JoinedConversation):
             return None
         return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
 
-    def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
+    def read_exchange(self, exchange: Exchange) -> None:
         self.model = None
         self.read_all(exchange.messages[exchange.known :])
         shown, self.model = self.hosted, exchange.response.get("model")

@@ -16,8 +16,8 @@ from itertools import starmap
 from typing import Any, Self
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree, vendor_exchanges
-from goodgain.logs.traces.conversations.vendor_exchanges import Item
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, Item, JoinedConversation, place
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
 
 #: Calls of the client's own tools with the field of their arguments, and items with the output of these tools.
@@ -54,7 +54,7 @@ _WEB_RUN_REMEDY = "Codex encrypts what its web tool returns"
 
 
 def sniff(head: FileHead) -> bool:
-    if vendor_exchanges.are_exchanges(head):
+    if JoinedConversation.are_exchanges(head):
         return ItemReader.claims(head)
     if head.lines_are_messages or any("record_type" in record for record in head.objects):
         return False  # items of the Agents SDK, or an early rollout of Codex
@@ -75,12 +75,12 @@ def is_item(item: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per response or list of items. Exchanges and chained responses are joined."""
-    if vendor_exchanges.are_exchanges(source.head):
-        return vendor_exchanges.join_exchanges(source, ItemReader)
+    if JoinedConversation.are_exchanges(source.head):
+        return ItemReader.join_exchanges(source)
     if tree.any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):
         # A stored response is an exchange with itself: its output, and its input if it has one.
-        return vendor_exchanges.join_exchanges(
-            source, ItemReader, lambda record, at: ItemReader.pair(expect_object(record, at), record, at, at)
+        return ItemReader.join_exchanges(
+            source, lambda record, at: ItemReader.pair(expect_object(record, at), record, at, at)
         )
 
     def is_one(value: Any) -> bool:
@@ -110,14 +110,14 @@ def _get_input(items: Any) -> Any:
     return [{"role": "user", "content": items}] if isinstance(items, str) else items
 
 
-class ItemReader(vendor_exchanges.JoinedConversation):
+class ItemReader(JoinedConversation):
     asked, answered = "input", "output"
     #: How to record the results of a hosted web search; programs without the API's options have another remedy.
     web_remedy = _WEB_REMEDY
 
     @classmethod
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
-        return vendor_exchanges.place(_get_input(request.get("input")), f"{at}/input")
+        return place(_get_input(request.get("input")), f"{at}/input")
 
     @classmethod
     def key(cls, item: dict[str, Any]) -> Hashable | None:
@@ -128,7 +128,7 @@ class ItemReader(vendor_exchanges.JoinedConversation):
             return (str(item.get("role")), text) if text or item.get("role") == "user" else None
         return (kind, str(item.get("call_id"))) if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS else None
 
-    def read_exchange(self, exchange: vendor_exchanges.Exchange) -> None:
+    def read_exchange(self, exchange: Exchange) -> None:
         # Of repeated items, only what the first copy lacks is read.
         for item, at in exchange.messages[: exchange.known]:
             kind = as_word(expect_object(item, at).get("type"), "message")
