@@ -137,10 +137,11 @@ def of_iteration(value: Any) -> pl.DataFrame:
         (lambda: gg.read_run(of_iteration(1).with_columns(iteration=pl.Series([1, 2**63 + 5], dtype=pl.UInt64))), "column 2"),
         (lambda: gg.read_qrels({"q": {"d": 1, "e": "2"}}), "mixes int and str in relevance"),
         (lambda: gg.read_qrels({"q": {"a": 1e308, "b": 1e308}}), "their sum overflows"),
+        (lambda: gg.read_qrels(QRELS, label=1), "has labels already; leave out label=1"),
         (lambda: gg.read_qrels(of_iteration("1" + "0" * 20), labels="iteration"), "a number in column 2 that is too large"),
         (lambda: gg.deduplicate(None), "the results are a NoneType; give a data frame"),
         (lambda: gg.deduplicate(pd.DataFrame({5: [1]})), "No column query_id"),
-        (lambda: gg.read_traces(NOTHING), "the traces are a NoneType; give the path"),
+        (lambda: gg.read_traces(NOTHING), "the traces are a NoneType; give a path"),
         (lambda: gg.read_traces([5]), "one of the traces is a int; give the path"),  # type: ignore[list-item]  # that is the test
         (lambda: gg.read_results(NOTHING), "the file of the results is a NoneType"),
         (lambda: gg.write_run(RUN, 5), "the file of the run is a int"),  # type: ignore[arg-type]  # that is the test

@@ -65,20 +65,10 @@ def test_paths_lead_into_lists_of_pairs_and_objects() -> None:
 
 def test_wrong_gold_lists_say_where(tmp_path: Path) -> None:
     empty = write(tmp_path / "gold.json", [{"query_id": "q1", "doc_id": ["a"]}, {"query_id": "q2", "doc_id": []}])
-    with pytest.raises(gg.InputError, match=r"gold\.json.*line 2.*has an empty list"):
-        gg.read_qrels(empty, label=1)
     with pytest.warns(gg.GoodgainNotice, match="left out 1 bad line"):
         assert len(gg.read_qrels(empty, label=1, errors="skip")) == 1
-    uneven = write(tmp_path / "uneven.json", [{"query_id": "q1", "doc_id": ["a", "b"], "relevance": [1]}])
-    with pytest.raises(gg.InputError, match="lists of different lengths, in doc_id, relevance"):
-        gg.read_qrels(uneven)
-    with pytest.raises(gg.InputError, match="has labels already; leave out label=1"):
-        gg.read_qrels({"q": {"a": 2}}, label=1)
     with pytest.raises(gg.InputError, match="lacks query_id, doc_id"):
         gg.read_qrels(FOLDER / "gold_lists/gold.json", columns={"supports.url": "doc_id"}, label=1)
-    nested = write(tmp_path / "run.json", [{"query_id": "q1", "doc_id": ["a"], "score": 1.0}])
-    with pytest.raises(gg.InputError, match="in doc_id, which is neither text nor a whole number"):
-        gg.read_run(nested)
 
 
 def test_the_tasks_of_tau_bench_are_qrels_with_label_1() -> None:

@@ -223,17 +223,19 @@ def test_the_ledger_is_made_once_for_each_threshold(monkeypatch: pytest.MonkeyPa
     assert made == [2, 3]
 
 
-def test_what_would_part_ranking_and_iterations_is_refused() -> None:
-    run, qrels = host.Run(RUN), host.Qrels(QRELS)
-    for refused in (lambda: run.add_score("q1", "dz", 1.0), lambda: run.add_multi(["q1"], [["dz"]], [[1.0]])):
-        with pytest.raises(gg.InputError, match="cannot change"):
-            refused()
-    with pytest.raises(gg.InputError, match="-lN after a metric"):
-        qrels.set_relevance_level(2)
-    with pytest.raises(gg.InputError, match=r"ranx\.Run\(path\)"):
-        host.Run.from_file("agent.run")
-    with pytest.raises(gg.InputError, match=r"ranx\.Qrels\(path\)"):
-        host.Qrels.from_file("qrels.txt")
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: host.Run(RUN).add_score("q1", "dz", 1.0), "cannot change"),
+        (lambda: host.Run(RUN).add_multi(["q1"], [["dz"]], [[1.0]]), "cannot change"),
+        (lambda: host.Qrels(QRELS).set_relevance_level(2), "-lN after a metric"),
+        (lambda: host.Run.from_file("agent.run"), r"ranx\.Run\(path\)"),
+        (lambda: host.Qrels.from_file("qrels.txt"), r"ranx\.Qrels\(path\)"),
+    ],
+)
+def test_what_would_part_ranking_and_iterations_is_refused(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(gg.InputError, match=says):
+        call()
 
 
 def test_the_flattening_order_is_the_run_s_own(tmp_path: Path) -> None:
