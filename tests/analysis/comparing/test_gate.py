@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import ir_measures
@@ -20,17 +19,9 @@ from goodgain.errors import InputError, MeasureError
 from tests.analysis.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly
 from tests.support.command import run_command
 
-REDUNDANCY = EXAMPLES / "redundancy"
+QRELS, LEAN, REPEATING = (EXAMPLES / "redundancy" / name for name in ("qrels.txt", "lean.run", "repeating.run"))
 #: Lines, and what is read of them.
 LINES = json.loads(Path(__file__).with_name("lines.json").read_text(encoding="utf-8"))
-
-
-def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return run_command("compare", *arguments)
-
-
-def redundancy(*arguments: str, first: str = "lean", second: str = "repeating") -> subprocess.CompletedProcess[str]:
-    return command(REDUNDANCY / "qrels.txt", REDUNDANCY / f"{first}.run", REDUNDANCY / f"{second}.run", *arguments)
 
 
 def test_a_significant_difference_is_called_so() -> None:
@@ -160,7 +151,9 @@ def test_a_line_about_something_that_was_not_compared_is_an_error() -> None:
 
 
 def test_the_command_compares_classic_measures_and_ours_and_writes_json() -> None:
-    done = redundancy("-m", "nDCG@10 SRR", "-m", "CG@1", "--iterations", "2", "-o", "json")
+    done = run_command(
+        "compare", QRELS, LEAN, REPEATING, "-m", "nDCG@10 SRR", "-m", "CG@1", "--iterations", "2", "-o", "json"
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [pair["measure"] for pair in found["pairs"]] == ["nDCG@10", "SRR@1", "SRR@2", "SRR", "CG@1"]
@@ -168,7 +161,7 @@ def test_the_command_compares_classic_measures_and_ours_and_writes_json() -> Non
 
 
 def test_one_file_twice_is_compared_with_itself() -> None:
-    done = redundancy("-m", "SRR", "-o", "json", second="lean")
+    done = run_command("compare", QRELS, LEAN, LEAN, "-m", "SRR", "-o", "json")
     pair = json.loads(done.stdout)["pairs"][0]
     assert (pair["system"], pair["against"], pair["verdict"], pair["p_t"]) == ("lean (2)", "lean", "equal", 1)
 

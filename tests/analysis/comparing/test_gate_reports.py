@@ -20,8 +20,7 @@ from goodgain.analysis.comparing.requirements import check_requirements
 from tests.analysis.comparing.test_comparison import EXAMPLES, many
 from tests.support.command import run_command
 
-REDUNDANCY = EXAMPLES / "redundancy"
-FILES = REDUNDANCY / "qrels.txt", REDUNDANCY / "lean.run", REDUNDANCY / "repeating.run"
+FILES = [EXAMPLES / "redundancy" / name for name in ("qrels.txt", "lean.run", "repeating.run")]
 
 #: junit-10.xsd of the Jenkins xUnit plugin: element -> required attributes, other attributes, children.
 _SCHEMA = {
