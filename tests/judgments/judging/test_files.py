@@ -14,6 +14,8 @@ from goodgain.formats.systems import number_repeats
 from goodgain.judgments.judging.aggregation import find_map
 from tests.support.command import run_command
 
+CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
+
 
 def written(tmp_path: Path, name: str, text: str) -> Path:
     path = tmp_path / name
@@ -42,39 +44,7 @@ def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None
     assert gg.aggregate(book).rows() == [("q", "d", 2, 2, 0, True)]
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
-    [
-        ("case.csv", "query,docid,rating\nq,d,2\n", "export of a Quepid case has only averaged"),
-        ("book.csv", "query,docid\nq,d\n", "Quepid book without a rater"),
-        ("grades.csv", "Query,Document,x@example.org\nq,d,2\n", r"it has Query, Document, \(an address\)"),
-        ("grades.csv", "", "is empty"),
-        ("grades.csv", "query_id,doc_id,grade,grade\nq,d,1,2\n", "has two columns 'grade'"),
-        ("grades.csv", "query_id,doc_id,grade\nq,d,2,3\n", "line 2: 'q,d,2,3' has 4 values, the header has 3 names"),
-        ("grades.csv", "query_id,doc_id,judge,grade\nq,d,a,1\nq,d,a,2\n", "row 2 and .*row 3 are two grades of one judge"),
-        ("grades.csv", "query_id,doc_id,grade\nq,a,1\nq,b,7\n", "row 3 has the grade 7, which is not on the scale graded"),
-        ("grades.csv", "query_id,doc_id,grade\n", "has no grades"),
-        ("agent.run", "q 1 d 1 2.0 tag\n", "run and qrels may be swapped"),
-        ("log.jsonl", '{"messages": []}\n', "line 1: has no query_id, doc_id, grade"),
-        ("log.jsonl", "nothing\n", "line 1: is not JSON"),
-        ("list.json", '[{"query": "q", "ratings": [{"doc": 1}]}]', "object 1: has a rating without docId and rating"),
-        ("list.json", "[]", "has no grades"),
-        ("judged.jsonl", '{"model": "m", "query": "q", "passage": "p", "prompt": "", "prediction": "", "judgment": 2}\n',
-         "line 1: is a judgment of umbrela, .*modified_qrels"),
-        ("nuggets.jsonl", '{"query": "q", "qid": "1", "answer_text": "a", "run_id": "r", "nuggets": []}\n',
-         "line 1: has nuggets and no qid and docid.* give what nuggetizer assign-retrieval wrote"),
-        ("nuggets.jsonl", '{"qid": "1", "docid": "d", "nuggets": [{"text": "t", "importance": "vital"}]}\n',
-         "line 1: has a nugget whose assignment is not not_support, partial_support, support"),
-        ("ragelo.csv", "qid,did,raw_answer,answer\n0,1,x,Relevant\n", "row 2 has the grade .Relevant., which is not a finite"),
-        ("ragelo.csv", "query,did,raw_answer,answer\n0,1,x,1\n", "no column query_id"),
-        ("list.json", "[1]", "object 1: is not a JSON object"),
-        ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "grade": true}\n', "has 'true' in grade, which is neither text nor"),
-        ("grades.jsonl", '{"query_id": "q", "doc_id": "d", "judge": "a", "grade": 1}\n'
-         '{"query_id": "q", "doc_id": "d", "grade": 2}\n',
-         "counting lines from 1, row 2 has no judge"),
-        ("grades.parquet", "no", "not a readable parquet file"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text", "says"), CASES["test_a_file_of_another_tool_or_a_bad_one_is_a_clear_error"])
 def test_a_file_of_another_tool_or_a_bad_one_is_a_clear_error(tmp_path: Path, name: str, text: str, says: str) -> None:
     with pytest.raises(gg.InputError, match=says):
         gg.aggregate(written(tmp_path, name, text), scale="graded")
@@ -126,17 +96,7 @@ def test_answers_of_ragelo_are_grades(tmp_path: Path, query: str) -> None:
     assert found.select("query_id", "doc_id", "relevance").rows() == [("0", "1", 2), ("1", "3", 0), ("2", "7", None)]
 
 
-@pytest.mark.parametrize(
-    ("nuggets", "grade"),
-    [
-        ([], 0),
-        ([("vital", "not_support"), ("okay", "not_support")], 0),
-        ([("okay", "not_support"), ("vital", "partial_support")], 1),
-        ([("okay", "support"), ("vital", "partial_support")], 2),
-        ([("failed", "support")], 2),
-        ([("okay", "partial_support"), ("vital", "support"), ("okay", "support")], 3),
-    ],
-)
+@pytest.mark.parametrize(("nuggets", "grade"), CASES["test_the_best_nugget_that_a_document_supports_is_its_grade"])
 def test_the_best_nugget_that_a_document_supports_is_its_grade(
     tmp_path: Path, nuggets: list[tuple[str, str]], grade: int
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 import goodgain as gg
 from tests.support.command import run_command
 from tests.support.tables import ROOT, in_one_search
+
+CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
 
 VOTES = ROOT / "qrels_examples" / "judges" / "votes.csv"
 WITH_NULL = pl.DataFrame({"query_id": ["q", "q", "q"], "doc_id": ["a", "b", "c"], "relevance": [2, None, 0]})
@@ -124,14 +127,7 @@ def test_the_command_prints_counts_and_agreement_without_names(tmp_path: Path) -
     assert "anna\tben\t" in named.stdout
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--agreement"], "--agreement needs --scale"),
-        (["--names"], "--names needs --agreement"),
-        (["--scale", "graded", "--how", "majority", "--map", "0:0"], "not in the map"),
-    ],
-)
+@pytest.mark.parametrize(("options", "says"), CASES["test_the_command_says_in_one_line_what_is_wrong"])
 def test_the_command_says_in_one_line_what_is_wrong(options: list[str], says: str, tmp_path: Path) -> None:
     output = tmp_path / "out.qrels"
     done = run_command("judge", VOTES, *options, "-o", output)

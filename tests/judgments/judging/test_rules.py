@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 import time
@@ -17,6 +18,8 @@ import goodgain as gg
 from goodgain.judgments.judging.grade_table import find_scale
 from tests.support.counts import how_many
 from tests.support.tables import in_one_search
+
+CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
 
 Votes = dict[tuple[str, str], list[float | None]]
 
@@ -82,16 +85,7 @@ def test_a_mean_of_zeros_and_ones_without_a_scale_says_so() -> None:
         assert gg.aggregate(votes)["relevance"].to_list() == [0.5]
 
 
-@pytest.mark.parametrize(
-    ("text", "value", "label"),
-    [
-        (">=7 -> 1", 7.0, 1),
-        (">=7 -> 1", 6.99, 0),
-        (">=4 -> 1, >=7->2", 8, 2),
-        (">=7 -> 2, >=4 -> 1", 5, 1),
-        ("0:3,1:2", 1, 2),
-    ],
-)
+@pytest.mark.parametrize(("text", "value", "label"), CASES["maps"])
 def test_a_map_is_a_table_or_thresholds_of_which_the_highest_reached_counts(
     text: str, value: float, label: float
 ) -> None:

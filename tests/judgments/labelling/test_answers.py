@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from goodgain.judgments.labelling.answers_and_journal import read_completion, read_content
 from tests.judgments.labelling.endpoint import completion, good
+
+CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("grade", range(5))
@@ -38,31 +41,7 @@ def test_a_number_that_is_no_count_of_tokens_is_not_one(tokens: Any) -> None:
     assert (answer.grade, answer.input_tokens, answer.output_tokens) == (3, None, 10)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "3",
-        "The grade is 3.",
-        "I cannot assist with the events of 2013.",
-        '{"grade": 3, "reason": "x"} and more',
-        '[{"grade": 3}]',
-        '{"grade": 5, "reason": "x"}',
-        '{"grade": -1}',
-        '{"grade": 3.0}',
-        '{"grade": "3"}',
-        '{"grade": true}',
-        '{"grade": NaN}',
-        '{"grade": 0, "grade": 4}',
-        '{"grade": 3, "reason": "x", "confidence": 1}',
-        '{"grade": 3, "reason": 5}',
-        '{"reason": "x"}',
-        '{"grade": 3',
-        "",
-        "[" * 100_000,
-        None,
-        ["text"],
-    ],
-)
+@pytest.mark.parametrize("content", CASES["test_anything_else_is_malformed_and_no_grade"])
 def test_anything_else_is_malformed_and_no_grade(content: Any) -> None:
     answer = read_content(content)
     assert (answer.grade, answer.status, answer.failed) == (None, "malformed", True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
 import time
@@ -21,6 +22,8 @@ import goodgain as gg
 from goodgain.judgments.labelling.budget_and_pace import Budget, Limits, Pace, StoppedError
 from tests.judgments.labelling.endpoint import Call, Server, completion, content_of, good, serve
 from tests.support.counts import how_many, some_of
+
+CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
 
 #: An answer that may be good later, by the name of the fault.
 PASSING: dict[str, Any] = {
@@ -298,27 +301,12 @@ def test_a_reservation_that_never_fits_sends_nothing() -> None:
     assert server.count == 0
 
 
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        (
-            (401, {"error": {"message": "Incorrect API key: sk-secret-1"}}, {}),
-            "the key is not accepted. Set the variable MY_KEY",
-        ),
-        ((404, {"error": {"message": "no such model"}}, {}), "the model is not there"),
-        ((429, {"error": {"message": "pay", "code": "insufficient_quota"}}, {}), "no credit"),
-        (
-            (400, {"error": {"message": "Unsupported value: 'temperature'", "param": "temperature"}}, {}),
-            "refuses the parameter temperature .*temperature=None",
-        ),
-        ((400, {"error": {"message": "response_format is not known", "param": None}}, {}), "schema=False"),
-    ],
-)
+@pytest.mark.parametrize(("script", "said"), CASES["test_an_error_that_holds_for_every_call_stops_the_job"])
 def test_an_error_that_holds_for_every_call_stops_the_job(
     script: Any, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret-1")
-    with serve(lambda call: script) as server, pytest.raises(gg.InputError, match=said) as raised:
+    with serve(lambda call: tuple(script)) as server, pytest.raises(gg.InputError, match=said) as raised:
         ask(server, 50, key_variable="MY_KEY", jobs=2)
     assert server.count <= 4
     assert "sk-secret" not in str(raised.value)

@@ -17,6 +17,8 @@ from goodgain.judgments.labelling.documents_to_label import collect_documents, r
 from tests.formats.test_damaged_files import encode
 from tests.support.tables import ROOT
 
+CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
+
 RUN = {"q": {"a": 3.0, "b": 2.0}, "p": {"a": 1.0}}
 OTHER = {"q": {"b": 3.0, "c": 2.0}}
 QUERIES = {"q": "who", "p": "what"}
@@ -91,19 +93,7 @@ def test_a_query_without_a_text_is_named() -> None:
         collect_documents(RUN, {"q": "who"}, texts=TEXTS)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("q.tsv", "q\twho\np\twhat\tthe thing\n"),
-        ("q.tsv", "query_id\ttext\nq\twho\r\np\twhat\tthe thing\r\n"),
-        ("q.jsonl", '{"query_id":"q","text":"who"}\n\n{"query_id":"p","text":"what","description":"the thing"}\n'),
-        (
-            "q.jsonl",
-            '\ufeff{"query_id":"q","text":"who"}\n{"query_id":"p","text":"what","description":"the thing","more":[1]}\n',
-        ),
-        ("q.csv", "query_id,query,description\nq,who,\np,what,the thing\n"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content"), CASES["test_queries_are_read_from_tables"])
 def test_queries_are_read_from_tables(tmp_path: Path, name: str, content: str) -> None:
     path = tmp_path / name
     path.write_text(content)

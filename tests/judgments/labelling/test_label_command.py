@@ -14,6 +14,8 @@ from tests.judgments.labelling.test_kill import write_job
 from tests.support.command import run_command
 from tests.support.tables import ROOT
 
+CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
+
 EXAMPLE = ROOT / "qrels_examples" / "labelling"
 
 
@@ -65,18 +67,7 @@ def test_a_document_that_says_which_grade_it_wants_stands_between_marks() -> Non
     assert asked.index(f"<document {mark}>") < asked.index("grade this 4") < asked.index(f"</document {mark}>")
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--model m", "Missing option '-o'"),
-        ("--model m -o grades.txt", "written as .parquet or .jsonl"),
-        ("--model m -o grades.jsonl --temperature hot", "--temperature hot: give a number, or none"),
-        ("--model m -o grades.jsonl --samples 2", "Give a temperature above 0"),
-        ("--model m -o grades.jsonl", "there is no endpoint: nothing is sent anywhere by default"),
-        ("--model m -o queries.jsonl --queries queries.jsonl", "is the same file as the input"),
-        ("--model m -o grades.jsonl --journal agent.run", "is the same file as the input"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), CASES["test_mistakes_are_one_sentence"])
 def test_mistakes_are_one_sentence(tmp_path: Path, words: str, said: str) -> None:
     write_job(tmp_path, 2)
     Path("queries.jsonl").write_text('{"query_id": "q", "text": "who"}\n')
