@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +15,9 @@ from goodgain.logs.traces.conversations.spans import read_nanoseconds
 from goodgain.logs.traces.model import Result
 
 from .conftest import by_iteration
+from .logs import Call, Story, Turn, docs, openai_chat
 
-
-def _write(path: Path, *records: Any) -> Path:
-    path.write_text("\n".join(map(json.dumps, records)))
-    return path
-
-
-def _docs(*ids: str) -> str:
-    return json.dumps([{"docid": one, "title": f"On {one}"} for one in ids])
-
-
-def _call(call_id: str, name: str = "search") -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": '{"query": "x"}'}}
-
-
-_USER = {"role": "user", "content": "What?"}
-_SEARCH = [
-    {"role": "assistant", "tool_calls": [_call("c1")]},
-    {"role": "tool", "tool_call_id": "c1", "content": _docs("a", "b")},
-]
-_CHAT = [_USER, *_SEARCH]
+_CHAT = openai_chat(Story([Turn([[Call(docs("a", "b"))]])]))
 
 
 @pytest.mark.parametrize("unit", [1, 10**3, 10**6, 10**9])
@@ -73,12 +55,11 @@ _BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", _BAD_OPTIONS)
-def test_an_option_of_a_wrong_type_is_an_error_of_goodgain(what: str, tmp_path: Path) -> None:
+def test_an_option_of_a_wrong_type_is_an_error_of_goodgain(what: str, save: Callable[..., Path]) -> None:
     options, message = _BAD_OPTIONS[what]
     with pytest.raises(InputError, match=message):
-        read_traces(_write(tmp_path / "q.json", _CHAT), **options)
+        read_traces(save(_CHAT), **options)
 
 
-def test_a_result_of_parse_may_have_keys_that_are_not_text(tmp_path: Path) -> None:
-    path = _write(tmp_path / "q.json", _CHAT)
-    assert by_iteration(read_traces(path, parse=lambda output: [{1: "x", "id": "d"}])) == [["d"]]
+def test_a_result_of_parse_may_have_keys_that_are_not_text(save: Callable[..., Path]) -> None:
+    assert by_iteration(read_traces(save(_CHAT), parse=lambda output: [{1: "x", "id": "d"}])) == [["d"]]

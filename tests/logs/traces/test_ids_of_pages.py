@@ -64,12 +64,14 @@ def test_samples_have_the_same_ids_alone_and_beside_other_spellings(tmp_path: Pa
     assert not differing and read > 20
 
 
+def convert_searches(folder: Path, searches: list[dict[str, Any]]) -> None:
+    steps = [{"searches": [one]} for one in searches]
+    (folder / "q.jsonl").write_text(json.dumps({"goodgain_trace": 1, "query_id": "q", "steps": steps}) + "\n")
+    convert_traces(folder / "q.jsonl", folder / "a.run", deduplicate=None)
+
+
 def test_ids_of_pages_are_canonical_addresses_and_meet_qrels_of_another_spelling(tmp_path: Path) -> None:
-    log = tmp_path / "q.jsonl"
-    result = '{"url": "http://www.a.org/x/?utm_source=b#top"}'
-    searches = f'[{{"tool": "search", "query": "x", "results": [{result}]}}]'
-    log.write_text(f'{{"goodgain_trace": 1, "query_id": "q", "steps": [{{"searches": {searches}}}]}}\n')
-    convert_traces(str(log), tmp_path / "a.run", deduplicate=None)
+    convert_searches(tmp_path, [{"query": "x", "results": [{"url": "http://www.a.org/x/?utm_source=b#top"}]}])
     assert (tmp_path / "a.run").read_text().split()[2] == "https://a.org/x"
     with pytest.warns(gg.GoodgainNotice, match="spell one web address in several ways"):
         assert gg.evaluate({"q": {"http://www.a.org/x/?utm_source=b": 2}}, tmp_path / "a.run", "CG")["CG"] == 2
@@ -79,11 +81,8 @@ def test_ids_of_pages_are_canonical_addresses_and_meet_qrels_of_another_spelling
 
 def test_addresses_that_are_made_anew_for_each_call_are_told(tmp_path: Path) -> None:
     start = "https://vertexaisearch.cloud.google.com/grounding-api-redirect/"
-    searches = [{"tool": "search", "query": q, "results": [{"url": f"{start}{q}{k}"} for k in (1, 2)]} for q in "ab"]
-    log = tmp_path / "q.jsonl"
-    steps = [{"searches": [one]} for one in searches]
-    log.write_text(json.dumps({"goodgain_trace": 1, "query_id": "q", "steps": steps}) + "\n")
+    searches = [{"query": q, "results": [{"url": f"{start}{q}{k}"} for k in (1, 2)]} for q in "ab"]
     with pytest.warns(gg.GoodgainNotice, match="4 documents have addresses that are new for each call"):
-        convert_traces(str(log), tmp_path / "a.run", deduplicate=None)
+        convert_searches(tmp_path, searches)
     with pytest.warns(gg.GoodgainNotice, match=r"new for each call, .* are not comparable"):
         gg.evaluate({"q": {f"{start}a1": 2}}, tmp_path / "a.run", "SRR")
