@@ -343,10 +343,13 @@ def _read_events(members: list[Any]) -> list[Any]:
     made: list[Any] = [None if index in events else member for index, member in enumerate(members)]
     begun: dict[Any, Any] = {}
     for index, (_, stage) in calls.items():
-        run = members[index]["run_id"]
+        run, data = members[index]["run_id"], members[index]["data"]
         if run in replaced:
             continue
-        call = _make_event_call(members[index], stage, has_begun=run in begun)
+        call = {key: value for key, value in members[index].items() if key not in ("event", "data")}
+        call |= {"type": "tool_result"} if run in begun else {"type": "tool_call", "input": data.get("input") or {}}
+        if stage != "start":
+            call["output"], call["error"] = _read_event_output(data)
         begun.setdefault(run, call)
         holder = next((begun[parent] for parent in reversed(above[index]) if parent in begun), None)
         if holder is None:
@@ -362,14 +365,6 @@ def _read_event_kind(member: Any) -> tuple[str, str] | None:
         return None
     found = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None
     return (found[1], found[2]) if found and isinstance(member.get("run_id"), str) else None
-
-
-def _make_event_call(event: dict[str, Any], stage: str, *, has_begun: bool) -> dict[str, Any]:
-    made = {key: value for key, value in event.items() if key not in ("event", "data")}
-    made |= {"type": "tool_result"} if has_begun else {"type": "tool_call", "input": event["data"].get("input") or {}}
-    if stage != "start":
-        made["output"], made["error"] = _read_event_output(event["data"])
-    return made
 
 
 def _read_event_output(data: dict[str, Any]) -> tuple[Any, Any]:

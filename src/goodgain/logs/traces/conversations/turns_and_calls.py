@@ -9,12 +9,7 @@ from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.expected_values import as_word, expect_object, find_id, unexpected_value
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
-from goodgain.logs.traces.tool_outputs.overlooked_results import (
-    find_written_calls,
-    is_content,
-    looks_like_messages,
-    looks_like_search,
-)
+from goodgain.logs.traces.tool_outputs import overlooked_results as overlooked
 
 #: A larger count is damaged: no answer takes so many searches.
 _MAX_SEARCHES = 1000
@@ -116,7 +111,7 @@ class Conversation:
         content, all texts so far are not the answer.
         """
         if content is not None and self._written is None and not (self._open and not self._open[-1].answered):
-            called = find_written_calls(tree.message_text(content))
+            called = overlooked.find_written_calls(tree.message_text(content))
             self._written = next(filter(self.source.is_search, called), None)
         if not self.source.uses:
             return
@@ -238,9 +233,9 @@ class Conversation:
         places = {place.removeprefix(f"{at}/").partition("/")[0].removesuffix(" after prompt") for _, place in read}
         members = [item for item, _ in read]
         for key, value in record.items():
-            is_new = key not in places and key != "prompt" and looks_like_messages(key, value)
+            is_new = key not in places and key != "prompt" and overlooked.looks_like_messages(key, value)
             new = [one for one in value if one not in members] if is_new and isinstance(value, list) else value
-            if is_new and looks_like_messages(key, new):  # and is not a copy
+            if is_new and overlooked.looks_like_messages(key, new):  # and is not a copy
                 self.source.not_understood(f"field {key!r} of the record", f"{at}/{key}", "all messages in one list")
         return self
 
@@ -292,7 +287,9 @@ class Conversation:
         """Report the unread fields of an item that look like a search, or like the content that the item lacks."""
         lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
-            if key not in read and (looks_like_search(key, value) or (lacks and is_content(key, value))):
+            if key not in read and (
+                overlooked.looks_like_search(key, value) or (lacks and overlooked.is_content(key, value))
+            ):
                 expected = f"calls, results and texts in {', '.join(sorted(read))}"
                 self.source.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
 
