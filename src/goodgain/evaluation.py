@@ -119,13 +119,11 @@ class _MeasuresBySource:
 
 
 class _Values(NamedTuple):
-    """The values of a run; `values` and `raised` have a column per measure."""
-
-    values: pl.DataFrame
+    values: pl.DataFrame  # a column per measure that is computed here
     provided: ProvidedValues
     coverage: Coverage
     without_good: list[int]  # judged queries without a good document, per threshold
-    raised: pl.DataFrame | None
+    raised: pl.DataFrame | None  # the same columns with raised labels; None without bounds
 
 
 def _score_batches(

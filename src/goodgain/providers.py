@@ -34,13 +34,10 @@ _LARGEST_SCALED = 100_000
 
 
 class ProvidedValues(NamedTuple):
-    """The values that providers computed for one run.
+    """The values that providers computed for one run."""
 
-    `means` are over all queries, by the rule of ir_measures (NumRet is a sum). `per_query` has query_id, measure and value for
-    all queries of the qrels; a query that the provider omits gets the default value of the measure.
-    """
-
-    means: dict[ir_measures.Measure, float]
+    means: dict[ir_measures.Measure, float]  # over all queries, by the rule of ir_measures: NumRet is a sum
+    #: query_id, measure, value for all queries of the qrels: the default value of the measure if the provider omits the query.
     per_query: pl.DataFrame
     providers: dict[str, list[ir_measures.Measure]]
 

@@ -139,11 +139,7 @@ def find_choices(info: ParamInfo) -> Rule | None:
     return Rule(" or ".join(map(repr, choices)), lambda value: value in choices)
 
 
-_TYPES: dict[Any, Rule] = {
-    int: Rule("a whole number", lambda _: True),
-    float: Rule("a number", lambda _: True),
-    bool: Rule("True or False", lambda _: True),
-}
+_TYPES: dict[Any, str] = {int: "a whole number", float: "a number", bool: "True or False"}
 _C_FROM_1 = Rule("a whole number from 1", lambda value: 1 <= value < _C_INT)
 _BELOW_1 = Rule("a number from 0 to below 1", lambda value: 0 <= value < 1)
 #: Parameter -> its rule in all measures of ir_measures.
@@ -239,8 +235,8 @@ def check_parameters(measure: ir_measures.Measure) -> None:
 def _find_rule(measure: ir_measures.Measure, name: str, info: Any) -> Rule:
     if (choices := find_choices(info)) is not None:
         return choices
-    if name == "cutoff" or type(measure).__module__.startswith("ir_measures."):
-        found = _OWN_RULES.get((str(measure.NAME), name)) or _RULES.get(name)
-        if found is not None:
-            return found
-    return _TYPES.get(info.dtype) or Rule(f"a {getattr(info.dtype, '__name__', info.dtype)}", lambda _: True)
+    is_known = name == "cutoff" or type(measure).__module__.startswith("ir_measures.")
+    if is_known and (found := _OWN_RULES.get((str(measure.NAME), name)) or _RULES.get(name)):
+        return found
+    words = _TYPES.get(info.dtype) or f"a {getattr(info.dtype, '__name__', info.dtype)}"
+    return Rule(words, lambda _: True)
