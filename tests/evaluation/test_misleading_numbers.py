@@ -67,7 +67,12 @@ def test_it_is_a_notice_where_a_run_is_read_or_ranked_only() -> None:
         assert len(said) == 1 and "found the column 'step', which looks like the iteration" in said[0]
 
 
-def test_it_is_an_error_in_ir_measures_and_pytrec_eval() -> None:
+def test_it_is_an_error_in_ir_measures_pytrec_eval_and_ranx() -> None:
+    import ranx
+
+    from goodgain.hosts.pytrec_eval import RelevanceEvaluator
+    from goodgain.hosts.ranx import Qrels, Run
+
     frame = pd.DataFrame(ROWS).assign(score=1.0)
     with pytest.raises(gg.InputError, match="found the column 'step'"):
         ir_measures.calc_aggregate([gg.CG], QRELS, frame)
@@ -75,20 +80,8 @@ def test_it_is_an_error_in_ir_measures_and_pytrec_eval() -> None:
         run = gg.read_run(frame)
     with pytest.raises(gg.InputError, match="found the column 'step'"):
         ir_measures.calc_aggregate([gg.CG], QRELS, run)
-
-    from goodgain.hosts.pytrec_eval import RelevanceEvaluator
-
     with pytest.raises(gg.InputError, match="found the column 'step'"):
         RelevanceEvaluator(QRELS, {"cg"}).evaluate(run)
-
-
-def test_it_is_an_error_in_ranx() -> None:
-    import ranx
-
-    from goodgain.hosts.ranx import Qrels, Run
-
-    with pytest.warns(gg.GoodgainNotice, match="looks like the iteration"):
-        run = gg.read_run(pl.DataFrame(ROWS))
     with pytest.raises(gg.InputError, match="found the column 'step'"):
         ranx.evaluate(Qrels(QRELS), Run(run), "cg")
 
