@@ -21,7 +21,6 @@ RAVINE = {
     "B": ([["d1", "d1", "x"], ["-"], ["d2", "x", "y"], ["d3", "d4", "d5"]], ["d1", "d2", "d3", "d4", "d5", "d6"]),
     "C": ([["x", "y"], ["z"]], ["d1"]),
 }
-FIRST_FOUR = "AllGood EvidenceRecall(rel=1)@2 EvidenceRecall SearchPrecision SearchGain@3 SearchGain"
 
 
 def rounds(case: dict[str, list[list[str]]]) -> pl.DataFrame:
