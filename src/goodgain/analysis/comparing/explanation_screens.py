@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +20,10 @@ from goodgain.analysis.comparing.explanation_sentences import (
     name_document,
     name_documents,
     sum_sides,
+    take_query,
 )
 from goodgain.analysis.comparing.rendering import ABSENT, count_queries, show
 from goodgain.analysis.comparing.use_of_documents import USES_OF
-from goodgain.counting.coverage import list_examples
-from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Line, Table
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
 
 #: The forms of `Explanation.to_text`.
 FORMS = ("markdown", "json")
-#: The tables of an explanation.
-FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
 
 
 def build_screen(of: Explanation, query: str | None = None) -> Iterator[Table | Line]:
@@ -86,16 +82,8 @@ def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
                 at = row["first_differing_iteration"]
                 first = "" if at is None else f"; they first differ at iteration {at}"
                 yield Line(describe_values(row) + first, 1)
-                yield from (Line(said, 2) for said in account.describe_change(row, named=True))
+                yield from (Line(said, 2) for said in account.take(row["query_id"]).describe_change(row, named=True))
     yield from map(Line, describe_whole(of))
-
-
-def take_query(of: Explanation, query_id: str) -> Explanation:
-    taken = {name: getattr(of, name).filter(query_id=str(query_id)) for name in FRAMES}
-    if not taken["queries"].height:
-        known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
-        raise InputError(f"query {query_id!r} is not in the qrels. They have {known}, for example.")
-    return replace(of, **taken)
 
 
 def _build_side_by_side(of: Explanation) -> Iterator[Table | Line]:

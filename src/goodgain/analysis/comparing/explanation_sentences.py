@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice, product
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,8 @@ from goodgain.analysis.comparing.causes import Parts, add_up
 from goodgain.analysis.comparing.rendering import count_queries, list_some, show
 from goodgain.analysis.comparing.statistical_tests import RESIDUE
 from goodgain.analysis.comparing.use_of_documents import USES_OF
-from goodgain.errors import count_of
+from goodgain.counting.coverage import list_examples
+from goodgain.errors import InputError, count_of
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.thresholds import find_thresholds
 
@@ -47,12 +49,28 @@ _LOST = {
 _LONGEST = 70
 
 
+#: The tables of an explanation.
+FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
+
+
+def take_query(of: Explanation, query_id: str) -> Explanation:
+    taken = {name: getattr(of, name).filter(query_id=str(query_id)) for name in FRAMES}
+    if not taken["queries"].height:
+        known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
+        raise InputError(f"query {query_id!r} is not in the qrels. They have {known}, for example.")
+    return replace(of, **taken)
+
+
 class Account:
     """What two systems did, in words. It holds the rows of an explanation by query."""
 
     def __init__(self, of: Explanation) -> None:
         self.of = of
         self.names = (of.base, of.new)
+
+    def take(self, query_id: str) -> Account:
+        """Return the account of one query: where few are described, the rows of all take long."""
+        return Account(take_query(self.of, query_id))
 
     # A filter for each of many queries takes long. So do rows that no sentence needs: there can be millions of repeats.
     @cached_property
@@ -267,7 +285,7 @@ def describe_difference(
         said.append(f"Main cause: {cause}.")
     row = (worse if worse.height else better).row(0, named=True)
     did = "improved" if not worse.height else "lost" if row["difference"] < 0 else "worsened"
-    why = ". ".join(islice(account.describe_change(row), 2))
+    why = ". ".join(islice(account.take(row["query_id"]).describe_change(row), 2))
     return " ".join([*said, f"{row['query_id']} {did} most ({show(row['difference'], '+')}). {why}."])
 
 
