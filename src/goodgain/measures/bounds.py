@@ -91,7 +91,7 @@ def find_contributions(
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
-    """Return contributions to measures of the ledger: equal for all results that the same iteration found first."""
+    """Return contributions to measures of the ledger. All results that the same iteration found first add the same."""
     numbers = run.rows.select("query_id", number="iteration").unique()
     numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
     firsts = run.first_iterations.rename({"iteration": "number"})

@@ -337,7 +337,7 @@ def _make_measure(declared: Declaration) -> DeclaredMeasure:
 
 
 def declare(declared: dict[str, Declaration], common: Mapping[str, Any], *parts: Any, **details: Any) -> Any:
-    """Add a declaration to `declared`, with details that override the common ones, and return its measure."""
+    """Add a declaration to `declared` and return the measure; `details` override the common details."""
     made = Declaration(*parts, **{**common, **details})
     declared[made.name] = made
     return made.measure

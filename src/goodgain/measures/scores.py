@@ -304,7 +304,7 @@ def find_values(of: Scores, missing: str) -> pl.DataFrame:
 
 
 def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores of a run without the queries that it lacks: the means are over the others."""
+    """Return scores without the queries that the run lacks: the means are over the other queries."""
     kept = leave_out_queries(of, of.queries.only_judged, measures)
     return replace(kept, signature=of.signature | {"missing": "absent"})
 

@@ -162,7 +162,7 @@ def warn_if_no_label_reaches(
     switch: bool = False,
     write: Callable[[IterationMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
 ) -> None:
-    """Give one notice on the thresholds that no label reaches: no document is good then.
+    """Give one notice if no label reaches some thresholds: then no document is good.
 
     `write` returns the name of a measure with a threshold, for a call without the option.
     """

@@ -37,7 +37,7 @@ Lazy = nw.LazyFrame[Any]
 
 
 def rank_on_engine(run: Lazy, *, order: str) -> Lazy:
-    """Return the ranking of a run as a lazy frame of its engine: the columns of the run, rank and score."""
+    """Return the ranking of a run as a lazy frame of the same engine: the columns of the run, rank and score."""
     check_choice("order", order)
     firsts = _find_firsts(run, order).join(_span_iterations(run), on="query_id", how="left")
     placed = _add_keeps(firsts, _HAS_ONE_ITERATION).with_columns(place=_place(order))
