@@ -160,7 +160,7 @@ WRITTEN = re.compile(r"(?:^|(?<=\s)|(?<=\s\())([a-z_]+)=(?:'[^']*'|True|False|No
 #: Arguments of functions that no command calls, and the parameter `rel` of measures.
 OF_PYTHON = {
     "any_source.py: label=",
-    "asking.py: rel=",
+    "providers.py: rel=",
     "mlflow.py: over=",
     "scores.py: bounds=",
     "scores.py: how=",
