@@ -15,7 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.analysis.comparing import pairs_table
+from goodgain.analysis.comparing import pairs_table, statistical_tests
 from goodgain.analysis.reporting import iteration_curves
 from goodgain.counting import query_batches, run_opening
 from goodgain.experiments.analyses import GROUPS
@@ -256,8 +256,9 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setattr(module, name, counted)
 
     count(query_batches, "find_first_occurrences")
-    count(pairs_table, "bootstrap_interval")
-    count(iteration_curves, "bootstrap_interval")
+    count(pairs_table, "find_intervals")
+    count(iteration_curves, "find_intervals")
+    count(statistical_tests, "draw_queries")
     x = gg.Experiment(QRELS, SYSTEMS)
     for _ in range(2):
         x.evaluate("nDCG@10 nCG nDCGG SRR")
@@ -266,8 +267,9 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
         x.ledger()
         x.explain("quick", "late", "nCG")
         x.report(tmp_path / "report.json")
-    assert made["pairs_table.bootstrap_interval"] == 2  # once for the report: it compares the measures of its tiles too
-    assert made["iteration_curves.bootstrap_interval"] == 1
+    assert made["pairs_table.find_intervals"] == 2  # once for the report: it compares the measures of its tiles too
+    assert made["iteration_curves.find_intervals"] == 1
+    assert made["statistical_tests.draw_queries"] == 1  # all analyses of the same queries share the samples
     assert made["query_batches.find_first_occurrences"] == 2  # of each run
     x.with_(order="interleaved").evaluate("nDCG@10 nCG")
     assert made["query_batches.find_first_occurrences"] == 2 + 2  # of each run, in another order

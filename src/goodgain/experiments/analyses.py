@@ -11,7 +11,7 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.analysis.comparing.statistical_tests import Settings, bootstrap_interval, check_settings
+from goodgain.analysis.comparing.statistical_tests import Settings, check_settings, find_intervals
 from goodgain.analysis.reporting.iteration_curves import SystemCounts, join_counts, tabulate_curve
 from goodgain.analysis.reporting.precision_recall import Points, interpolate
 from goodgain.analysis.reporting.spends import OVER
@@ -48,8 +48,7 @@ def _find_intervals(
     found: dict[str, tuple[float, float] | None] = dict.fromkeys(scores.means)
     for queries in {len(values[name]) for name in averaged} - {1}:  # one query says nothing of others
         names = [name for name in averaged if len(values[name]) == queries]
-        matrix = np.stack([values[name].to_numpy() for name in names])
-        ends = bootstrap_interval(matrix, level=1 - settings.alpha, seed=settings.seed, resamples=settings.resamples)
+        ends = find_intervals(np.stack([values[name].to_numpy() for name in names]), settings)
         found |= {name: (float(low), float(high)) for name, low, high in zip(names, *ends, strict=True)}
     return found
 
@@ -63,7 +62,8 @@ class Analyses(SharedSteps):
 
     def check_settings(self, least: int = 1) -> Settings:
         """Return the options of the tests; `least` is the smallest number of resamples."""
-        return check_settings(*(self.options[option.name] for option in STATISTICS), least=least)
+        given = (self.options[option.name] for option in STATISTICS)
+        return check_settings(*given, least=least)._replace(draw=self.draw)
 
     def warn_of_labels(self, measures: Sequence[Any], provider: str | None = None) -> None:
         warn_of_labels(self.opened.qrels.frame, measures, rel=self.options["rel"], provider=provider)
@@ -87,7 +87,7 @@ class Analyses(SharedSteps):
                 scores = replace(scores, signature=signature, by_group=by_group)
             if interval:
                 settings = self.check_settings()
-                signature = scores.signature | settings._asdict()
+                signature = scores.signature | settings.signature
                 scores = replace(scores, signature=signature, intervals=_find_intervals(scores, asked, settings))
             found[name] = scores
         return found

@@ -106,7 +106,7 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
     opened = of.opened
     shared = {option.name: of.options[option.name] for option in (*SCORING, *STATISTICS)}
     given = {name: value for name, value in own.items() if value is not None}
-    question = Question(measures=measures, runs_of=opened.names, **shared, **given)
+    question = Question(measures=measures, runs_of=opened.names, draw=of.draw, **shared, **given)
     of_labels: list[GoodgainNotice] = []
     with collect_notices(of_labels.append):
         of.warn_of_labels(question.asked, shared["provider"])

@@ -42,7 +42,7 @@ class Experiment:
 
     An experiment does not change. `with_` returns another experiment, which shares results with this one. Each notice is
     given once, and every result that it concerns has it in `notes`. In memory stay runs of up to 2,000,000 rows, their
-    first occurrences (as much memory again), and the last 64 results.
+    first occurrences (as much memory again), the last 64 results, and up to 64 MB of bootstrap samples.
 
     Args:
         qrels: what `read_qrels` takes.

@@ -182,7 +182,7 @@ def _gather(
         measures={str(measure): find_direction(measure) for measure in plan.measured},
         explained=plan.explained,
         explanations={
-            name: explain_systems(qrels, pair, explained, found, uses=uses, top=1)
+            name: explain_systems(qrels, pair, explained, found, uses=uses, top=1, told=False)
             for name, pair in pairs_searched.items()
         },
         searched=searched,

@@ -15,6 +15,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.analysis.comparing.causes import Parts, Searched, find_documents
+from goodgain.analysis.comparing.statistical_tests import KeptDraws
 from goodgain.analysis.reporting.precision_recall import find_hits
 from goodgain.analysis.reporting.spends import find_spends
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_low_coverage
@@ -50,6 +51,7 @@ class KeptResults:
 
     def __init__(self) -> None:
         self._found: dict[Any, tuple[Any, list[GoodgainNotice]]] = {}  # in order of use
+        self.draw = KeptDraws()
 
     def keep(self, key: Any, make: Callable[[], T]) -> T:
         """Return the kept result of this key, or make it."""
@@ -160,7 +162,7 @@ class SharedSteps:
 
     def __init__(self, qrels: Any, systems: Mapping[str, Any], options: Mapping[str, Any], kept: KeptResults) -> None:
         self._qrels, self.systems = qrels, systems
-        self.options, self._kept = options, kept
+        self.options, self._kept, self.draw = options, kept, kept.draw
 
     def _keep(self, name: str, groups: Sequence[Any], own: Sequence[Any], make: Callable[[], T]) -> T:
         given = [self.options[option.name] for group in groups for option in group]

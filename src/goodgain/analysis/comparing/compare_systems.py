@@ -207,7 +207,7 @@ def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFram
     *_, last = scores.values()  # never that of a baseline file
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
     made = {name: value for name, value in last.signature.items() if name not in (*of_run, *Reading._fields)}
-    made |= question.settings._asdict()
+    made |= question.settings.signature
     made |= {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
     made |= sign_reading({name: of.signature for name, of in scores.items()})
     beside = {

@@ -12,7 +12,7 @@ from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
 from goodgain.analysis.comparing.outcomes import count_as_empty, leave_out_completed, leave_out_ratio
 from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_incomparable
 from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
-from goodgain.analysis.comparing.statistical_tests import Matrix, Settings, check_settings
+from goodgain.analysis.comparing.statistical_tests import Draw, Matrix, Settings, check_settings
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError
@@ -58,6 +58,7 @@ class Question:
     require: Sequence[str | Requirement] = ()
     pass_k: int | None = None
     detect: float | None = None
+    draw: Draw | None = None
 
     def __post_init__(self) -> None:
         bounds, file = spell("bounds", True), spell("baseline_file")
@@ -115,7 +116,7 @@ class Question:
 
     @cached_property
     def settings(self) -> Settings:
-        return check_settings(self.seed, self.resamples, self.alpha)
+        return check_settings(self.seed, self.resamples, self.alpha)._replace(draw=self.draw)
 
     @cached_property
     def table(self) -> pl.DataFrame | None:

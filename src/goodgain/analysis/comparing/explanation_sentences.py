@@ -319,8 +319,9 @@ def describe_whole(of: Explanation) -> Iterator[str]:
                 yield f"{name}: {count_of(len(lost), 'good document')} {what}: {list_some(lost, of.top)}."
 
 
-def add_sentences(of: Explanation) -> pl.DataFrame:
-    """Add the column sentence to the queries; null where the two systems are equal."""
+def add_sentences(of: Explanation, wanted: pl.Expr | bool = True) -> pl.DataFrame:
+    """Return the wanted queries with the column sentence; null where the two systems are equal."""
+    of = replace(of, **{name: getattr(of, name).filter(wanted) for name in FRAMES})
     account = Account(of)
     sentences = [
         " ".join(f"{line}." for line in account.describe_change(row)) or None

@@ -15,9 +15,9 @@ from goodgain.analysis.comparing.statistical_tests import (
     Matrix,
     Settings,
     Vector,
-    bootstrap_interval,
     compute_effect_size,
     correct_by_holm,
+    find_intervals,
     run_randomisation_test,
     run_t_test,
     run_tukey_test,
@@ -149,7 +149,7 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[s
     low = high = p_t = p_randomisation = effect = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
         sampling = {"seed": settings.seed, "resamples": settings.resamples}
-        low, high = bootstrap_interval(stacked, level=1 - settings.alpha, **sampling)
+        low, high = find_intervals(stacked, settings)
         p_t, p_randomisation = run_t_test(stacked), run_randomisation_test(stacked, **sampling)
         effect = compute_effect_size(stacked)
     sizes = average_rows(np.abs(stacked))

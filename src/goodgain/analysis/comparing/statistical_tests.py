@@ -4,10 +4,10 @@ The tests are pure functions over matrices with a row per pair of systems and a 
 zero, p is 1 by definition. A p that does not exist (one query; for the t-test, differences without spread) is NaN.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ Vector = NDArray[np.float64]
 RESIDUE = 1e-12
 #: Cells of one block of random signs or resamples: 32 MB at 8 bytes each.
 _BLOCK = 4_000_000
+#: The most cells of samples that an experiment keeps: 64 MB.
+_MOST_KEPT = 32_000_000
 #: Nodes of the two quadratures: within 1e-9 of SciPy up to 100 systems.
 _NODES = 128
 
@@ -31,10 +33,19 @@ _TAIL = 1e-16
 _MOST_RESAMPLES = 1_000_000
 
 
+#: Number of queries, seed, resamples -> bootstrap samples.
+Draw = Callable[[int, int, int], Iterator[Matrix]]
+
+
 class Settings(NamedTuple):
     seed: int = 42
     resamples: int = 9_999
     alpha: float = 0.05
+    draw: Draw | None = None  # what draws bootstrap samples; None: each bootstrap draws its own
+
+    @property
+    def signature(self) -> dict[str, Any]:
+        return {"seed": self.seed, "resamples": self.resamples, "alpha": self.alpha}
 
 
 def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -> Settings:
@@ -137,7 +148,7 @@ def count_least_queries(alpha: float, pairs: int = 1) -> int:
 
 
 def bootstrap_interval(
-    differences: Matrix, *, level: float = 0.95, seed: int = 42, resamples: int = 9_999
+    differences: Matrix, *, level: float = 0.95, seed: int = 42, resamples: int = 9_999, draw: Draw | None = None
 ) -> tuple[Vector, Vector]:
     """Return the ends of the bootstrap percentile interval of the mean over queries, for each row of differences.
 
@@ -150,7 +161,7 @@ def bootstrap_interval(
     ([1.0], [1.0])
     """
     n = differences.shape[1]
-    means = [times @ differences.T / n for times in draw_queries(n, seed, resamples)]
+    means = [times @ differences.T / n for times in (draw or draw_queries)(n, seed, resamples)]
     tail = (1 - level) / 2
     low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
     return low, high
@@ -162,6 +173,27 @@ def draw_queries(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
     for rows in _split_resamples(resamples, n):
         drawn = random.integers(0, n, size=(rows, n))
         yield np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
+
+
+def find_intervals(differences: Matrix, settings: Settings) -> tuple[Vector, Vector]:
+    """Return what `bootstrap_interval` returns with the settings of an analysis."""
+    seed, resamples, alpha, draw = settings
+    return bootstrap_interval(differences, level=1 - alpha, seed=seed, resamples=resamples, draw=draw)
+
+
+class KeptDraws:
+    """Draws bootstrap samples, and keeps the last ones for the next analysis of an experiment: at most 64 MB."""
+
+    def __init__(self) -> None:
+        self._key, self._kept = (0, 0, 0), list[NDArray[np.uint16]]()
+
+    def __call__(self, n: int, seed: int, resamples: int) -> Iterator[Matrix]:
+        if n >= 2**16 or n * resamples > _MOST_KEPT:
+            return draw_queries(n, seed, resamples)
+        if self._key != (n, seed, resamples):
+            self._kept = [times.astype(np.uint16) for times in draw_queries(n, seed, resamples)]
+            self._key = n, seed, resamples
+        return (times.astype(np.float64) for times in self._kept)
 
 
 def _split_resamples(resamples: int, n: int) -> Iterator[int]:

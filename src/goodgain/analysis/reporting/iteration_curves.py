@@ -10,7 +10,7 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.analysis.comparing.comparison_sentences import describe_shared_queries
-from goodgain.analysis.comparing.statistical_tests import RESIDUE, Settings, Vector, bootstrap_interval
+from goodgain.analysis.comparing.statistical_tests import RESIDUE, Settings, Vector, find_intervals
 from goodgain.analysis.reporting.spends import OVER, Spends, check_costs_of_runs, choose_spends, find_spends
 from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
 from goodgain.counting.ledger import Counts
@@ -222,7 +222,5 @@ def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dic
             if not queries:
                 yield from rows
                 continue
-            level = 1 - settings.alpha
-            ends = bootstrap_interval(np.stack(values), level=level, seed=settings.seed, resamples=settings.resamples)
-            for row, low, high in zip(rows, *ends, strict=True):
+            for row, low, high in zip(rows, *find_intervals(np.stack(values), settings), strict=True):
                 yield row | {"low": low, "high": high}

@@ -11,7 +11,7 @@ import polars as pl
 from goodgain.analysis.comparing.causes import Parts, Searched
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.explanation import Explanation, Results
-from goodgain.analysis.comparing.explanation_sentences import Account, find_main_causes, shorten
+from goodgain.analysis.comparing.explanation_sentences import Account, add_sentences, find_main_causes, shorten
 from goodgain.analysis.comparing.pairs_table import arrange_values
 from goodgain.analysis.comparing.statistical_tests import subtract_without_residue
 from goodgain.analysis.comparing.use_of_documents import Funnel, add_uses
@@ -228,7 +228,7 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
     good_of = good.select("query_id", "doc_id", "relevance").rows_by_key("query_id")
     causes = {name: _describe_causes(of, name, wanted) for name in of.explanations}
     sentences = {
-        name: dict(one.queries.filter(wanted).select("query_id", "sentence").iter_rows())
+        name: dict(add_sentences(one, wanted).select("query_id", "sentence").iter_rows())
         for name, one in of.explanations.items()
     }
     uses = {}
