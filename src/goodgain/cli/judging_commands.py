@@ -188,9 +188,10 @@ def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
 
 def _print_agreement(report: Agreement) -> None:
     for number, table in enumerate(report.tables()):
-        header = [[""], table.header] if number else []  # the first table has none
-        for row in [*header, *([cell.text for cell in row] for row in table.rows)]:
-            print(*row, sep="\t")
+        cells = [[cell.text for cell in row] for row in table.rows]
+        rows = pl.DataFrame(cells, schema=dict.fromkeys(table.header, pl.String), orient="row")
+        text = rows.write_csv(separator="\t", include_header=number > 0)  # the first table has no header
+        print("\n" * (number > 0) + text, end="")
 
 
 def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[str, str], measure: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
+from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,6 +16,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 import goodgain as gg
 from goodgain.judgments.judging.judge_agreement import Agreement
 from tests.judgments.judging.test_rules import Votes, frame_of, random_votes
+from tests.support.command import run_command
 from tests.support.counts import how_many
 
 
@@ -151,6 +154,14 @@ def test_judges_have_no_names_unless_asked() -> None:
     report = gg.agreement(frame, scale="binary")
     assert "anna" not in repr(report) + str(report.judges) + str(report.pairs) + str(report.confusion)
     assert gg.agreement(frame, scale="binary", names=True).judges["judge"].to_list() == ["anna@example.org", "ben"]
+
+
+def test_a_name_with_a_tab_stays_in_its_column(tmp_path: Path) -> None:
+    path = tmp_path / "grades.csv"
+    frame_of(("q", "x", "a\tb", 1), ("q", "x", 'c "d"', 2)).write_csv(path)
+    shown = run_command("judge", path, "--scale", "graded", "--agreement", "--names").stdout
+    blocks = [pl.read_csv(StringIO(text), separator="\t") for text in shown.split("\n\n")[1:3]]
+    assert blocks[0]["judge"].to_list() == ["a\tb", 'c "d"'] and blocks[1]["other"].to_list() == ['c "d"']
 
 
 def test_agreement_needs_two_judges() -> None:
