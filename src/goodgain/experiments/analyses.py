@@ -1,4 +1,4 @@
-"""The analyses of an experiment, each kept by the options that it depends on, and the scores of several systems."""
+"""The analyses of an experiment, each kept under the options that the analysis depends on, and the scores of several systems."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Analyses(SharedSteps):
         return found
 
     def count(self, rels: Sequence[float]) -> dict[str, dict[float, Counts]]:
-        """Return the counts of each run, with all notices."""
+        """Return the counts of each run at each threshold in `rels`, and give the notices on these counts."""
         counts = self.count_runs(rels)
         self.warn_of_coverage({name: measure_coverage(of).tabulate() for name, of in counts.items()})
         return counts

@@ -260,7 +260,7 @@ class SharedSteps:
                     warn_of_low_coverage(coverage, labels=labels)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], asked: Sequence[ir_measures.Measure]) -> None:
-        """Give the notices on scores: low coverage, and column 2 that does not look like an iteration."""
+        """Give the notices on scores: low coverage, and values of IterationsForAllGoodResults that are not iterations."""
         self.warn_of_coverage({name: of.coverage for name, of in scores.items()})
         with NoticesOfSystems() as notices:
             for name, of in scores.items():

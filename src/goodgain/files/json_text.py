@@ -238,7 +238,7 @@ def read_json_lines(
 
 
 def _walk(value: Any, keys: Sequence[str]) -> Any:
-    """Return the value at a path, of a list the values at the path in each element; None if the path leads nowhere.
+    """Return the value at a path; at a list, the value for each element. None if the path does not exist.
 
     >>> _walk({"facts": [["Oslo", 0], ["Bergen", 2]]}, ["facts", "0"]), _walk({"a": [{"url": "x"}]}, ["a", "url"])
     (['Oslo', 'Bergen'], ['x'])

@@ -57,7 +57,7 @@ _process = {"has_used": False, "is_fork": False}
 
 
 def check_fork() -> None:
-    """Raise if this process was forked after Polars had been used: the next call of Polars would wait for ever.
+    """Raise if this process was forked after Polars had been used: the next call of Polars would deadlock.
 
     Every function that reads or computes calls this first.
     """
@@ -90,7 +90,7 @@ def plain_name(name: str) -> str:
 
 
 def stem(path: Path) -> str:
-    """Return the name of a file without endings (`.gz` and `.zst` too): the default name of a system."""
+    """Return the name of a file without its extensions (`.gz` and `.zst` too): the default name of a system."""
     return Path(plain_name(as_text(path.name))).stem
 
 

@@ -299,7 +299,7 @@ def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
 
 
 def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Write white space, control characters and a `#` that begins a line as %XX (UTF-8 bytes), and count these texts."""
+    """Percent-encode white space, control characters and a `#` at the start of a line. Return also how many values changed."""
     changed = 0
     for place, (name, dtype) in enumerate(frame.schema.items()):
         if dtype != pl.String:

@@ -171,7 +171,7 @@ class Run(PandasFacade):
 
     @cached_property
     def host_frame(self) -> pl.DataFrame:
-        """The rows that a host may see: the flattened ranking."""
+        """The flattened ranking, as the hosts (ir_measures, pytrec_eval, ranx) see it."""
         return self._flatten("seen")
 
     def _flatten(self, order: str) -> pl.DataFrame:

@@ -149,7 +149,7 @@ class Ranks:
 
     @property
     def cut_by_label(self) -> Ranks:
-        """The documents at ranks 1..cutoff by descending label, then all others with the label 0."""
+        """The documents at ranks 1..cutoff by descending label, followed by all other documents, whose labels count as 0."""
         gain = f"gain {sorted(self._gains.items())} at {self._position} <= {self.cutoff}"
         found = self._sort(gain, self._cut(self.label.clip(0)))
         found.label = nw.col(gain)

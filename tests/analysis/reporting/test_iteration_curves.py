@@ -257,7 +257,7 @@ def test_two_runs_of_a_system_may_share_no_query() -> None:
 
 def test_costs_need_one_run_of_each_system() -> None:
     costs = pl.DataFrame({"query_id": ["q01"], "iteration": [1], "cost": [0.5]})
-    with pytest.raises(gg.InputError, match="costs=: old has 3 runs, and costs need one run of each system"):
+    with pytest.raises(gg.InputError, match="costs=: old has 3 runs, but costs need one run of each system"):
         gg.curve(REPEATED / "qrels.txt", RUNS, "CG", over="cost", costs=costs)
     with pytest.raises(gg.InputError, match="costs=: old has 3 runs"):
         gg.spend(REPEATED / "qrels.txt", RUNS, costs)

@@ -62,7 +62,7 @@ def take_query(of: Explanation, query_id: str) -> Explanation:
 
 
 class Account:
-    """What two systems did, in words. It holds the rows of an explanation by query."""
+    """Describes in words what two systems did. Groups the rows of an explanation by query."""
 
     def __init__(self, of: Explanation) -> None:
         self.of = of

@@ -28,7 +28,7 @@ _LEAST_QUERIES = 3
 def stack_outcomes(
     outcomes: pl.DataFrame, kept: pl.DataFrame | None, systems: Sequence[str], measures: Sequence[str]
 ) -> pl.DataFrame:
-    """Return query_id, measure, system and value of these systems. `kept` has the values of a baseline file."""
+    """Return the outcomes of systems in long form: query_id, measure, system, value. `kept` has the values of a baseline file."""
     table = spell("outcomes")
     found = outcomes.unpivot(index=["query_id", "system"], variable_name="measure")
     if kept is not None:

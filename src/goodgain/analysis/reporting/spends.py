@@ -47,7 +47,7 @@ def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
     for name, run in check_systems(runs).items() if costs is not None else ():
         if is_replicates(run) and len(run) > 1:
             told = f"{spell('costs')}: {name} has {len(run)} runs"
-            raise InputError(f"{told}, and costs need one run of each system. Give one.")
+            raise InputError(f"{told}, but costs need one run of each system. Give one.")
 
 
 def find_spends(

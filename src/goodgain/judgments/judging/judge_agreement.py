@@ -213,7 +213,10 @@ def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None
 
 
 def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
-    """Return Cohen's kappa (1960, 1968) of two judges. `confusion` counts documents by both grades; identity weights: plain."""
+    """Return Cohen's kappa (1960) of two judges. `confusion` counts the documents with each pair of grades.
+
+    Kappa is weighted (1968) unless `weights` is the identity matrix.
+    """
     confusion = confusion.reshape(weights.shape)
     documents, apart = confusion.sum(), 1 - weights
     # Exact sums: the same whichever of the two judges comes first.

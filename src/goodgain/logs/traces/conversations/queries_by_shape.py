@@ -297,7 +297,7 @@ def _are_groups(values: Iterable[Any]) -> bool:
 
 
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
-    """Return whether the values are parts of one run, by their keys, their fields, or a reference to another value."""
+    """Return whether the values are parts of one run: a key names a part, or a value has its fields or refers to another."""
     records = [value for value in alike.values() if isinstance(value, dict)]
     named = ((value, record) for record in records for value in record.values() if isinstance(value, str))
     names_other = (value in alike and alike[value] is not record for value, record in named)

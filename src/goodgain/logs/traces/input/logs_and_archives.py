@@ -176,7 +176,9 @@ def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) ->
             with opening.unpack(file, kind, path, None) as stream:  # of any size: the limit is below
                 unpacked = read_at_most(stream, _MAX_STREAM + 1)
         if len(unpacked) > _MAX_STREAM:
-            raise InputError(f"{path}: unpacks to more than 256 MiB inside an archive; unpack it, and read its files")
+            raise InputError(
+                f"{path}: this file of an archive unpacks to more than 256 MiB. Unpack the archive, and read its files"
+            )
         yield BytesIO(unpacked)
 
 

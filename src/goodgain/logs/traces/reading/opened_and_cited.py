@@ -50,7 +50,7 @@ class Uses(NamedTuple):
 
 
 class _Documents:
-    """The documents that a turn has met, by name. A name is an id, or the page of a URL."""
+    """Looks up the documents that a turn found or opened, by id or by the page of a URL."""
 
     def __init__(self, iterations: Sequence[Sequence[SearchCall]]) -> None:
         self.iterations = iterations
@@ -65,7 +65,7 @@ class _Documents:
                         self._places.setdefault(name, []).append((iteration, number, result.rank))
 
     def find(self, name: str, iteration: int) -> Place | None:
-        """Return the place of the result with an id or URL: the last up to an iteration, else the first after it."""
+        """Return the place of a result, given its id or URL: the last place up to `iteration`, else the first later place."""
         places = self._places.get(name) or self._places.get(make_page_key(name) or "", [])
         return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
 

@@ -119,7 +119,7 @@ def _write_example(query_id: str, search: SearchCall) -> str:
 
 
 def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str]]:
-    """Yield the lists and objects in an object with their places. The members of a list are only parts of a log."""
+    """Yield the lists and objects in a JSON object with their paths. Members of lists are only parts of a log."""
     for key, value in holder.items() if isinstance(holder, dict) and depth else ():
         if isinstance(value, (dict, list)) and value:
             yield value, f"{place}/{key}"
