@@ -157,7 +157,7 @@ _PLACE = ["query_id", "iteration", "rank"]
 
 
 def _walk(searches: Searches) -> pl.DataFrame:
-    """Return query_id and speed, the value of the cube test (CT) after each document. Queries without a label above 0 have no rows."""
+    """Return query_id and speed: CT after each document. Queries without a label above 0 have no rows."""
     gamma, height = (float(searches.parameters[name]) for name in ("gamma", "height"))
     rows, positive = searches.label_rows(), searches.find_positive(by_subtopic=True)
     new = rows.filter("is_new")
