@@ -281,6 +281,8 @@ def test_precision_recall_draws_queries_and_their_mean_on_the_same_axes() -> Non
     ax = plots.precision_recall(gg.pr_curve(qrels, runs, per_query=True))
     assert plots.precision_recall(gg.pr_curve(qrels, runs), ax=ax) is ax
     assert [line.get_ydata().tolist() for line in ax.lines] == [[1.0] * 11, [0.0] * 11, [0.5] * 11]  # type: ignore[union-attr]
+    assert [line.get_linewidth() for line in ax.lines] == [0.7, 0.7, 1.8], "the mean stands out"
+    assert ax.get_ylim() == (0, 1.05)
 
 
 def test_each_of_twelve_systems_looks_different_in_grey_too() -> None:
