@@ -20,6 +20,12 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
     assert MODULES.isdisjoint(goodgain.__all__)
 
 
+def test_every_line_of_the_stub_is_a_public_name() -> None:
+    stub = ast.parse(Path(goodgain.__file__).with_suffix(".pyi").read_text())
+    named = [one.asname for node in stub.body if isinstance(node, ast.ImportFrom) for one in node.names if one.asname]
+    assert sorted(named) == goodgain.__all__
+
+
 def test_tests_stand_in_folders_named_as_those_of_the_package() -> None:
     folders = {path.parent.name for path in Path(__file__).parent.glob("*/__init__.py")}
     assert folders <= MODULES | {"support", "browser"}

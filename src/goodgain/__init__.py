@@ -6,8 +6,8 @@
 import goodgain.interrupts  # noqa: F401  # isort: skip  # first: what follows takes long
 
 import importlib
+import pkgutil
 import re
-from pathlib import Path
 from typing import Any
 
 import ir_measures  # noqa: F401  # first: one that loads entry points imports all of goodgain from there
@@ -17,12 +17,8 @@ from goodgain.hosts.ir_measures import register
 register()
 
 #: Public name -> its module, which is imported when the name is used: some need libraries that take long to import.
-_MODULES = {
-    name: module
-    for module, name in re.findall(
-        r"^from (\S+) import (\w+) as", Path(__file__).with_suffix(".pyi").read_text("utf-8"), re.MULTILINE
-    )
-}
+_STUB = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode()  # also from an archive
+_MODULES = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, re.MULTILINE)}
 __all__ = sorted(_MODULES)
 
 

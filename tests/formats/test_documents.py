@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.formats.documents import read_document_map
 from tests.counting.test_large_files import in_blocks
 from tests.support.command import run_command
 from tests.support.counts import how_many
@@ -197,3 +198,11 @@ def test_a_tie_of_ranks_is_in_the_order_of_the_best_ranked_lines() -> None:
     run = run_of(("q", 1, "c-1"), ("q", 1, "a-2"), ("q", 1, "b-1"), ("q", 1, "a-1"), ("q", 2, "z"))
     run = run.with_columns(rank=pl.Series([1, 2, 1, 1, 1]))
     assert score({"q": {"b": 3}}, run, "RR", documents=PATTERN) == {"RR": 1 / 2}
+
+
+def test_a_host_sees_the_largest_label_of_the_chunks_and_subtopics_of_a_document() -> None:
+    rows = [("q", "1", "c1", 0), ("q", "2", "c1", 1), ("q", "1", "c2", 3)]
+    given = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
+    mapping = read_document_map({"c1": "D", "c2": "D"})
+    judged = mapping.map_qrels(gg.read_qrels(given, labels="subtopic"), pl.Series([], dtype=pl.String))
+    assert {judgment.doc_id: judgment.relevance for judgment in judged.itertuples()} == {"D": 3}

@@ -106,7 +106,7 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
     opened = of.opened
     shared = {option.name: of.options[option.name] for option in (*SCORING, *STATISTICS)}
     given = {name: value for name, value in own.items() if value is not None}
-    question = Question(measures=measures, runs_of=opened.names, draw=of.draw, **shared, **given)
+    question = Question(measures=measures, runs_of=opened.names, **shared, **given)
     of_labels: list[GoodgainNotice] = []
     with collect_notices(of_labels.append):
         of.warn_of_labels(question.asked, shared["provider"])
@@ -123,7 +123,7 @@ def _compare(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Compar
         for name, run in opened.runs.items()
     }
     unread = {name: read_unread(source) for name, source in name_runs(of.systems)[0].items()}
-    return compare_scores(question, query_ids, scored, kept, of_labels, unread, incomplete)
+    return compare_scores(question, query_ids, scored, kept, of_labels, unread, incomplete, of.draw)
 
 
 def _score_nothing(of: Analyses, question: Question) -> Scores:

@@ -142,6 +142,8 @@ class DocumentMap:
         ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
         given = label_by_iteration(qrels.frame) if by_iteration else qrels.frame
         frame, rows = join(given, *by_iteration), join(qrels.rows, "iteration")
+        if qrels.has_subtopics:  # of several rows of a document, a host that knows no subtopics keeps the last
+            rows = rows.sort("query_id", "relevance")
         return qrels.with_rows(frame, rows, ungraded=ungraded)
 
 

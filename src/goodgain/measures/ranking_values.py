@@ -150,7 +150,7 @@ def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
 def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
     """Return name -> value over queries, of measures that are computed here: the sum for counts of ir_measures, else the mean."""
     return {
-        str(one): math.fsum(values.get_column(str(one)).to_list())
+        str(one): math.fsum(values.get_column(str(one)).drop_nulls())
         if isinstance(one.aggregator(), ir_measures.SumAgg)
         else average_queries(values.get_column(str(one)), null_if=find_null_rule(one))
         for one in measures

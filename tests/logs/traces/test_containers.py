@@ -108,7 +108,7 @@ def test_archives_are_bounded_in_sum(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(logs_module, "_MAX_STREAM", 100)
     with pytest.raises(InputError, match="the stream of events is larger"):
         read_traces(_archive(tmp_path / "streams.zip", {"s.txt": _stream(STREAMS["chat"])}))
-    with pytest.raises(InputError, match=r"packed\.zip/s\.json\.gz: unpacks to more than"):
+    with pytest.raises(InputError, match=r"packed\.zip/s\.json\.gz: this file of an archive unpacks to more than"):
         read_traces(_archive(tmp_path / "packed.zip", {"s.json.gz": gzip.compress(good.encode())}))
 
 

@@ -257,7 +257,7 @@ def test_a_table_names_queries_by_their_log_s_id_file_or_session_or_by_their_que
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("qid,log\nq1,a\n", "needs query_id and text \\(or log\\), not"),
+        ("qid,log\nq1,a\n", "needs a header with query_id and text, or query_id and log; it has"),
         ("query_id,log\nq1,a\nq2,a\n", "row 3: the log 'a' has two ids; keep one"),
         ("query_id,text\nq1,Who?\nq2,who?\n", "row 3: the text 'who\\?' has two ids"),
         ("query_id,text\nq1,\n", "row 2 .* has no text"),

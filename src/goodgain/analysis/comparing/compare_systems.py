@@ -37,7 +37,7 @@ from goodgain.analysis.comparing.pairs_table import (
     tabulate_systems,
 )
 from goodgain.analysis.comparing.replicate_tables import arrange_runs
-from goodgain.analysis.comparing.statistical_tests import Matrix
+from goodgain.analysis.comparing.statistical_tests import Draw, Matrix
 from goodgain.errors import GoodgainNotice, notice
 from goodgain.files.opening import stem
 from goodgain.formats.digest import digest_rows
@@ -71,11 +71,12 @@ def compare_scores(
     of_inputs: Sequence[GoodgainNotice],
     unread: Mapping[str, Unread],
     incomplete: Mapping[str, pl.Series],
+    draw: Draw,
 ) -> Comparison:
     """Compare systems by the scores of their runs, and those of the baseline file, on the judged queries.
 
     `of_inputs` are the notes on qrels and outcomes. `unread` and `incomplete` have the lost queries of each run: those that
-    convert could not read, and those that broke off.
+    convert could not read, and those that broke off. `draw` draws the bootstrap samples.
     """
     asked, names = question.asked, question.systems
     scored = {name: run.scores for name, run in runs.items()}
@@ -91,7 +92,7 @@ def compare_scores(
         given = given.pivot("measure", on_columns=outcomes, index=["query_id", "system"])
     members = None if question.groups is None else read_groups(question.groups, query_ids)
     about, means = tabulate_systems(scores, matrices), tabulate_means(tested, question.better, names)
-    pairs = add_costs(question.decide(question.test(tested), scores), about)
+    pairs = add_costs(question.decide(question.test(tested, draw), scores), about)
     if question.bounds:
         means, pairs = add_bounds_of_means(means, runs), add_bounds(pairs, asked, runs)
     found = Comparison(

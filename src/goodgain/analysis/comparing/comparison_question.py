@@ -58,7 +58,6 @@ class Question:
     require: Sequence[str | Requirement] = ()
     pass_k: int | None = None
     detect: float | None = None
-    draw: Draw | None = None
 
     def __post_init__(self) -> None:
         bounds, file = spell("bounds", True), spell("baseline_file")
@@ -116,7 +115,7 @@ class Question:
 
     @cached_property
     def settings(self) -> Settings:
-        return check_settings(self.seed, self.resamples, self.alpha)._replace(draw=self.draw)
+        return check_settings(self.seed, self.resamples, self.alpha)
 
     @cached_property
     def table(self) -> pl.DataFrame | None:
@@ -157,9 +156,9 @@ class Question:
         directions = {str(measure): find_direction(measure) for measure in self.asked}
         return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
 
-    def test(self, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
+    def test(self, matrices: Mapping[str, Matrix], draw: Draw | None = None) -> pl.DataFrame:
         """Test each pair. `decide` corrects the p-values."""
-        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings)
+        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings._replace(draw=draw))
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
         need_results = [str(measure) for measure in self.asked if needs_results(measure)]

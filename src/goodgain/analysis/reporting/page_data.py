@@ -30,7 +30,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a report shows. The keys of mappings are the names of systems; the first one is the base.
+    """What a report shows. The first system of `scores` is the base. `explanations` has the others.
 
     `searched`, `recalls` and `ledgers` are of the first run of a system.
     """

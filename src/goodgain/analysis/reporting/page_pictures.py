@@ -118,6 +118,7 @@ def _to_svg(ax: Any, number: int, title: str, text: str, places: dict[Any, Any])
 
     content, figure = io.StringIO(), ax.figure
     texts = [one.get_text() for legend in figure.legends for one in legend.get_texts()]
+    texts += [one.get_text() for one in (*ax.get_xticklabels(), *ax.get_yticklabels())]
     look = (ax.get_xlim(), ax.get_ylim(), ax.get_xlabel(), ax.get_ylabel(), *figure.get_size_inches(), *texts)
     # Texts stay texts. Ids differ between the pictures of a page.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": f"goodgain {number}"}):

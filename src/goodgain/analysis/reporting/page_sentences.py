@@ -72,7 +72,7 @@ class Opening(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The system of the headline: the best of the systems that are better beyond chance; if there are none, the best."""
+        """The system of the headline: the best one, first of those that are better than the base beyond chance."""
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)

@@ -182,7 +182,9 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
     for record in names_of:
         if bars := marks[record] & barred[record]:
             place, one, two = get_pair(different, bars)
-            raise InputError(f"{place}: {one} and {two} name one result, which cannot be two documents; remove it")
+            raise InputError(
+                f"{place}: {one} and {two} name one result, which cannot be two documents; remove the pair"
+            )
     spelled_twice = {name_of[one] for _, one, two in same.pairs if name_of[one] == name_of[two]}
     for (_, head), parts in meant.items():
         first, *rest = dict.fromkeys(record for members in parts.values() for record in members)

@@ -87,7 +87,7 @@ class BatchConverter:
         needs_texts = self.postpone or self.deduplicate_all or self.files.results is not None
         frame = self._select_system(rows.to_frame() if needs_texts else rows.to_frame(_OF_RUNS))
         if not needs_texts and (frame.select(LACKS_IDS.any()).item() or find_doubtful_ids(frame).height):
-            frame = rows.to_frame()
+            frame = self._select_system(rows.to_frame())
         tables = {name: self._select_system(rows.to_table(name)) for name in self.files.tables}
         mentions = tables.pop("uses", None)
         postponed = ConvertedBatch([], postponed=frame, mentions=mentions)
@@ -216,7 +216,9 @@ class OutputWriter:
                 rows = self._name_as_runs(finish_uses(rows, opens_named=opens_named))
             elif name == "outcomes":
                 if rows.is_empty():
-                    notice(f"{path}: the logs record no scores, rewards or feedback. Write the outcomes by hand.")
+                    notice(
+                        f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand."
+                    )
                 names = rows.get_column("outcome").unique(maintain_order=True).to_list()
                 index = ["query_id", "system", "replicate"]
                 rows = self._name_as_runs(rows).pivot("outcome", on_columns=names, index=index, values="value")

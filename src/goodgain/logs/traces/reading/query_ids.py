@@ -91,7 +91,8 @@ def read_query_ids(source: Any) -> QueryIds:
     ids: dict[bytes | str, str] = {}
     given = [name for name in ("text", "log") if name in frame.columns]
     if "query_id" not in frame.columns or not given:
-        raise InputError(f"{rows.label}: needs query_id and text (or log), not {', '.join(frame.columns) or 'none'}")
+        there = ", ".join(frame.columns) or "none"
+        raise InputError(f"{rows.label}: needs a header with query_id and text, or query_id and log; it has {there}")
     is_given = nw.any_horizontal(*(~nw.col(name).is_null() for name in given), ignore_nulls=True)
     problems = [(lacks("query_id")[0] & is_given, "has no query_id")]
     for name in given:

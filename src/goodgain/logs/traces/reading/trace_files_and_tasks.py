@@ -176,7 +176,7 @@ def _block_interrupts() -> Iterator[None]:
 
 
 def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
-    """Write messages as the parent does, and end with it. If a killed parent left this process, pipes stayed open."""
+    """Write messages as the parent does, and end with the parent. Else a killed parent leaves its pipes open."""
     FOR_COMMANDS.set(for_commands)
 
     def wait() -> None:
