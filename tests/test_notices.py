@@ -42,6 +42,7 @@ TIED = pl.DataFrame(
     }
 )
 FEW_JUDGED = in_one_search({"q": {"a": 2.0, "x": 1.0}})
+OF_TEN_ITERATIONS = pl.DataFrame({"query_id": "q", "iteration": range(1, 11), "doc_id": list("amnopqrstu")})
 THRESHOLDS = "CG SRE CG(rel=3) SRE(rel=3)@1 SRR"
 
 #: A call, and how its notices begin.
@@ -109,6 +110,10 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "low coverage, in measures of both kinds": (
         lambda: gg.evaluate(QRELS, FEW_JUDGED, "nDCG@10 CG SRE Bpref GradedP@2"),
         ["coverage is low: 0.50 of the 2 unique results have a label (by iteration 0.50)"],
+    ),
+    "low coverage of ten iterations, which are all listed": (
+        lambda: gg.evaluate(QRELS, OF_TEN_ITERATIONS, "CG"),
+        ["coverage is low: 0.10 of the 10 unique results have a label (by iteration 1.00" + ", 0.00" * 9 + ")"],
     ),
     "low coverage in ir_measures, in measures of both kinds": (
         lambda: ir_measures.calc_aggregate([gg.CG, gg.GradedP @ 2, gg.RankDCG], QRELS, gg.read_run(FEW_JUDGED)),

@@ -324,9 +324,13 @@ def test_a_byte_order_mark_within_the_file_belongs_to_the_query(tmp_path: Path) 
         same_scores(qrels, in_blocks(path, block=block), path, f"{OURS} {CLASSIC}")
 
 
-def test_a_parquet_file_without_iterations_is_told_of_once_a_call(tmp_path: Path) -> None:
+def test_a_parquet_file_without_iterations_is_told_of_once_a_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "agent.parquet"
     pl.DataFrame({"query_id": [f"q{k}" for k in range(40) for _ in "ab"], "doc_id": "d1"}).write_parquet(path)
+    monkeypatch.setattr(run_opening, "LARGE_COMPRESSED", 0)
+    assert isinstance(run_opening.open_run(path), RunFile)
     large = in_blocks(path, block=320, is_text=False)
     with pytest.warns(gg.GoodgainNotice) as told:
         gg.evaluate({"q7": {"d1": 2}}, large, "CG CG@2")

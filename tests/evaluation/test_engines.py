@@ -136,9 +136,11 @@ def test_ranks_in_floats_are_written_whole_where_they_are(engine: str, ranks: li
 
 
 def test_results_without_rank_and_score_are_ordered_by_doc_id_with_a_notice() -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["b", "a", "c"]})
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2, 3, 3], "doc_id": ["b", "a", "c", "-", "-"]})
     with pytest.warns(gg.GoodgainNotice, match=r"2 results have neither rank nor score.* ordered by doc_id"):
         found = gg.flatten(gg.read_run(in_duckdb(run)))
+    with pytest.warns(gg.GoodgainNotice, match=r"^2 results have neither rank nor score"):
+        assert gg.read_run(in_duckdb(run)).rows["doc_id"].to_list() == ["a", "b", "c", "-", "-"]
     assert found["doc_id"].to_list() == ["a", "b", "c"]
     assert gg.flatten(run.lazy()).collect()["doc_id"].to_list() == ["b", "a", "c"]
 

@@ -126,6 +126,7 @@ def test_where_no_query_has_a_value_the_mean_is_null_and_a_notice_says_why() -> 
 def test_a_geometric_mean_is_over_the_queries_with_a_value() -> None:
     found = gg.evaluate(GRADES, RANKINGS, "GradedP@2")
     assert found.mean(how="geometric")["GradedP@2"] == pytest.approx((0.5 * 1e-5 * 1e-5) ** (1 / 3))
+    assert gg.evaluate(GRADES, [RANKINGS, RANKINGS], "GradedP@2").means == found.means
 
 
 # --- Relations --------------------------------------------------------------------------------------------------------

@@ -177,6 +177,7 @@ def test_help_says_formula_terms_bounds_source_and_has_an_example_that_runs(meas
         assert part in shown
     assert ("@i is a cutoff in iterations" in shown) == (declared.is_over_iterations and declared.cutoff == "optional")
     assert ("A document is good if" in shown) == (declared.is_over_iterations and declared.uses_rel)
+    assert ("(that of the measure unless given)" in shown) == (declared.uses_rel and "measure" in declared.own)
     said = type(measure).__doc__
     assert said is not None
     test = doctest.DocTestParser().get_doctest(said, {}, str(measure), None, 0)

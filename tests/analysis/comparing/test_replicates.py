@@ -70,6 +70,8 @@ def test_a_value_is_the_mean_of_the_runs_query_by_query(seed: int, missing: str)
     for measure, mean in found.means.items():
         values = found.per_query.filter(measure=measure)["value"].to_list()
         assert mean == pytest.approx(math.fsum(values) / (1 if measure == "NumRet" else len(values)))
+    summed = pl.concat(of.coverage for of in found.replicates).group_by("iteration").sum().sort("iteration")
+    assert found.coverage.select("iteration", "unique").equals(summed.select("iteration", "unique"))
 
 
 def test_a_list_of_one_run_is_that_run() -> None:
