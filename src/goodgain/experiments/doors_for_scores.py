@@ -174,7 +174,7 @@ def curve(
           of one run.
 
         With `over`, a row per system, measure and spend. The columns `over` and `spend` replace iteration. `searching` is
-        the number of queries that spend at least this in any run. There is no column coverage.
+        the number of queries that spend at least this much in any run. The column coverage is missing then.
 
     Raises:
         InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of range, or two
@@ -258,7 +258,7 @@ def spend(
         {options}
 
     Returns:
-        A row per system and quantity: value, low and high (bootstrap percentile interval; null if there is no limit),
+        A row per system and quantity: value, low and high (bootstrap percentile interval; null without a limit),
         queries (how many count), better (`up`, `down` or null). The quantities, if `costs` has the columns:
 
         - CostPerGood: sum of cost / sum of NumGood over queries.

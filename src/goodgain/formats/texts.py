@@ -82,7 +82,7 @@ def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) 
 
 
 def open_texts(source: Any, columns: tuple[str, ...], label: str) -> tuple[pl.DataFrame, RowSource]:
-    """Read a table of texts. Return the table, and what locates each row for error messages."""
+    """Read a table of texts. Return the table and the `RowSource` that names its rows in errors."""
     if isinstance(source, Mapping):
         return _read_dict(source, columns[0], label), FrameRows(label)
     if not isinstance(source, (str, os.PathLike)):

@@ -43,7 +43,7 @@ _FENCE = re.compile(r"```(?:json)?\s(.*)```", re.DOTALL | re.IGNORECASE)
 class Answer(NamedTuple):
     """The answer to one call: a grade or None, and the model's reason, or what went wrong.
 
-    `status` is `ok`, `no_grade` (the model's null), or says why there is no grade: `refused`, `malformed`, `too_long`,
+    `status` is `ok`, `no_grade` (the model answered null), or the reason of a missing grade: `refused`, `malformed`, `too_long`,
     `timeout`, `connection`, `http_429` ... `raw` has up to 4,000 characters of the content. Tokens and model are those that
     the endpoint reports, or None.
     """

@@ -133,7 +133,7 @@ def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
 
 
 def _find_doubt(searches: list[_Search]) -> str:
-    """Return why the searches of a record may not belong to one query; empty if there is no doubt."""
+    """Return a reason to doubt that the searches of a record belong to one query; empty without one."""
     places = [one.at.rpartition("/")[0] + "/" for one in searches]
     for one, place in zip(searches, places, strict=True):
         if sum(other.startswith(place) for other in places) > 1:

@@ -1,4 +1,4 @@
-"""Says why no format claims a file: what the file looks like, the nearest format, and what the format shape would count."""
+"""Explains why no format reads a file: the kind of file, the nearest format, and the results that `--format shape` would find."""
 
 from collections.abc import Iterator
 from contextlib import suppress
