@@ -92,3 +92,35 @@ def test_a_job_that_is_killed_at_any_moment_goes_on_where_it_was(tmp_path: Path,
         assert lost <= JOBS * most  # those in flight
     grades = [json.loads(line)["grade"] for line in (tmp_path / "grades.jsonl").read_text().splitlines()]
     assert grades == [2] * count
+
+
+WRITE_UNTIL_CLOSED = """
+import threading
+from pathlib import Path
+from goodgain import InputError
+from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
+
+def write(journal, name, ended):
+    answer = Answer(grade=1, reason="", status="ok", raw="text " * 4000, input_tokens=1, output_tokens=1)
+    try:
+        for k in range(100_000):
+            journal.add(f"{name} {k}", answer, query_id="q", doc_id="d", host="h")
+    except InputError as error:
+        ended.append(str(error))
+
+for k in range(10):
+    ended = []
+    with Journal.open(Path(f"{k}.journal")) as journal:
+        threads = [threading.Thread(target=write, args=(journal, n, ended)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        threads[0].join(0.02)
+    for thread in threads:
+        thread.join()
+    assert len(ended) == 8 and all("closed" in one for one in ended), ended
+"""
+
+
+def test_a_journal_that_closes_while_threads_write_ends_them_with_an_error(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", WRITE_UNTIL_CLOSED], cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")

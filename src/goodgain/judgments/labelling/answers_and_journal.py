@@ -220,12 +220,14 @@ class Journal:
         """Open a journal, or make a new one. None: in memory."""
         with _explain_errors(path):
             connection = sqlite3.connect(":memory:" if path is None else path, timeout=1, check_same_thread=False)
+        journal = cls(connection, path)
         try:
             with _explain_errors(path):
                 _prepare(connection, path)
-            yield cls(connection, path)
+            yield journal
         finally:
-            connection.close()
+            with journal._lock:  # after Ctrl-C a thread may still be writing: SQLite would end the process
+                connection.close()
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
         wanted = list(dict.fromkeys(keys))
