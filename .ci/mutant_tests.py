@@ -31,8 +31,10 @@ PACKAGES = (
 )  # fmt: skip
 #: A run has no end if it takes so many times the seconds of the tests, so many for each unknown file, and some for its start.
 SLOWER, UNKNOWN, START = 10, 60, 20
-#: All cases of a test, against those of `make test`. A busy machine waits so many times the seconds of the processor.
-MORE_CASES, WAITING = 10, 20
+#: All cases of a test, against those of `make test`, and seconds of a file's slow tests, which `make test` leaves out.
+MORE_CASES, SLOW = 10, 300
+#: A busy machine waits so many times the seconds of the processor.
+WAITING = 20
 MOST_MEMORY = 8 * 2**30
 NOTHING = re.compile(r"(?!)")
 
@@ -223,6 +225,7 @@ def try_tests(copy: Path, calls: Calls, files: list[str], place: Place, *, every
     seconds = sum(x or 0.0 for x in known.values()) * (MORE_CASES if everything else 1)
     limit = START + SLOWER * seconds + UNKNOWN * sum(not calls.of(file)["whole"] for file in files)
     if everything:
+        limit += SLOW * len(files)
         bases = {name.partition("[")[0] for name, x in known.items() if x is not None}
         known = {name: x for name, x in known.items() if name.partition("[")[0] not in bases}
     outcome = run_tests(copy, files, Recorder(known, place.words, everything=everything), limit)

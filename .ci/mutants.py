@@ -274,11 +274,12 @@ def try_change(copy: Path, change: Change, calls: Calls, *, most: float, everyth
         finally:
             _write(target, source)
         if not outcome.ended:
-            unchanged = try_tests(copy, calls, stage, place, everything=everything)
-            return ("no end" if unchanged.ended else "fails anyway"), " ".join(stage)
-        if outcome.failed:
+            if try_tests(copy, calls, stage, place, everything=everything).ended:
+                return "no end", " ".join(stage)
+        elif outcome.failed:
             return ("noticed" if passes(copy, calls, outcome.failed, everything) else "fails anyway"), outcome.failed
-        tried += len(stage)
+        else:
+            tried += len(stage)
     return "survived", f"{tried} of {len(files)} files: {' '.join(files[:tried])}"
 
 
