@@ -37,6 +37,7 @@ FOLDERS = (
     "logs/dedup",
     "judgments/judging",
     "analysis/comparing",
+    "analysis/explaining",
     "analysis/reporting",
 )
 

@@ -1,11 +1,11 @@
 """The public names of goodgain, a line each: type checkers and the package itself read them here."""
 
 from goodgain.analysis.comparing.comparison import Comparison as Comparison
-from goodgain.analysis.comparing.explanation import Explanation as Explanation
-from goodgain.analysis.comparing.gate_reports import check as check
 from goodgain.analysis.comparing.use_of_documents import Funnel as Funnel
 from goodgain.analysis.comparing.use_of_documents import funnel as funnel
+from goodgain.analysis.explaining.explanation import Explanation as Explanation
 from goodgain.analysis.reporting import plots as plots
+from goodgain.analysis.reporting.gate_reports import check as check
 from goodgain.errors import GoodgainError as GoodgainError
 from goodgain.errors import GoodgainNotice as GoodgainNotice
 from goodgain.errors import InputError as InputError

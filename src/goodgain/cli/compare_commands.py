@@ -13,10 +13,10 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_forms import FORMS as COMPARISON_FORMS
 from goodgain.analysis.comparing.comparison_forms import ROWS, Layout, render_briefly, render_on_terminal, stack_groups
 from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
-from goodgain.analysis.comparing.explanation import read_results_of
-from goodgain.analysis.comparing.gate_reports import choose_change, write_comment
 from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome
+from goodgain.analysis.explaining.explanation import read_results_of
+from goodgain.analysis.reporting.gate_reports import choose_change, write_comment
 from goodgain.analysis.reporting.plots.pictures import draw_comparison, write_picture
 from goodgain.analysis.reporting.report import FORMATS, choose_format, write_report
 from goodgain.cli import shared_options as shared

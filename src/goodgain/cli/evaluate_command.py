@@ -261,7 +261,7 @@ def check_lines(
     for outcome in outcomes:
         shared.say(outcome)
     if given.junit is not None:
-        from goodgain.analysis.comparing.gate_reports import write_junit  # takes 25 ms to import
+        from goodgain.analysis.reporting.gate_reports import write_junit  # takes 25 ms to import
 
         of_all = [found] if isinstance(found, Comparison) else found.values()
         notes = dict.fromkeys(note for one in of_all for note in one.notes)

@@ -31,10 +31,10 @@ from goodgain.options import DOCUMENTS, READING, check_choice
 
 if TYPE_CHECKING:
     from goodgain.analysis.comparing.comparison import Comparison
-    from goodgain.analysis.comparing.explanation import Explanation
     from goodgain.analysis.comparing.required_lines import Requirement
     from goodgain.analysis.comparing.requirements import Outcome
     from goodgain.analysis.comparing.use_of_documents import Funnel
+    from goodgain.analysis.explaining.explanation import Explanation
 
 
 class Experiment:
@@ -287,9 +287,9 @@ class Experiment:
             baseline: the system that the lines call `baseline`; None: the first system.
             family: `holm` corrects the p-values of all tested lines together.
         """
-        from goodgain.analysis.comparing.gate_reports import check
         from goodgain.analysis.comparing.required_lines import parse_requirement
         from goodgain.analysis.comparing.requirements import check_requirements
+        from goodgain.analysis.reporting.gate_reports import check
 
         listed = [lines] if isinstance(lines, str) else [*lines]
         measures = [parse_requirement(line, rel=self._options["rel"]).measure for line in listed]

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 import ir_measures
 import polars as pl
 
-from goodgain.analysis.comparing.causes import Parts, Searched, find_documents
 from goodgain.analysis.comparing.statistical_tests import KeptDraws
+from goodgain.analysis.explaining.causes import Parts, Searched, find_documents
 from goodgain.analysis.reporting.precision_recall import find_hits
 from goodgain.analysis.reporting.spends import find_spends
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_low_coverage
@@ -220,7 +220,7 @@ class SharedSteps:
             if any(len(of) > 1 for of in opened.names.values()):
                 raise InputError(f"{spell(option)} belongs to one run of each system. Give one run each.")
             if option == "results":
-                from goodgain.analysis.comparing.explanation import read_results_of  # which reads logs
+                from goodgain.analysis.explaining.explanation import read_results_of  # which reads logs
 
                 query_ids = opened.qrels.query_ids.to_frame("query_id")
                 read = read_results_of([*names], given).searches

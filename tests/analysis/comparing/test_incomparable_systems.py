@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.analysis.comparing.gate_reports import write_comment, write_junit
 from goodgain.analysis.comparing.requirements import check_requirements
+from goodgain.analysis.reporting.gate_reports import write_comment, write_junit
 from goodgain.errors import InputError
 from tests.analysis.comparing.test_comparison import quietly
 from tests.evaluation.test_doors import read_in_blocks

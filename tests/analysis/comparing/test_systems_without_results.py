@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.analysis.comparing.gate_reports import write_comment, write_junit
 from goodgain.analysis.comparing.requirements import check_requirements
+from goodgain.analysis.reporting.gate_reports import write_comment, write_junit
 from goodgain.analysis.reporting.page_sentences import describe_comparison
 from goodgain.hosts.annotation_table import annotate
 from goodgain.measures.names import find_direction, needs_results, parse_measure

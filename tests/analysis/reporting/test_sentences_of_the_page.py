@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.analysis.comparing.causes import divide_measure
-from goodgain.analysis.comparing.explanation import Results, read_results_of, tabulate_iterations
+from goodgain.analysis.explaining.causes import divide_measure
+from goodgain.analysis.explaining.explanation import Results, read_results_of, tabulate_iterations
 from goodgain.analysis.reporting.page_sentences import describe_comparison, describe_method, describe_one
 from tests.analysis.comparing.test_sentences_of_compare import BY_HAND, make_inputs, table_by_hand, write_frame
 from tests.support.counts import how_many

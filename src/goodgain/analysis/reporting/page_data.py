@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.causes import Parts, Searched
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.explanation import Explanation, Results
-from goodgain.analysis.comparing.explanation_sentences import Account, add_sentences, find_main_causes, shorten
 from goodgain.analysis.comparing.pairs_table import arrange_values
 from goodgain.analysis.comparing.statistical_tests import subtract_without_residue
 from goodgain.analysis.comparing.use_of_documents import Funnel, add_uses
+from goodgain.analysis.explaining.causes import Parts, Searched
+from goodgain.analysis.explaining.explanation import Explanation, Results
+from goodgain.analysis.explaining.explanation_sentences import Account, add_sentences, find_main_causes, shorten
 from goodgain.analysis.reporting.page_sentences import PLACES, Opening, describe_query
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores

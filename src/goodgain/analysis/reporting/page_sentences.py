@@ -7,10 +7,10 @@ import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_sentences import describe_costs
-from goodgain.analysis.comparing.explanation_sentences import shorten
 from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_number, format_signed
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
+from goodgain.analysis.explaining.explanation_sentences import shorten
 from goodgain.errors import count_of
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
 from goodgain.measures.names import find_declaration, find_direction

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.analysis.comparing.causes import Parts, divide_measure
 from goodgain.analysis.comparing.comparison_forms import Layout, build_brief_tables, build_tables
 from goodgain.analysis.comparing.comparison_sentences import build_legend
-from goodgain.analysis.comparing.explanation_screens import build_screen
-from goodgain.analysis.comparing.explanation_sentences import describe_whole
 from goodgain.analysis.comparing.rendering import count_queries, format_number
+from goodgain.analysis.explaining.causes import Parts, divide_measure
+from goodgain.analysis.explaining.explanation_screens import build_screen
+from goodgain.analysis.explaining.explanation_sentences import describe_whole
 from goodgain.analysis.reporting import page_sentences
 from goodgain.analysis.reporting.page_data import Evidence, build_data
 from goodgain.analysis.reporting.page_pictures import draw_all

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import pytest
 
 import goodgain as gg
-from goodgain.analysis.comparing.explanation_screens import build_screen
-from goodgain.analysis.comparing.explanation_sentences import Account, find_main_causes
+from goodgain.analysis.explaining.explanation_screens import build_screen
+from goodgain.analysis.explaining.explanation_sentences import Account, find_main_causes
 from goodgain.files.tables import Line
-from tests.analysis.comparing.test_explanation import expected_documents, first_place
+from tests.analysis.explaining.test_explanation import expected_documents, first_place
 from tests.support import oracle
 from tests.support.counts import how_many
 from tests.support.oracle import QrelRow, RunRow

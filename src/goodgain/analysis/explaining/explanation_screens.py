@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.causes import add_up
-from goodgain.analysis.comparing.explanation_sentences import (
+from goodgain.analysis.comparing.rendering import ABSENT, count_queries, show
+from goodgain.analysis.comparing.use_of_documents import USES_OF
+from goodgain.analysis.explaining.causes import add_up
+from goodgain.analysis.explaining.explanation_sentences import (
     Account,
     add_parts,
     describe_difference,
@@ -22,15 +24,13 @@ from goodgain.analysis.comparing.explanation_sentences import (
     sum_sides,
     take_query,
 )
-from goodgain.analysis.comparing.rendering import ABSENT, count_queries, show
-from goodgain.analysis.comparing.use_of_documents import USES_OF
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Line, Table
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
 from goodgain.measures.good_gain import NumDup
 
 if TYPE_CHECKING:
-    from goodgain.analysis.comparing.explanation import Explanation
+    from goodgain.analysis.explaining.explanation import Explanation
 
 #: The forms of `Explanation.to_text`.
 FORMS = ("markdown", "json")

@@ -14,9 +14,9 @@ import pytest
 
 import goodgain as gg
 from goodgain import compare
-from goodgain.analysis.comparing.gate_reports import write_comment, write_junit
 from goodgain.analysis.comparing.required_lines import parse_requirement
 from goodgain.analysis.comparing.requirements import check_requirements
+from goodgain.analysis.reporting.gate_reports import write_comment, write_junit
 from tests.analysis.comparing.test_comparison import EXAMPLES, many
 from tests.support.command import run_command
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.analysis.comparing.causes import Parts, Searched, add_up, find_causes, find_unjudged, tabulate_queries
-from goodgain.analysis.comparing.explanation_screens import FORMS, build_screen, render_on_terminal
-from goodgain.analysis.comparing.explanation_sentences import FRAMES, add_sentences, take_query
 from goodgain.analysis.comparing.use_of_documents import USES_OF, add_uses
+from goodgain.analysis.explaining.causes import Parts, Searched, add_up, find_causes, find_unjudged, tabulate_queries
+from goodgain.analysis.explaining.explanation_screens import FORMS, build_screen, render_on_terminal
+from goodgain.analysis.explaining.explanation_sentences import FRAMES, add_sentences, take_query
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError, notice

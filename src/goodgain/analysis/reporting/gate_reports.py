@@ -7,13 +7,13 @@ from xml.etree import ElementTree
 
 import polars as pl
 
-from goodgain.analysis.comparing.causes import divide_measure
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.explanation import Explanation
 from goodgain.analysis.comparing.pairs_table import NO_RESULTS
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.analysis.comparing.statistical_tests import subtract_without_residue
+from goodgain.analysis.explaining.causes import divide_measure
+from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls, escape_html
 from goodgain.files.tables import Table, escape_markdown, write_markdown
