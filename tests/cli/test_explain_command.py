@@ -32,15 +32,6 @@ def test_the_first_screen_of_a_terminal_fits_and_begins_with_the_answer() -> Non
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_a_run_can_be_named_and_the_results_follow_the_name(tmp_path: Path) -> None:
-    renamed = pl.read_ndjson(RESULTS).with_columns(pl.col("system").replace({"old": "v1", "new": "v2"}))
-    renamed.write_ndjson(tmp_path / "results.jsonl")
-    out, _ = explain(f"v1={OLD}", f"v2={NEW}", "--results", tmp_path / "results.jsonl")
-    assert "v2 repeated its search" in out
-    _, err = explain(OLD, NEW, "--results", tmp_path / "results.jsonl", status=2)
-    assert "the results hold no system 'old', only 'v1', 'v2'" in err
-
-
 def test_each_system_can_have_its_own_file_of_results(tmp_path: Path) -> None:
     results = pl.read_ndjson(RESULTS)
     for name in ("old", "new"):
@@ -67,17 +58,6 @@ def test_every_form_can_be_written_to_a_file(ending: str, tmp_path: Path) -> Non
     out, err = explain(OLD, NEW, "--top", "0", "-o", tmp_path / f"causes.{ending}")
     assert out == "" and "written: " in err
     assert (tmp_path / f"causes.{ending}").stat().st_size > 100
-
-
-@pytest.mark.parametrize("form", ["table", "markdown", "json", "csv"])
-def test_a_query_that_is_not_there_is_an_error_in_every_form(form: str) -> None:
-    _, err = explain(OLD, NEW, "--query", "bus", "-o", form, status=2)
-    assert "query 'bus' is not in the qrels. They have bridge, dam, library, for example." in err
-
-
-def test_a_measure_without_causes_is_an_error() -> None:
-    _, err = explain(OLD, NEW, "-m", "nDCG@10", status=2)
-    assert "nDCG@10 has no causes by document. Ask for one of CG, NumGood, DCGG, nCG, nDCGG, RG, DRG, SRE, SRR." in err
 
 
 def test_control_characters_of_a_log_do_not_reach_the_terminal(tmp_path: Path) -> None:

@@ -69,32 +69,6 @@ def test_values_are_the_same_in_every_form() -> None:
     assert "| nDCG@10 | 0.1872 |" in goodgain(*COMMANDS["evaluate"], "-o", "markdown")[0]
 
 
-def test_numbers_stand_right_beside_a_later_column_of_words() -> None:
-    header, sides = goodgain(*COMMANDS["ledger"], "-o", "markdown")[0].splitlines()[:2]
-    assert header.startswith(r"| query\_id | iteration | R |") and sides.startswith("| --- | ---: | ---: |")
-
-
-@pytest.mark.parametrize("name", ["scores.xlsx", "scores", "Table", "markdown.doc"])
-def test_any_other_form_is_an_error_that_lists_them(name: str) -> None:
-    done = run_command(*COMMANDS["evaluate"], "-o", name)
-    assert done.returncode == 2 and ".parquet" in done.stderr and "markdown" in done.stderr
-
-
-def test_a_file_is_never_written_over_an_input(tmp_path: Path) -> None:
-    run = tmp_path / "run.jsonl"
-    gg.write_run(LATE, run)
-    before = run.read_bytes()
-    for command in (("evaluate", QRELS, run, "CG"), ("compare", QRELS, run, QUICK, "-m", "CG"), ("ledger", QRELS, run)):
-        done = run_command(*command, "-o", run)
-        assert done.returncode == 2 and "is the same file as the input" in done.stderr
-    assert run.read_bytes() == before
-
-
-@pytest.mark.parametrize("option", ["--by-query", "--by_query"])
-def test_options_are_understood_with_either_sign(option: str) -> None:
-    assert goodgain(*COMMANDS["evaluate"], option, "--no_summary")[0].startswith("q01\tnDCG@10\t")
-
-
 HEADINGS = {
     "Score": ["evaluate", "ledger", "curve", "measures"],
     "Compare": ["compare", "explain", "report"],
@@ -119,26 +93,9 @@ def test_help_lists_the_commands_under_five_headings_with_whole_summaries() -> N
         assert " ".join(command.get_short_help_str(1_000).split()) in " ".join(text.split())
 
 
-def test_an_error_and_a_notice_name_options(tmp_path: Path) -> None:
-    bad = tmp_path / "bad.run"
-    bad.write_text("q01 1 a 1 1\n")
-    assert "--errors skip" in run_command("evaluate", QRELS, bad, "CG").stderr
-    binary = tmp_path / "binary.qrels"
-    binary.write_text("q01 0 d1 1\n")
-    assert "give --rel 1\n" in run_command("evaluate", binary, LATE, "CG").stderr
-
-
 def _without_queries_needed(shown: str) -> str:
     """Leave out the one sentence on how many queries an unclear difference takes."""
     return re.sub(r"\d+ queries can show a difference .*?\(power\s+0\.8\)\.", "", shown, flags=re.DOTALL)
-
-
-def test_an_error_made_in_another_process_names_options(tmp_path: Path) -> None:
-    log = '{"goodgain_trace": 1, "query_id": "q", "steps": [{"searches": 5}]}\n'
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").write_text(log)
-    told = run_command("convert", "a.jsonl", "b.jsonl", "--jobs", "2", "-o", "x.run", cwd=tmp_path).stderr
-    assert "leave out such traces with --errors skip" in told
 
 
 def test_an_error_made_in_another_thread_names_options(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,20 +127,6 @@ def test_minor_notices_the_tests_and_the_signature_come_with_full() -> None:
         assert part not in brief and part in whole
 
 
-def test_an_error_names_the_command_whose_help_to_read() -> None:
-    assert "evaluate --help)" in run_command("evaluate", QRELS, LATE, "CG", "--nothing").stderr
-    assert "--plot" in run_command("curve", QRELS, LATE, "-m", "CG", "-o", "curve.svg").stderr
-    done = run_command()
-    assert done.returncode == 0 and done.stdout.startswith("Usage: ")
-
-
-def test_a_log_given_as_a_run_leads_to_convert(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    log.write_text('{"id": "q1", "messages": []}\n')
-    told = run_command("evaluate", QRELS, log, "CG").stderr
-    assert "run goodgain convert first" in told and "it has 'id, messages'" in told
-
-
 @pytest.mark.slow
 def test_a_query_that_a_run_lacks_is_named_after_the_table(tmp_path: Path) -> None:
     short = tmp_path / "short.run"
@@ -202,39 +145,6 @@ def test_example_writes_what_the_commands_need_and_nothing_over_a_folder(tmp_pat
     assert goodgain(*(word.strip("'") for word in command), cwd=tmp_path)[0].startswith("nDCG@10\t0.1872\n")
     done = run_command("example", "runs_here", cwd=tmp_path)
     assert done.returncode == 2 and "exists already" in done.stderr
-
-
-def test_measures_in_a_pipe_are_lines_of_plain_text() -> None:
-    lines = goodgain("measures")[0].splitlines()
-    assert all(line.startswith("# ") or line.count("\t") == 3 for line in lines)
-
-
-def test_the_file_that_label_writes_is_read_without_a_notice(tmp_path: Path) -> None:
-    grades = tmp_path / "grades.jsonl"
-    row = {"query_id": "q01", "doc_id": "d1", "judge": "model", "grade": 3, "status": "graded"}
-    grades.write_text(json.dumps(row) + "\n")
-    run = tmp_path / "a.run"
-    run.write_text("q01 1 d1 1 1 t\nq01 2 d1 1 1 t\n")
-    out, err = goodgain("evaluate", grades, run, "CG SRR")
-    assert out == "CG\t3.0000\nSRR\t0.5000\n" and "notice" not in err
-
-
-def test_swapped_and_misplaced_files_are_named_with_the_remedy() -> None:
-    swapped = run_command("evaluate", LATE, QRELS, "CG").stderr
-    assert (
-        swapped.endswith("run and qrels may be swapped; give the qrels first, then the run\n") and "skip" not in swapped
-    )
-    misplaced = run_command("evaluate", QRELS, LATE, QUICK, "CG").stderr
-    assert "is a file, but a measure is expected here. To score several runs, name measures with -m" in misplaced
-    assert "did you mean nDCG or nDCGG?" in run_command("evaluate", QRELS, LATE, "nDGC@10").stderr
-
-
-def test_convert_makes_the_folder_of_runs_named_by_their_systems(tmp_path: Path) -> None:
-    log = ROOT / "tests" / "logs" / "traces" / "fixtures" / "jsonl" / "story.jsonl"
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.jsonl").write_bytes(log.read_bytes())
-    goodgain("convert", "old=a.jsonl", "new=b.jsonl", "-o", "runs/{system}.run", cwd=tmp_path)
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["new.run", "old.run"]
 
 
 def test_two_logs_become_a_verdict_in_the_two_commands_of_the_readme(tmp_path: Path) -> None:
@@ -260,10 +170,3 @@ def test_two_logs_become_a_verdict_in_the_two_commands_of_the_readme(tmp_path: P
     assert re.search(rf"nCG@3 ↑ +{means[0]:.4f} +{means[1]:.4f} .*better", plain)
     assert "1 query never searched in old: case-06" in plain
     assert len(_without_queries_needed(plain).split()) <= 120
-
-
-@pytest.mark.parametrize("form", ["markdown", "latex", "json"])
-def test_the_notes_of_a_comparison_name_options_in_every_form(form: str) -> None:
-    folder = ROOT / "qrels_examples" / "unjudged"
-    out, _ = goodgain("compare", folder / "qrels.txt", folder / "old.run", folder / "new.run", "-m", "CG@2", "-o", form)
-    assert "possible effect with --bounds." in out and "bounds=True" not in out

@@ -48,28 +48,6 @@ def test_the_same_data_give_the_same_file(suffix: str, tmp_path: Path) -> None:
     assert b"<dc:date>" not in files[0].read_bytes()
 
 
-@pytest.mark.parametrize("name", ["a.gif", "a", "a.svg.gz", "png"])
-def test_another_ending_is_an_error_before_anything_is_read(name: str, tmp_path: Path) -> None:
-    for command in ("curve", "compare"):
-        done = run_command(command, "no such qrels", "no such run", "-m", "CG", "--plot", tmp_path / name)
-        assert done.returncode == 2
-        assert (
-            f"{tmp_path / name}: pictures are written as .png, .svg, .pdf. Choose a name with one of these endings"
-            in done.stderr
-        )
-        assert done.stdout == ""
-
-
-def test_a_picture_is_not_written_over_an_input(tmp_path: Path) -> None:
-    run = tmp_path / "lean.svg"
-    run.write_bytes(LEAN.read_bytes())
-    for command in ("curve", "compare"):
-        done = run_command(command, QRELS, run, REPEATING, "-m", "CG", "--plot", run)
-        assert done.returncode == 2
-        assert "is the same file as the input" in done.stderr
-    assert run.read_bytes() == LEAN.read_bytes()
-
-
 def test_a_picture_that_cannot_be_finished_leaves_what_stood_there(tmp_path: Path) -> None:
     (tmp_path / "a.svg").write_text("before")
     done = run_command(*CURVE, "--plot", tmp_path / "none" / "a.svg")
