@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ir_measures
@@ -19,7 +17,6 @@ from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judgments.judging.conclusions_from_model_labels import compare_orders
 from tests.formats.test_column_names import notices_of
 from tests.support.asking_hosts import needs_names_in_ir_measures
-from tests.support.command import run_command
 from tests.support.tables import in_one_search, no_notices
 
 QRELS = {"q1": {"aa": 1, "bb": 1, "cc": 0}, "q2": {"dd": 1, "xx": 0}}
@@ -32,25 +29,8 @@ RUN = pl.DataFrame(
         "rank": [1, 2, 1, 2, 1, 1],
     }
 )
-NO_LABEL = "no label of the qrels reaches the threshold 2 (the largest is 1)"
 #: By hand: at iteration 1 one of the two good documents of q1 is found, and none of q2; at iteration 2 all are.
 AT_1, AT_2 = 0.25, 1.0
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> list[str]:
-    """The qrels and the run as files."""
-    qrels, run = tmp_path / "qrels.txt", tmp_path / "agent.run"
-    qrels.write_text("".join(f"{q} 0 {d} {label}\n" for q, of in QRELS.items() for d, label in of.items()))
-    run.write_text("".join(f"{q} {i} {d} {k} {-k} agent\n" for k, (q, i, d) in enumerate(ROWS, 1)))
-    return [str(qrels), str(run)]
-
-
-def values(*arguments: str) -> dict[str, float]:
-    """Measure by name -> value, as evaluate prints them."""
-    done = run_command("evaluate", *arguments, "-o", "jsonl")
-    assert done.returncode == 0, done.stderr
-    return {row["measure"]: row["value"] for row in map(json.loads, done.stdout.splitlines())}
 
 
 def test_the_switch_is_the_threshold_of_every_measure_of_ours_that_names_none() -> None:
@@ -135,41 +115,6 @@ def test_a_threshold_that_is_not_a_number_above_0_is_one_error(door: str, rel: A
         DOORS[door](rel)
 
 
-def test_every_command_has_the_option(files: list[str], tmp_path: Path) -> None:
-    qrels, run = files
-    assert values(qrels, run, "nCG@1 NumDup@1 RR", "--rel", "1").keys() == {"nCG(rel=1)@1", "NumDup@1", "RR"}
-    assert values(qrels, run, "nCG@1-2", "--rel", "1") == {"nCG(rel=1)@1": AT_1, "nCG(rel=1)@2": AT_2}
-    by_query = run_command("evaluate", qrels, run, "nCG@1", "--rel", "1", "-q", "-n")
-    assert by_query.stdout == "q1\tnCG(rel=1)@1\t0.5000\nq2\tnCG(rel=1)@1\t0.0000\n"
-    assert "rel=1 " in by_query.stderr and NO_LABEL not in by_query.stderr
-    curve = run_command("curve", qrels, run, "-m", "nCG", "--rel", "1", "-o", "csv", "--plot", tmp_path / "curve.svg")
-    assert [line.split(",")[1:4] for line in curve.stdout.splitlines()[1:]] == [
-        ["nCG(rel=1)", "1", "0.25"],
-        ["nCG(rel=1)", "2", "1.0"],
-    ]
-    ledger = run_command("ledger", qrels, run, "-m", "nCG", "--rel", "1", "-o", "jsonl")
-    assert [json.loads(line)["nCG(rel=1)"] for line in ledger.stdout.splitlines()] == [0.5, 1.0, 0.0, 1.0]
-    assert (tmp_path / "curve.svg").exists()
-
-
-def test_the_lines_that_compare_requires_are_under_the_switch(files: list[str]) -> None:
-    qrels, run = files
-    systems = [f"baseline={run}", f"new={run}"]
-    lines = ["nCG@1>=0.25", "nCG@2>=baseline", "CG(rel=0.5)@2>=1.5"]
-    done = run_command("compare", qrels, *systems, *(f"--require={line}" for line in lines), "--rel", "1", "-o", "csv")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("holds: ") == 3 and "new has 1.0000, equal to the baseline 1.0000" in done.stderr
-    assert "nCG(rel=1)@1,up,new" in done.stdout
-    failed = run_command("compare", qrels, *systems, "-m", "nCG@1", "--require", "nCG@1>=0.5", "--rel", "1")
-    assert failed.returncode == 3 and "failed: nCG@1>=0.5: new has 0.2500" in failed.stderr
-
-
-def test_a_bad_option_is_one_sentence(files: list[str]) -> None:
-    done = run_command("compare", *files, files[1], "--require", "nCG@1>=0", "--rel", "0")
-    assert done.returncode == 2
-    assert done.stderr == "goodgain: --rel 0 is not allowed; rel is the smallest good label, a number above 0\n"
-
-
 #: A door with binary labels -> what its notice tells to do.
 NOTICES: dict[str, tuple[Callable[[], Any], str]] = {
     "evaluate": (lambda: gg.evaluate(QRELS, RUN, "nCG@6 SRE@1 CG(rel=2)"), "give rel=1"),
@@ -219,18 +164,6 @@ def test_the_notice_names_no_switch_where_there_is_none() -> None:
     """compare_orders (goodgain judge --runs) takes one measure, and no rel."""
     _, told = notices_of(lambda: compare_orders(QRELS, QRELS, dict.fromkeys("abcde", RUN), "nCG@1"))
     assert {text.rpartition("; ")[2] for text in told} == {"write nCG(rel=1)@1"}
-
-
-@pytest.mark.parametrize("command", ["evaluate", "compare", "curve", "ledger"])
-def test_the_command_that_the_notice_names_has_numbers_above_0(command: str, files: list[str]) -> None:
-    runs = [files[1]] * (2 if command == "compare" else 1)
-    arguments = [command, files[0], *runs, *([] if command == "evaluate" else ["-m"]), "nCG"]
-    done = run_command(*arguments)
-    assert done.returncode == 0 and done.stderr.count(NO_LABEL) == 1
-    assert "give --rel 1\n" in done.stderr
-    again = run_command(*arguments, "--rel", "1")
-    assert again.returncode == 0 and NO_LABEL not in again.stderr
-    assert "nCG(rel=1)" in again.stdout and "1.0" in again.stdout
 
 
 @needs_names_in_ir_measures

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import goodgain as gg
-from tests.support.command import run_command
 
 NUMBERS = random.Random(3)
 QRELS = {f"q{k}": {f"d{d}": NUMBERS.choice([0, 1, 2, 3]) for d in range(8)} for k in range(30)}
 RUN = {f"q{k}": {f"d{d}": NUMBERS.random() for d in NUMBERS.sample(range(8), 4)} for k in range(30)}
-FOLDER = Path("qrels_examples/redundancy")
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*no iterations in this run:goodgain.GoodgainNotice")
 
@@ -51,15 +48,3 @@ def test_runs_of_a_query_are_averaged_first() -> None:
 
 def test_one_query_and_values_that_are_missing_have_none() -> None:
     assert gg.evaluate({"q0": QRELS["q0"]}, RUN, "CG", interval=True).intervals == {"CG": None}
-
-
-def test_the_command_prints_low_and_high() -> None:
-    files = FOLDER / "qrels.txt", FOLDER / "lean.run"
-    done = run_command("evaluate", *files, "CG NumQ", "--interval", "-o", "table")
-    assert "7.5000 [5.0000, 10.0000]" in done.stdout and "no interval" in done.stdout
-    assert "[low, high]: the 95 % interval of the mean, by the bootstrap over queries." in done.stdout
-    made = run_command("evaluate", *files, "CG NumQ", "--interval", "--alpha", "0.1")
-    assert made.stdout.splitlines()[1].split("\t")[2:] == ["no interval", "no interval"]
-    assert "alpha=0.1" in made.stderr
-    refused = run_command("evaluate", *files, "CG", "--interval", "-q")
-    assert refused.returncode == 2 and "--interval works only with arithmetic means" in refused.stderr

@@ -15,7 +15,6 @@ from ir_measures import NRBP, NumRet, P, R, alpha_nDCG, nDCG
 
 import goodgain as gg
 from goodgain.counting import run_opening
-from tests.cli.test_command_line import goodgain
 from tests.support.tables import in_one_search, no_notices
 
 QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
@@ -146,22 +145,6 @@ def test_wrong_columns_are_an_error(columns: Any, match: str) -> None:
     ):
         with pytest.raises(gg.InputError, match=match):
             call()
-
-
-def test_columns_on_the_command_line(tmp_path: Path) -> None:
-    path = files(tmp_path, ROWS)[0]
-    (tmp_path / "qrels.txt").write_text("q 0 a 3\nq 0 b 2\n")
-    qrels, run = str(tmp_path / "qrels.txt"), str(path)
-    _, err = goodgain("evaluate", qrels, run, "CG@2", status=2)
-    assert "--columns step=iteration" in err and err.count("looks like") == 1
-    given = ("--columns", "step=iteration")
-    assert goodgain("evaluate", qrels, run, "CG@2", *given)[0] == "CG@2\t5.0000\n"
-    assert goodgain("ledger", qrels, run, *given)[0].count("\n") == 3
-    goodgain("compare", qrels, run, run, "-m", "CG", *given, "-o", "csv")
-    assert "2 iterations" in goodgain("validate", run, *given)[0]
-    goodgain("flatten", run, "-o", tmp_path / "f.run", *given)
-    for bad in ("step", "step=", "step:iteration", "none=iteration"):
-        goodgain("evaluate", qrels, run, "CG@2", "--columns", bad, status=2)
 
 
 def test_a_plain_frame_with_several_iterations_is_told_of_in_ir_measures() -> None:

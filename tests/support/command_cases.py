@@ -1,11 +1,12 @@
 """Cases of the command: each is a rule, files, and commands in order with what they print and write and how they exit.
 
-A file is its text, or `{"copy": an example, "replace": {...}}`, `{"link": a file}`, `{"hardlink": a file}`, or lines:
-`{"repeat": "q{k} 0 a 2\n", "times": 9}`. `example` names a folder of qrels_examples that is copied beside them.
+A file is its text, or `{"copy": an example, "replace": {...}}`, `{"link": a file}`, `{"hardlink": a file}`, or lines with k from 1:
+`{"repeat": "q{k} 0 a 2\n", "times": 9}`; a list is one after the other. `example` is a folder of qrels_examples to copy too.
 `for` has the values of words such as `$form`: each combination is a case. The commands run in the folder of the files.
 A step has a status if it is not 0. `stdout`, `stderr` and `written` list parts of a text; `stdout_is` is the whole text.
-`_lacks`, `_matches` (patterns), `_counts` and `_cells` (rows of a table on a terminal) say what else holds. `same_stdout` is
-another command that prints the same; `changes: false` says that no file changes; `folder_has` lists the files afterwards.
+`_lacks`, `_matches` (patterns), `_counts`, `_cells` (rows of a table on a terminal) and `_json` (a path such as `pairs.*.measure`)
+say what else holds. `same_stdout` is another command that prints the same; `changes: false` says that no file changes;
+`folder_has` lists the files afterwards.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def check_command_case(case: dict[str, Any], folder: Path) -> None:
             assert done.stdout == other.stdout != ""
 
 
-_CHECKS = ("_is", "_lacks", "_matches", "_counts", "_cells")
+_CHECKS = ("_is", "_lacks", "_matches", "_counts", "_cells", "_json")
 
 
 def _check(text: str, wanted: dict[str, Any], places: dict[str, str]) -> None:
@@ -88,21 +89,41 @@ def _check(text: str, wanted: dict[str, Any], places: dict[str, str]) -> None:
     if "_cells" in wanted:
         rows = [line.split("│")[1:-1] for line in text.splitlines() if "│" in line]
         assert [[cell.strip() for cell in row] for row in rows] == wanted["_cells"]
+    for name, value in wanted.get("_json", {}).items():
+        content = json.loads(text) if text[:2] in ("{\n", "[\n") else [*map(json.loads, text.splitlines())]
+        is_number = isinstance(value, float) or (isinstance(value, list) and {*map(type, value)} == {float})
+        assert _look_up(content, name.split(".")) == (pytest.approx(value) if is_number else value), name
+
+
+def _look_up(value: Any, path: list[str]) -> Any:
+    for k, part in enumerate(path):
+        if part == "*":
+            return [_look_up(one, path[k + 1 :]) for one in value]
+        value = value[int(part) if isinstance(value, list) else part]
+    return value
 
 
 def _write(path: Path, content: Any) -> None:
-    if isinstance(content, str):
-        path.write_text(content, "utf-8")
-    elif "copy" in content:
-        text = (EXAMPLES / content["copy"]).read_text("utf-8")
-        for old, new in content.get("replace", {}).items():
-            text = text.replace(old, new)
-        path.write_text(text, "utf-8")
-    elif "repeat" in content:
-        path.write_text("".join(content["repeat"].format(k=k) for k in range(content["times"])), "utf-8")
+    if isinstance(content, dict) and "link" in content:
+        path.symlink_to(path.parent / content["link"])
+    elif isinstance(content, dict) and "hardlink" in content:
+        path.hardlink_to(path.parent / content["hardlink"])
     else:
-        link = path.symlink_to if "link" in content else path.hardlink_to
-        link(path.parent / (content.get("link") or content["hardlink"]))
+        path.write_text(_make_text(content), "utf-8")
+
+
+def _make_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(map(_make_text, content))
+    if "repeat" in content:
+        first = content.get("from", 1)
+        return "".join(content["repeat"].format(k=k) for k in range(first, first + content["times"]))
+    text = (EXAMPLES / content["copy"]).read_text("utf-8")
+    for old, new in content.get("replace", {}).items():
+        text = text.replace(old, new)
+    return text
 
 
 def _read_all(folder: Path) -> dict[Path, bytes]:

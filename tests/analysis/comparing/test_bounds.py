@@ -18,7 +18,6 @@ import goodgain as gg
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.measures.bounds import find_rule
 from tests.counting.test_large_files import in_blocks
-from tests.support.command import run_command
 from tests.support.counts import how_many, some_of
 from tests.support.tables import ROOT, in_one_search
 
@@ -263,22 +262,6 @@ def test_the_case_worked_by_hand() -> None:
         assert row["can_turn"] == turns
     last = found.pairs.row(-1, named=True)
     assert (last["measure"], last["least"], last["most"], last["can_turn"]) == ("nDCG@10", None, None, None)
-
-
-def test_evaluate_prints_bounds_beside_values() -> None:
-    arguments = ["evaluate", FOLDER / "qrels.txt", SYSTEMS["new"], "SRE nDCG@10", "--bounds"]
-    assert run_command(*arguments).stdout == "SRE\t0.4167\t0.4167\t1.0000\nnDCG@10\t0.7500\tno bounds\tno bounds\n"
-    table = run_command(*arguments, "-o", "table", "-q").stdout
-    assert "0.4167 [0.4167, 1.0000]" in table
-    assert "0.5000 [0.5000, 1.0000]" in table
-    assert "0.7500 no bounds" in table
-    lines = [json.loads(line) for line in run_command(*arguments, "-o", "jsonl").stdout.splitlines()]
-    assert lines[0] == {"measure": "SRE", "value": pytest.approx(5 / 12), "least": pytest.approx(5 / 12), "most": 1}
-    assert lines[1] == {"measure": "nDCG@10", "value": 0.75, "least": None, "most": None}
-    several = ["evaluate", FOLDER / "qrels.txt", *SYSTEMS.values(), "-m", "SRE", "--bounds"]
-    assert run_command(*several).stdout.splitlines()[0] == "measure\told\told least\told most\tnew\tnew least\tnew most"
-    done = run_command(*arguments, "--mean", "geometric")
-    assert (done.returncode, "arithmetic mean" in done.stderr) == (2, True)
 
 
 def test_a_verdict_that_unjudged_results_can_turn_says_so() -> None:

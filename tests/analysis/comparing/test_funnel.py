@@ -272,15 +272,6 @@ def test_the_rest_of_the_difference_to_browsecomp_plus_is_numbers_in_brackets_th
 # Unknown and zero
 
 
-def test_the_table_says_how_many_queries_know_a_stage(tmp_path: Path) -> None:
-    case = next(one for one in CASES if one["rule"].startswith("a stage that no log records"))
-    table([use(**row) for row in case["uses"]]).write_parquet(tmp_path / "uses.parquet")
-    (tmp_path / "qrels.txt").write_text("q1 0 d1 2\nq2 0 d2 2\n")
-    shown = run_command("funnel", tmp_path / "qrels.txt", tmp_path / "uses.parquet", "-o", "table")
-    assert re.search(r"good_cited ↑ +│ 1\.0000 \(1\)", shown.stdout) and re.search(r"opened +│ +– \(0\)", shown.stdout)
-    assert "opens are unknown in 2 of 2 queries" in shown.stderr
-
-
 CASES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("funnels.json").read_text(encoding="utf-8"))
 
 
@@ -461,21 +452,6 @@ def test_uses_of_replicates_are_chosen_by_the_name_of_the_run_and_never_mixed(tm
     (tmp_path / "old.2.run").rename(tmp_path / "old.run")
     with pytest.raises(InputError, match=r"uses= has 2 replicates of old\. Name the run of one of them old\.1\."):
         gg.explain(qrels, tmp_path / "old.run", new, uses=table(rows))
-
-
-def test_the_number_in_brackets_counts_the_queries_with_a_value_in_this_column(tmp_path: Path) -> None:
-    rows = [
-        use("a", returned_at=1, opened_at=1, opens=1, cited=True),
-        use("a", query_id="q2", returned_at=1, cited=False),
-        use("a", query_id="q3", returned_at=1, opens=None, cited=False),
-    ]
-    table(rows).write_ndjson(tmp_path / "uses.jsonl")
-    (tmp_path / "qrels.txt").write_text("q1 0 a 2\nq2 0 a 2\nq3 0 a 2\n")
-    shown = run_command("funnel", tmp_path / "qrels.txt", tmp_path / "uses.jsonl", "-o", "table").stdout
-    printed = dict(re.findall(r"│ (\w+)[ ↑↓]+│ +(\S+ ?\S*) +│", shown))
-    assert printed["returned"] == "1.0000"
-    assert printed["lost_uncited"] == "0.0000 (2)" and printed["opens_per_good"] == "1.0000 (2)"
-    assert printed["opening_judged"] == printed["citation_judged"] == "1.0000 (1)"
 
 
 def test_opens_per_good_is_a_ratio_of_sums_and_not_compared_query_by_query(tmp_path: Path) -> None:

@@ -16,10 +16,8 @@ from goodgain.analysis.comparing.required_lines import parse_requirement
 from goodgain.analysis.comparing.requirements import check_requirements
 from goodgain.cli.shared_options import name_systems
 from goodgain.errors import InputError, MeasureError
-from tests.analysis.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly
-from tests.support.command import run_command
+from tests.analysis.comparing.test_comparison import agents_that_differ, many, quietly
 
-QRELS, LEAN, REPEATING = (EXAMPLES / "redundancy" / name for name in ("qrels.txt", "lean.run", "repeating.run"))
 #: Lines, and what is read of them.
 LINES = json.loads(Path(__file__).with_name("lines.json").read_text(encoding="utf-8"))
 
@@ -148,22 +146,6 @@ def test_a_line_about_something_that_was_not_compared_is_an_error() -> None:
         check_requirements(quietly(labels, runs, "SRR@3"), [parse_requirement("SRE>0")])
     with pytest.raises(InputError, match="needs a baseline"):
         check_requirements(quietly(labels, runs, "SRR@3"), [parse_requirement("SRR@3>=baseline")])
-
-
-def test_the_command_compares_classic_measures_and_ours_and_writes_json() -> None:
-    done = run_command(
-        "compare", QRELS, LEAN, REPEATING, "-m", "nDCG@10 SRR", "-m", "CG@1", "--iterations", "2", "-o", "json"
-    )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert [pair["measure"] for pair in found["pairs"]] == ["nDCG@10", "SRR@1", "SRR@2", "SRR", "CG@1"]
-    assert "signature: " in done.stderr and "seed=42" in done.stderr
-
-
-def test_one_file_twice_is_compared_with_itself() -> None:
-    done = run_command("compare", QRELS, LEAN, LEAN, "-m", "SRR", "-o", "json")
-    pair = json.loads(done.stdout)["pairs"][0]
-    assert (pair["system"], pair["against"], pair["verdict"], pair["p_t"]) == ("lean (2)", "lean", "equal", 1)
 
 
 def test_systems_are_named_by_the_stem_and_what_tells_them_apart() -> None:

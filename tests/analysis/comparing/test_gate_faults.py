@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
 import goodgain as gg
 from goodgain.analysis.comparing.requirements import check_requirements
-from tests.support.command import run_command
 from tests.support.tables import ROOT, in_one_search
 
 FOLDER = ROOT / "qrels_examples" / "two_agents"
-QRELS, LATE, QUICK = FOLDER / "qrels.txt", FOLDER / "late.run", FOLDER / "quick.run"
+QRELS, LATE = FOLDER / "qrels.txt", FOLDER / "late.run"
 
 
 def test_a_run_that_finds_nothing_in_any_query_fails_a_significant_line() -> None:
@@ -45,21 +42,6 @@ def test_a_bound_of_any_size_is_equal_up_to_rounding() -> None:
     scores = gg.evaluate(labels, {"q": {"a": 1.0}}, "RankDCG@1")
     (outcome,) = check_requirements(scores, [f"RankDCG@1>={100_000 * 1.1!r}"])
     assert outcome.holds
-
-
-def test_a_baseline_file_that_was_cut_off_is_refused(tmp_path: Path) -> None:
-    whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
-    assert run_command("compare", QRELS, QUICK, "-m", "CG@3", "--write-baseline", whole).returncode == 0
-    cut.write_bytes(b"".join(whole.read_bytes().splitlines(keepends=True)[:25]))
-    done = run_command("compare", QRELS, LATE, "-m", "CG@3", "--baseline-file", cut)
-    assert done.returncode == 2 and "of 75 rows" in done.stderr
-
-
-def test_an_outcome_cannot_have_the_name_of_a_count(tmp_path: Path) -> None:
-    rows = "".join(f"q{k:02},{name},1\n" for k in range(1, 26) for name in ("quick", "late"))
-    (tmp_path / "o.csv").write_text("query_id,system,NumIter\n" + rows)
-    done = run_command("compare", QRELS, QUICK, LATE, "-m", "CG@3", "--outcomes", tmp_path / "o.csv")
-    assert done.returncode == 2 and "Rename the column" in done.stderr
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from goodgain.analysis.comparing.outcomes import compute_tau
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.formats.query_tables import read_outcomes
 from tests.analysis.comparing.test_comparison import EXAMPLES, agents_that_differ, many, quietly
-from tests.support.command import run_command
 
 TWO = EXAMPLES / "two_agents"
 FILES = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
@@ -102,41 +100,6 @@ def test_scores_by_group_are_means_over_its_queries_and_sums_for_counts() -> Non
         assert queries == len(of) and value == pytest.approx(of.sum() if measure == "NumRet" else of.mean())
     assert scores.by_group["value"][1] + scores.by_group["value"][3] == scores["NumRet"]
     assert gg.evaluate(*FILES[:2], "nCG@3").by_group is None
-
-
-@pytest.mark.parametrize("form", ["table", "tsv", "csv", "json", "markdown"])
-def test_evaluate_prints_each_group_and_all(form: str) -> None:
-    done = run_command("evaluate", *FILES, "-m", "nCG@3", "--groups", TWO / "groups.csv", "-o", form)
-    assert done.returncode == 0, done.stderr
-    at = [done.stdout.index(name) for name in ("fact", "overview", "all")]
-    assert at == sorted(at)
-    if form == "tsv":
-        assert done.stdout.splitlines()[0] == "group\tmeasure\tquick\tlate"
-    if form == "csv":
-        assert pl.read_csv(io.StringIO(done.stdout))["group"].to_list() == ["fact"] * 2 + ["overview"] * 2 + ["all"] * 2
-
-
-def test_groups_stand_beside_the_values_of_queries() -> None:
-    more = "--groups", TWO / "groups.csv", "-q", "-o", "csv"
-    rows = pl.read_csv(io.StringIO(run_command("evaluate", *FILES[:2], "nCG@3", *more).stdout))
-    assert rows.columns[:3] == ["group", "query_id", "measure"] and rows.height == 25 + 2 + 1
-    assert rows["group"].to_list() == ["fact"] * 12 + ["overview"] * 13 + ["fact", "overview", "all"]
-
-
-@pytest.mark.parametrize("form", ["table", "tsv", "csv", "json", "markdown", "latex"])
-def test_compare_prints_groups_and_correlations(form: str) -> None:
-    more = "--groups", TWO / "groups.csv", "--outcomes", TWO / "outcomes.csv"
-    done = run_command("compare", *FILES, "-m", "nCG@3", *more, "-o", form)
-    assert done.returncode == 0, done.stderr
-    if form in ("csv", "tsv"):
-        rows = pl.read_csv(io.StringIO(done.stdout), separator="," if form == "csv" else "\t")
-        assert rows["group"].to_list() == ["all"] * 2 + ["fact", "overview"] * 2
-        assert rows["measure"].to_list() == ["nCG@3", "solved", "nCG@3", "nCG@3", "solved", "solved"]
-    elif form == "json":
-        found = json.loads(done.stdout)
-        assert len(found["groups"]) == 4 and found["correlations"][0]["outcome"] == "solved"
-    else:
-        assert "Differences by group" in done.stdout and "Kendall's tau-b" in done.stdout
 
 
 def test_an_outcome_is_one_more_measure_and_goes_with_the_others() -> None:

@@ -18,7 +18,6 @@ from goodgain.analysis.reporting.gate_reports import write_comment, write_junit
 from goodgain.errors import InputError
 from tests.analysis.comparing.test_comparison import quietly
 from tests.evaluation.test_doors import read_in_blocks
-from tests.support.command import run_command
 from tests.support.tables import no_notices
 
 QUERIES = [f"q{k:02}" for k in range(12)]
@@ -129,34 +128,6 @@ def test_a_row_with_one_pair_that_is_not_comparable_has_no_bold_and_corrects_onl
 def test_a_required_line_is_refused(line: str, found: gg.Comparison, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not comparable between agent and bm25"):
         check_requirements(found, [line])
-
-
-def test_the_command_refuses_a_line_with_exit_status_2_and_compares_pages(tmp_path: Path) -> None:
-    for name, frame in SYSTEMS.items():
-        frame.write_csv(tmp_path / f"{name}.csv")
-    qrels = pl.DataFrame(
-        [(q, d, 2) for q, of in QRELS.items() for d in of], ["query_id", "doc_id", "relevance"], orient="row"
-    )
-    qrels.write_csv(tmp_path / "qrels.csv")
-    given = [
-        "compare",
-        tmp_path / "qrels.csv",
-        tmp_path / "bm25.csv",
-        tmp_path / "agent.csv",
-        "-m",
-        "nCG@1",
-        "-o",
-        "json",
-    ]
-    line = ["--require", "nCG@1>=baseline"]
-    refused = run_command(*given, *line)
-    assert (
-        refused.returncode == 2
-        and "'nCG@1>=baseline': nCG@1 is not comparable between agent and bm25" in refused.stderr
-    )
-    assert "--page bm25=N" in refused.stderr
-    paged = run_command(*given, *line, "--page", "bm25=4")
-    assert paged.returncode == 0 and json.loads(paged.stdout)["pairs"][0]["verdict"] == "better"
 
 
 def test_pages_make_both_comparable_and_the_signature_names_the_system() -> None:

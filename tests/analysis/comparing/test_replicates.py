@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from pathlib import Path
@@ -235,14 +234,6 @@ def test_a_query_that_a_run_lacks_is_named_with_its_run() -> None:
     whole = [(query, 1, "d1") for query in qrels]
     with pytest.warns(GoodgainNotice, match=r"absent from new \(run 2\)"):
         gg.compare(qrels, {"old": as_frame(whole), "new": [as_frame(whole), as_frame(whole[:-2])]}, "CG@1")
-
-
-@pytest.mark.parametrize("given", ["new={0}/new.1.run,{0}/new.2.run,{0}/new.3.run", "new={0}/new.*.run"])
-def test_the_command_takes_commas_and_patterns(given: str) -> None:
-    done = run_command("compare", QRELS, f"old={OLD[0]}", given.format(FOLDER), "-m", "nCG@3", "-o", "json")
-    found = json.loads(done.stdout)
-    assert [(row["system"], row["replicates"]) for row in found["replicates"]] == [("new", 3)]
-    assert found["means"][1]["mean"] == pytest.approx(gg.evaluate(QRELS, NEW, "nCG@3").means["nCG@3"])
 
 
 def test_a_file_of_the_whole_name_is_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

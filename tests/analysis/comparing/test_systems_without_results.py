@@ -197,19 +197,6 @@ def test_a_required_line_of_evaluate_averages_the_replicates_that_returned_somet
     assert of_both[1].value == pytest.approx(both["CG"])
 
 
-def test_a_required_line_of_evaluate_fails_for_a_broken_agent(tmp_path: Path) -> None:
-    (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 a 3\n" for q in QUERIES))
-    rows = BROKEN.rows()
-    (tmp_path / "x.run").write_text("".join(f"{q} {i} {doc} {rank} 1 x\n" for q, i, doc, rank in rows))
-    files = [str(tmp_path / "qrels.txt"), str(tmp_path / "x.run")]
-    done = run_command("evaluate", *files, "SRR@2", "--require", "SRR@2<=0.9")
-    assert done.returncode == 3
-    assert "20 of 30 queries left out because a system has no results by iteration 2: more than half" in done.stderr
-    junit = tmp_path / "lines.xml"
-    run_command("evaluate", *files, "SRR@2", "--require", "SRR@2<=0.9", "--junit", junit)
-    assert "What to distrust:\ncoverage is low" in junit.read_text(encoding="utf-8")
-
-
 def test_the_page_does_not_call_systems_equal_in_queries_without_a_value() -> None:
     (said,) = describe_comparison(compare({"a": A, "broken": BROKEN}, "SRR@2"))
     assert said == "broken and a are equal in every query in SRR@2 (both have a value in 10 queries)."

@@ -67,12 +67,6 @@ def test_junit_has_a_case_for_each_line_and_system_as_the_schema_of_jenkins_has_
     assert failure is not None and "repeating has 0.4643, 0.1643 above" in failure.get("message", "")
 
 
-def test_junit_of_single_runs(tmp_path: Path) -> None:
-    run_command("evaluate", *FILES, "-m", "SRR", "--require", "SRR@3<=0.3", "--junit", tmp_path / "gate.xml")
-    cases = ElementTree.parse(tmp_path / "gate.xml").getroot().findall("testsuite/testcase")
-    assert [case.get("classname") for case in cases] == ["lean", "repeating"]
-
-
 def test_names_break_no_xml() -> None:
     labels, runs = many(3)
     named = dict(zip(('<a & "b">', "\x1b[31m\x00'"), runs.values(), strict=True))
@@ -89,22 +83,6 @@ def comment(folder: Path, *arguments: object) -> str:
     path = folder / "comment.md"
     run_command("compare", *AGENTS, *arguments, "--comment", path, "-o", "csv")
     return path.read_text(encoding="utf-8")
-
-
-def test_a_comment_has_its_marker_the_verdict_the_failed_lines_and_the_queries_with_causes(tmp_path: Path) -> None:
-    required = "--require", "CG@3>=baseline", "--require", "SRR@6<=baseline"
-    lines = comment(tmp_path, "-m", "nDCG@10", *required).splitlines()
-    assert lines[:2] == [
-        "<!-- goodgain compare -->",
-        "**Required lines: 1 failed, 1 held. 1 better, 2 worse, 25 queries.**",
-    ]
-    assert r"| CG@3\>=baseline | late has 5.5200, 4.28 below the baseline 9.8000; significant" in lines[5]
-    at = lines.index("**Queries that changed most in CG@3, late against quick**")
-    queries = [line.split(" | ") for line in lines[at + 4 : at + 9]]
-    assert [row[0] for row in queries] == ["| q06", "| q14", "| q25", "| q18", "| q23"]
-    assert queries[0][1:4] == ["10", "0", "-10"]
-    assert "late never retrieved 2 good documents (-4)" in queries[0][4]
-    assert comment(tmp_path, "-m", "nDCG@10", *required).splitlines() == lines
 
 
 @pytest.mark.slow
@@ -125,51 +103,6 @@ def test_a_comment_shows_six_notes_and_counts_the_others() -> None:
     assert len(comparison.notes) == 8  # two remarks follow, on the noise of reruns and on power
     shown = [line for line in write_comment(comparison, []).splitlines() if line.startswith("- ")]
     assert shown == [*(f"- note {k}" for k in range(6)), "- 2 more: see the log."]
-
-
-def test_a_comment_shows_questions_searches_and_what_was_spent(tmp_path: Path) -> None:
-    queries, results, costs = (tmp_path / name for name in ("queries.tsv", "results.parquet", "costs.csv"))
-    queries.write_text("q06\twhich  dam | was\x07 built\nq14\tsame\nq25\tsame\nq18\t" + "long " * 40 + "\n")
-    searches = [
-        {
-            "query_id": "q06",
-            "system": system,
-            "iteration": i,
-            "search": 1,
-            "search_query": f"{system} {i}",
-            "doc_id": "x",
-        }
-        for system in ("quick", "late")
-        for i in (1, 2)
-    ]
-    pl.DataFrame(searches).with_columns(rank=1).write_parquet(results)
-    rows = [f"q{k:02},{system},{tokens}" for k in range(1, 26) for system, tokens in (("quick", 5), ("late", 7))]
-    costs.write_text("\n".join(["query_id,system,input_tokens,calls,cost", *(f"{row},2,0.5" for row in rows)]))
-    tables = "--queries", queries, "--results", results, "--costs", costs
-    lines = comment(tmp_path, "-m", "CG@3", *tables).splitlines()
-    at = lines.index("**Queries that changed most in CG@3, late against quick**")
-    named = [line.split(" | ")[0].removeprefix("| ") for line in lines[at + 4 : at + 9]]
-    assert named == [r"which dam \| was  built", "same (q14)", "same (q25)", named[3], "q23"]
-    assert named[3].endswith("…") and len(named[3]) <= 80
-    assert "<details><summary>Searches of which dam | was\\x07 built</summary>" in lines
-    assert "| 1 | quick | quick 1 |" in "\n".join(lines)
-    assert "<details><summary>What each system spends</summary>" in lines
-    assert any(line.startswith("| quick | GainPerCall |") for line in lines)
-
-
-def test_results_of_each_system_may_come_in_a_file_of_its_own(tmp_path: Path) -> None:
-    for system in ("quick", "late"):
-        rows = [(f"q{k:02}", 1, f"{system} asks", f"d{k}") for k in range(1, 26)]
-        frame = pl.DataFrame(rows, schema=["query_id", "iteration", "search_query", "doc_id"], orient="row")
-        frame.with_columns(system=pl.lit("agent"), rank=1, search=1).write_parquet(tmp_path / f"{system}.parquet")
-    files = [f"{tmp_path}/{system}.parquet" for system in ("quick", "late")]
-    text = comment(tmp_path, "-m", "CG@3", "--results", files[0], "--results", files[1])
-    assert "| 1 | quick | quick asks |" in text and "| 1 | late | late asks |" in text
-    junit, written = tmp_path / "gate.xml", tmp_path / "other.md"
-    gate = "--require", "CG@3>=1", "--junit", junit, "--comment", written
-    done = run_command("compare", *AGENTS, *gate, "--results", files[0])
-    assert done.returncode == 2 and "give --results for each" in done.stderr
-    assert not junit.exists() and not written.exists()
 
 
 def test_names_break_no_comment(tmp_path: Path) -> None:

@@ -12,10 +12,6 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from tests.counting.test_large_files import in_blocks
-from tests.support.command import run_command
-from tests.support.tables import ROOT
-
-UNJUDGED = ROOT / "qrels_examples" / "unjudged"
 
 
 def make_case(seed: int) -> tuple[dict[str, dict[str, int]], pl.DataFrame]:
@@ -103,17 +99,3 @@ def test_a_system_without_results_has_no_coverage() -> None:
         ("agent", None, 0, 0, None),
         ("agent", 1, 0, 0, None),
     ]
-
-
-def test_evaluate_prints_a_share_below_1_on_stderr_and_leaves_stdout_as_it_was() -> None:
-    done = run_command("evaluate", UNJUDGED / "qrels.txt", UNJUDGED / "old.run", "CG")
-    assert done.stdout == "CG\t2.5000\n"
-    assert "notice: coverage is low: 0.67 of the 3 unique results have a label (by iteration 0.67)" in done.stderr
-
-
-def test_a_share_between_the_threshold_and_1_is_a_line_and_no_notice(tmp_path: Path) -> None:
-    (tmp_path / "qrels.txt").write_text("".join(f"q 0 d{k} 2\n" for k in range(9)))
-    (tmp_path / "agent.run").write_text("".join(f"q {1 + k // 5} d{k} 1 {-k} t\n" for k in range(10)))
-    done = run_command("evaluate", tmp_path / "qrels.txt", tmp_path / "agent.run", "CG")
-    assert "coverage: 0.9000, by iteration 1.00, 0.80\n" in done.stderr
-    assert "notice" not in done.stderr

@@ -400,13 +400,3 @@ def test_the_command_on_the_page_of_a_call_makes_the_same_page(tmp_path: Path) -
     assert len(read_data(page)["details"]) == 2
     in_memory = gg.report({"q": {"a": 3}}, {"x": {"q": {"a": 1.0}}}, tmp_path / "b.html", "CG")
     assert "Made in Python from data in memory." in in_memory.read_text()
-
-
-def test_the_command_prints_other_formats_and_never_overwrites_its_input(tmp_path: Path) -> None:
-    run = tmp_path / "a.run"
-    run.write_bytes((LOST / "new.run").read_bytes())
-    printed = run_command("report", LOST / "qrels.txt", run, "-m", "CG@3", "--format", "csv")
-    assert printed.stdout.splitlines()[:2] == ["query_id,query_text,measure,system,value", "bridge,,CG@3,a,4.0"]
-    done = run_command("report", LOST / "qrels.txt", run, "-o", run, "--format", "html")
-    assert done.returncode == 2 and "is the same file as the input" in done.stderr
-    assert run.read_bytes() == (LOST / "new.run").read_bytes()
