@@ -110,8 +110,8 @@ def test_every_measure_over_one_ranking_is_held_against_the_oracle() -> None:
     same_names(
         RANKED_MEASURES,
         (str(measure.__name__) for measure in held),
-        "tests/support/ranking_cases.py has no case of {0}: add some to HOSTLESS, or to WITH_PROVIDER",
-        "tests/support/ranking_cases.py has cases of {0}, which is not a measure: remove them",
+        "tests/support/ranking_cases.json has no case of {0}: add some to hostless, or to with provider",
+        "tests/support/ranking_cases.json has cases of {0}, which is not a measure: remove them",
     )
 
 
