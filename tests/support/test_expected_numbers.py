@@ -66,6 +66,7 @@ def test_the_numbers_of_ranx_are_the_plain_formula(folder: str) -> None:
             assert number == pytest.approx(sum(gain / log2(k + 1) for k, gain in enumerate(gains, 1)), rel=1e-12)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: row["rule"])
 def test_a_published_number_is_ours_rounded(row: dict[str, Any]) -> None:
     """Each number lies within half a unit of the last digit printed (half is rounded either way)."""

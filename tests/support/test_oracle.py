@@ -89,6 +89,7 @@ def test_discounted_gains_after_the_last_iteration_are_exact() -> None:
         assert per_query(measure, GUIDELINE_RUN, GUIDELINE_QRELS) == {"q": expected}
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["rule"])
 def test_a_case_worked_by_hand(case: dict[str, Any]) -> None:
     run, options = steps(*case["run"], numbers=case.get("numbers")), case.get("options", {})

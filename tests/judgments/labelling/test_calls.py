@@ -90,14 +90,6 @@ def test_good_answers_are_kept_and_each_fault_has_its_status() -> None:
     assert server.count == count + count // 20 * len(passing)
 
 
-def test_what_always_fails_is_sent_as_often_as_stated_and_has_its_status() -> None:
-    with serve(lambda call: (503, {"error": {"message": "busy"}}, {"Retry-After": "0"})) as server:
-        found = ask(server, 3, tries=4)
-    assert found["status"].to_list() == ["http_503"] * 3
-    assert found["reason"].to_list() == ["busy"] * 3
-    assert server.count == 12
-
-
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_body_without_end_is_read_up_to_a_limit(is_packed: bool) -> None:
     """16 MB are enough to say that it is no answer."""
@@ -147,16 +139,6 @@ def test_retry_after_is_obeyed() -> None:
     assert all(second - first >= 0.99 for first, second in by_text.values())
 
 
-@pytest.mark.parametrize("asked", ["", "soon", "-5", "inf"])
-def test_a_retry_after_that_is_no_number_of_seconds_is_as_none(asked: str) -> None:
-    def script(call: Call) -> Any:
-        return good() if call.before else (429, {"error": {"message": "slow"}}, {"Retry-After": asked})
-
-    with serve(script) as server:
-        assert ask(server, 1)["grade"].to_list() == [3]
-    assert server.count == 2
-
-
 @pytest.mark.parametrize("asked", ["300", "3600.0", "date"])
 def test_a_long_retry_after_is_waited_for_and_told_once(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client itself gives up where an answer asks for over two minutes."""
@@ -187,14 +169,6 @@ def test_a_wait_ends_with_the_job() -> None:
     assert time.monotonic() - began < 30
 
 
-@pytest.mark.parametrize("digits", [4, 400, 5_000])
-def test_a_retry_after_of_over_an_hour_is_not_waited_for(digits: int) -> None:
-    reply = (503, {"error": {"message": "closed"}}, {"Retry-After": "9" * digits})
-    with serve(lambda call: reply) as server:
-        assert ask(server, 3)["status"].to_list() == ["http_503"] * 3
-    assert server.count == 3
-
-
 def test_answers_of_the_journal_are_not_asked_for_again(tmp_path: Path) -> None:
     journal = tmp_path / "answers"
     with serve(lambda call: good(number_of(call) % 5) if number_of(call) % 3 else good(7)) as server:
@@ -205,32 +179,7 @@ def test_answers_of_the_journal_are_not_asked_for_again(tmp_path: Path) -> None:
     assert again.filter(pl.col("doc_id").is_in(first["doc_id"].to_list())).equals(first)
 
 
-def test_retry_sends_what_failed_and_nothing_else(tmp_path: Path) -> None:
-    journal = tmp_path / "answers"
-    is_well = False
-
-    def script(call: Call) -> Any:
-        return good(1) if is_well or number_of(call) % 2 else good(9)
-
-    with serve(script) as server:
-        ask(server, 6, journal=journal)
-        is_well = True
-        found = ask(server, 8, journal=journal, retry_failed=True)
-        assert server.count == 6 + 3
-    assert Counter(found["status"]) == {"ok": 6, "not_sent": 2}
-
-
-CHANGES: dict[str, dict[str, Any]] = {
-    "model": {"model": "other"},
-    "temperature": {"temperature": 0.5},
-    "no temperature": {"temperature": None},
-    "schema": {"schema": False},
-    "largest answer": {"max_output_tokens": 100},
-    "name of the largest answer": {"output_limit": "max_tokens"},
-    "query": {"queries": {"q": "whom"}},
-    "text": {"texts": {"a": "another text"}},
-    "cut": {"max_characters": 3},
-}
+CHANGES = CASES["changes of what is asked"]
 
 
 @pytest.mark.parametrize("change", some_of([*CHANGES, "prompt", "sample", "description"], every=3))
@@ -267,16 +216,6 @@ def test_a_doc_id_is_not_the_key() -> None:
     assert (server.count, found["grade"].to_list()) == (2, [3, 3, 3])
 
 
-def test_the_budget_of_calls_is_never_passed(tmp_path: Path) -> None:
-    with serve(lambda call: good()) as server:
-        with pytest.warns(gg.GoodgainNotice, match="the budget is spent: 13 grades were not asked for"):
-            found = ask(server, 20, max_calls=7, journal=tmp_path / "j")
-        assert server.count == 7
-        assert Counter(found["status"]) == {"ok": 7, "not_sent": 13}
-        ask(server, 20, journal=tmp_path / "j")
-        assert server.count == 20
-
-
 @pytest.mark.parametrize("says_usage", [True, False])
 def test_the_budget_of_tokens_is_never_passed(says_usage: bool) -> None:
     """The bytes of what is sent and the largest answer are reserved; what the endpoint counts takes their place."""
@@ -295,18 +234,11 @@ def test_the_budget_of_tokens_is_never_passed(says_usage: bool) -> None:
         assert sum(spent) <= 12_000
 
 
-def test_a_reservation_that_never_fits_sends_nothing() -> None:
-    with serve(lambda call: good()) as server, pytest.warns(gg.GoodgainNotice, match="the budget is spent"):
-        ask(server, 2, max_tokens=100)
-    assert server.count == 0
-
-
-@pytest.mark.parametrize(("script", "said"), CASES["test_an_error_that_holds_for_every_call_stops_the_job"])
-def test_an_error_that_holds_for_every_call_stops_the_job(
-    script: Any, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_that_is_not_accepted_stops_the_job_and_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "sk-secret-1")
-    with serve(lambda call: tuple(script)) as server, pytest.raises(gg.InputError, match=said) as raised:
+    reply = 401, {"error": {"message": "Incorrect API key sk-secret-1"}}, {}
+    said = "the key is not accepted. Set the variable MY_KEY"
+    with serve(lambda call: reply) as server, pytest.raises(gg.InputError, match=said) as raised:
         ask(server, 50, key_variable="MY_KEY", jobs=2)
     assert server.count <= 4
     assert "sk-secret" not in str(raised.value)
@@ -330,39 +262,13 @@ def test_an_endpoint_that_ignores_the_largest_answer_stops_the_job(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        *(("k", value) for value in (0, -1, 1.5, True)),
-        *(("max_characters", value) for value in (0, -1, 1.5, None)),
-        *((name, value) for name in ("jobs", "tries", "samples", "max_output_tokens") for value in (0, 1.5, "2")),
-        *((name, value) for name in ("max_calls", "max_tokens", "tokens_per_minute") for value in (-1, 0.5, "2")),
-        *(("model", value) for value in (None, "", " ", 5)),
-        *(("timeout", value) for value in (float("nan"), float("inf"), -1, 0, None, "2", 1e300)),
-        *(("temperature", value) for value in (float("nan"), float("inf"), -1, "none", True)),
-        *(("key_variable", value) for value in (None, "")),
-        ("output_limit", "tokens"),
-    ],
+    [(name, value) for name, values in CASES["options out of their range"].items() for value in values],
 )
 def test_an_option_that_is_out_of_its_range_is_named(name: str, value: Any) -> None:
     """k=0 meant all, max_characters=0 sent empty documents, and a temperature of NaN was written as null."""
     options: dict[str, Any] = {"texts": {"a": "b"}, "model": "m", "base_url": "http://127.0.0.1:9/v1", name: value}
     with pytest.raises(gg.InputError, match=f"^{name}=.*: .*give "):
         gg.label({"q": {"a": 1.0}}, {"q": "who"}, **options)
-
-
-def test_a_temperature_of_none_is_not_sent() -> None:
-    with serve(lambda call: good()) as server:
-        ask(server, 1, temperature=None)
-        ask(server, 1)
-    assert ["temperature" in call.body for call in server.calls] == [False, True]
-    assert server.calls[1].body["temperature"] == 0
-
-
-def test_an_endpoint_that_fails_all_the_time_stops_the_job() -> None:
-    """After the trial, too."""
-    with serve(lambda call: good() if server.count <= 20 else (500, {"error": {"message": "down"}}, {})) as server:
-        with pytest.raises(StoppedError, match="failed 50 documents one after the other"):
-            ask(server, 400, tries=1)
-        assert server.count < 90
 
 
 def test_samples_are_judges_of_their_own() -> None:

@@ -101,30 +101,12 @@ def test_queries_are_read_from_tables(tmp_path: Path, name: str, content: str) -
     assert found.rows() == [("q", "who", None), ("p", "what", "the thing")]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("q.tsv", "q who\n", "line 1: 'q who' has no text"),
-        ("q.tsv", "q\twho\np\ta\tb\tc\n", "line 2 has too many fields"),
-        ("q.jsonl", "[1]\n", "line 1: .* is not a JSON object"),
-        ("q.jsonl", "{\n", "line 1: .* is not JSON"),
-        ("q.jsonl", '{"query_id": "q", "text": ["x"]}\n', "line 1: .* in text, which is neither text nor a number"),
-        ("q.jsonl", '{"id": "q", "body": "x"}\n', "needs the columns query_id and text; it has neither"),
-        ("q.jsonl", '{"id": "q", "text": "x"}\n', "needs the columns query_id and text"),
-        ("q.tsv", "q\t\n", "line 1: 'q' has no text"),
-        ("q.tsv", "query_id\ttext\n", r"q.tsv: has no row. Write one with query_id and text"),
-        ("q.csv", "query_id,text\n", r"q.csv: has no row. Write one with query_id and text"),
-        ("q.tsv", "", r"q.tsv: has no row"),
-        ("q.tsv", "q\ta\nq\tb\n", "'q' has two texts"),
-        ("q.tsv", b"q\t\xff\n", "cannot be read"),
-        ("q.run", "q\ta\n", "ends in .tsv"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "said"), CASES["tables of queries that cannot be read"])
 def test_tables_of_queries_that_cannot_be_read_are_one_sentence(
-    tmp_path: Path, name: str, content: Any, said: str
+    tmp_path: Path, name: str, content: str, said: str
 ) -> None:
     path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.write_bytes(content.encode("latin-1"))
     with pytest.raises(gg.InputError, match=said):
         read_queries(path)
 

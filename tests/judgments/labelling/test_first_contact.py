@@ -109,23 +109,6 @@ def test_a_port_that_takes_no_connection_in_time_stops_the_job() -> None:
             ask_at(f"http://127.0.0.1:{full.getsockname()[1]}/v1", timeout=0.5)
 
 
-def test_a_job_that_stops_says_what_was_spent(tmp_path: Path) -> None:
-    answers = iter([good(1)])
-    with serve(lambda call: next(answers, (402, {"error": {"message": "pay"}}, {}))) as server:
-        found = run_command(*write_job(tmp_path, 3)[3:], "--base-url", server.url, "--jobs", "1")
-    assert found.returncode == 2
-    *_, summary, error = found.stderr.splitlines()
-    assert summary == "calls: 2, tokens: 100 sent, 10 received"
-    assert "answers 402: the account has no credit" in error
-
-
-def test_a_connected_server_that_is_slow_or_hangs_up_is_tried_again() -> None:
-    with serve(lambda call: good() if call.before else "hang") as server:
-        assert ask(server, 3, timeout=0.5)["grade"].to_list() == [3] * 3
-    with serve(lambda call: good() if call.before else "close") as server:
-        assert ask(server, 3)["grade"].to_list() == [3] * 3
-
-
 def test_a_connection_that_is_refused_after_the_first_answer_is_tried_again() -> None:
     with contextlib.ExitStack() as stack:
 

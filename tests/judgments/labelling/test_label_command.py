@@ -47,16 +47,6 @@ def test_a_log_becomes_scores_in_three_commands(tmp_path: Path) -> None:
     assert scores.stdout == "CG@2\t3.5000\nSRE@2\t0.2083\n"
 
 
-def test_more_than_a_hundred_calls_need_a_yes(tmp_path: Path) -> None:
-    command = [word for word in write_job(tmp_path, 101)[3:] if word != "--yes"]
-    with serve(lambda call: good()) as server:
-        found = run_command(*command, "--base-url", server.url)
-        assert (found.returncode, server.count) == (2, 0)
-        assert "101 calls were not sent: more than 100 need confirmation. Give --yes" in found.stderr
-        assert run_command(*command, "--base-url", server.url, "--yes").returncode == 0
-        assert server.count == 101
-
-
 def test_a_document_that_says_which_grade_it_wants_stands_between_marks() -> None:
     with serve(lambda call: good(0)) as server:
         gg.label(

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import goodgain as gg
-from goodgain.judgments.labelling.calls import UnusableError
-from tests.judgments.labelling.endpoint import Call, completion, good, serve
+from tests.judgments.labelling.endpoint import Call, good, serve
 from tests.judgments.labelling.test_calls import ask, number_of
 from tests.judgments.labelling.test_kill import write_job
 from tests.support.command import run_command
@@ -57,13 +56,6 @@ def test_python_takes_several_models() -> None:
     assert labels["relevance"].to_list() == [3.0, 1.5, 2.0, 3.0]
 
 
-def test_each_model_has_a_trial_of_its_own() -> None:
-    with serve(lambda call: good() if call.body["model"] == "a" else completion("3")) as server:
-        with pytest.raises(UnusableError, match="20 of 20 answers"):
-            ask(server, 50, model=["a", "b"])
-        assert server.count == 40
-
-
 @pytest.mark.slow
 def test_a_corrected_mean_stands_beside_its_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -103,13 +95,6 @@ def test_a_corrected_mean_stands_beside_its_interval(tmp_path: Path, monkeypatch
     Path("a.run").write_text(Path("a.run").read_text().replace("-7", ""))  # the qrels alone name chunks
     for more in ([], ["--documents-of", "qrels"]):
         assert run_command("evaluate", "model.jsonl", "a.run", "CG", "P@2", *chunks, *more).stdout == found.stdout
-
-
-def test_an_unknown_model_is_said_in_the_words_of_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with serve(lambda call: (404, {"error": {"message": "no such model"}}, {})) as server:
-        found = run_command(*write_job(tmp_path, 3)[3:], "--base-url", server.url)
-    assert "the endpoint or the model is not there. Check --base-url and --model (no such model)" in found.stderr
 
 
 def test_umbrelas_grades_become_labels_of_our_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from goodgain.judgments.labelling.answers_and_journal import Journal
-from goodgain.judgments.labelling.calls import UnusableError
 from tests.judgments.labelling.endpoint import Call, completion, good, serve
-from tests.judgments.labelling.test_calls import ask, number_of
+from tests.judgments.labelling.test_calls import number_of
 from tests.judgments.labelling.test_kill import write_job
 from tests.support.command import run_command
 
@@ -25,81 +24,6 @@ from tests.support.command import run_command
 def in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
-
-def cut_while_thinking() -> dict[str, Any]:
-    body = completion("", finish="length")
-    body["choices"][0]["message"]["reasoning_content"] = "First, the user asks"
-    return body
-
-
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        (completion("I would say 3."), r"most with malformed.*'I would say 3\.'. Try schema=False"),
-        (
-            cut_while_thinking(),
-            r"cut at the limit.*'First, the user asks'. Give a larger max_output_tokens=.*extra_body=",
-        ),
-        (
-            (400,),
-            r"most with too_long.*max_characters=",
-        ),
-    ],
-)
-def test_a_job_whose_first_answers_cannot_be_used_stops_and_shows_one(reply: Any, said: str) -> None:
-    def script(call: Call) -> Any:
-        if not isinstance(reply, tuple):
-            return reply
-        return reply[0], {"error": {"message": f"prompt is too long: {number_of(call)} tokens > 8000 maximum"}}, {}
-
-    with serve(script) as server:
-        with pytest.raises(UnusableError, match=f"20 of 20 answers cannot be used, .*{said}"):
-            ask(server, 200)
-        assert server.count == 20
-
-
-def test_the_command_names_its_options_and_ends_with_1(tmp_path: Path) -> None:
-    with serve(lambda call: completion("I would say 3.")) as server:
-        found = run_command(*write_job(tmp_path, 60)[3:], "--base-url", server.url)
-        assert server.count == 20
-    assert found.returncode == 1
-    assert found.stderr.splitlines()[-1].startswith("goodgain: 20 of 20 answers cannot be used")
-    assert "Try --no-schema, or end the model's thinking with --extra-body or --reasoning-effort low" in found.stderr
-
-
-def test_a_few_unusable_answers_do_not_stop_a_job() -> None:
-    with serve(lambda call: completion("3") if number_of(call) % 20 < 9 else good()) as server:
-        ask(server, 60)
-        assert server.count == 60
-
-
-def test_a_trial_that_succeeded_is_not_repeated(tmp_path: Path) -> None:
-    """Only failures are left: long texts, for which every answer fails again."""
-    with serve(lambda call: good() if number_of(call) < 30 else completion("3")) as server:
-        ask(server, 60, journal=tmp_path / "j", jobs=1)
-        found = ask(server, 60, journal=tmp_path / "j", retry_failed=True)
-        assert server.count == 60 + 30
-    assert found["grade"].count() == 30
-
-
-def test_a_job_in_which_nothing_was_graded_ends_with_1_and_keeps_its_grades(tmp_path: Path) -> None:
-    with serve(lambda call: completion("3")) as server:
-        found = run_command(*write_job(tmp_path, 6)[3:], "--base-url", server.url)
-    assert found.returncode == 1
-    assert found.stderr.splitlines()[-1].startswith("goodgain: nothing was graded: 6 of 6 answers cannot be used")
-    assert len(Path("grades.jsonl").read_text().splitlines()) == 6
-
-
-def test_a_job_in_which_less_than_half_was_graded_says_so_last(tmp_path: Path) -> None:
-    with serve(lambda call: completion("3") if number_of(call) < 4 else good()) as server:
-        found = run_command(*write_job(tmp_path, 6)[3:], "--base-url", server.url)
-    assert found.returncode == 0
-    *_, where, go_on, last = found.stderr.splitlines()
-    assert last.startswith("only 2 of 6 documents were graded: 4 of 6 answers cannot be used")
-    assert where == "without a grade: 4, in 1 queries: q (malformed 4)"
-    assert go_on.startswith("To go on: goodgain label agent.run --queries queries.tsv ")
-    assert go_on.endswith(" --retry failed")
 
 
 def test_the_command_that_goes_on_goes_on(tmp_path: Path) -> None:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
 from goodgain.judgments.labelling.answers_and_journal import read_completion, read_content
-from goodgain.judgments.labelling.budget_and_pace import StoppedError
-from tests.judgments.labelling.endpoint import Call, completion, good, serve
-from tests.judgments.labelling.test_calls import ask, number_of
+from tests.judgments.labelling.endpoint import completion, good, serve
+from tests.judgments.labelling.test_calls import ask
 
 ANSWER = '{"reason": "names the day", "grade": 3}'
 #: `written`: answers of grade 3 by their kind. `prose`: what has a grade for a reader, and is not an answer. `errors`: vendor ->
 #: status, body, the status of the document, a part of its reason. The bodies are those of the vendors.
 VENDORS = json.loads(Path(__file__).with_name("vendors.json").read_text(encoding="utf-8"))
-WRITTEN, ERRORS = VENDORS["written"], VENDORS["errors"]
+WRITTEN = VENDORS["written"]
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
@@ -54,91 +51,6 @@ def test_an_answer_that_is_cut_while_thinking_keeps_the_thought() -> None:
         assert "The document says" in (found.raw or "")
 
 
-def error(message: Any, **fields: Any) -> dict[str, Any]:
-    return {"error": {"message": message, **fields}}
-
-
-@pytest.mark.parametrize("vendor", ERRORS)
-def test_an_error_of_a_document_has_its_status_and_is_sent_once(vendor: str) -> None:
-    status, body, wanted, said = ERRORS[vendor]
-    body = body.encode() if isinstance(body, str) else body
-    with serve(lambda call: good() if number_of(call) else (status, body, {})) as server:
-        found = ask(server, 2)
-        assert server.count == 2
-    assert found["status"].to_list() == [wanted, "ok"]
-    assert said in found.item(0, "reason")
-
-
-@pytest.mark.parametrize(("body", "status"), VENDORS["errors_with_status_200"])
-def test_an_error_with_status_200_is_retried_as_its_own_status_says(body: dict[str, Any], status: str) -> None:
-    def script(call: Call) -> Any:
-        return body if number_of(call) == 0 or not call.before else good()
-
-    with serve(script) as server:
-        found = ask(server, 2, tries=2)
-        passes = status != "http_400"
-        assert server.count == (4 if passes else 2)
-    assert found["status"].to_list() == [status, "ok" if passes else status]
-
-
-def test_a_rate_limit_of_litellms_proxy_is_retried() -> None:
-    said = (
-        "litellm.RateLimitError: RateLimitError: OpenAIException - Rate limit reached for m on tokens per min (TPM): Limit "
-        "30000, Used 29500, Requested 1200. Received Model Group=m\nAvailable Model Group Fallbacks=None"
-    )
-    reply = 429, error(said, type="throttling_error", param=None, code="429"), {"Retry-After-Ms": "10"}
-    with serve(lambda call: good() if call.before or number_of(call) else reply) as server:
-        assert ask(server, 2)["status"].to_list() == ["ok", "ok"]
-        assert server.count == 3
-    with serve(lambda call: good() if number_of(call) else reply) as server:
-        found = ask(server, 2, tries=2)
-        assert server.count == 3
-    assert found["status"].to_list() == ["http_429", "ok"]
-    assert found.item(0, "reason").startswith("litellm.RateLimitError")
-
-
-@pytest.mark.parametrize(("status", "body", "said"), VENDORS["errors_for_every_call"])
-def test_an_error_of_litellms_proxy_that_holds_for_every_call_stops_the_job(
-    status: int, body: dict[str, Any], said: str
-) -> None:
-    with serve(lambda call: (status, body, {})) as server, pytest.raises(StoppedError, match=said):
-        ask(server, 50, jobs=2, reasoning_effort="low")
-    assert server.count <= 4
-
-
-def test_a_limit_that_mistral_refuses_goes_by_its_other_name_for_the_whole_job() -> None:
-    def script(call: Call) -> Any:
-        return (422, VENDORS["mistral"], {}) if "max_completion_tokens" in call.body else good()
-
-    with serve(script) as server:
-        found = ask(server, 30, jobs=1)
-        assert found["grade"].to_list() == [3] * 30
-        assert server.count == 31
-        assert all(call.body["max_tokens"] == 2_000 for call in server.calls[1:])
-
-
-def test_a_model_of_openai_that_refuses_the_older_name_gets_the_newer_one() -> None:
-    def script(call: Call) -> Any:
-        said = (
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-        )
-        return (400, error(said, param="max_tokens"), {}) if "max_tokens" in call.body else good()
-
-    with serve(script) as server:
-        assert ask(server, 3, jobs=1, output_limit="max_tokens")["status"].to_list() == ["ok"] * 3
-        assert server.count == 4
-
-
-def test_an_endpoint_that_refuses_both_names_stops_the_job() -> None:
-    def script(call: Call) -> Any:
-        name = "max_tokens" if "max_tokens" in call.body else "max_completion_tokens"
-        return 422, {"detail": [{"loc": ["body", name], "msg": "Extra inputs are not permitted"}]}, {}
-
-    with serve(script) as server, pytest.raises(StoppedError, match=r"the parameter max_tokens .*extra_body="):
-        ask(server, 30, jobs=1)
-    assert server.count == 2
-
-
 def test_more_fields_and_headers_are_sent() -> None:
     body = {"chat_template_kwargs": {"enable_thinking": False}, "top_k": 1}
     with serve(lambda call: good()) as server:
@@ -152,18 +64,6 @@ def test_more_fields_and_headers_are_sent() -> None:
     assert found.item(0, "judge") != plain.item(0, "judge")
 
 
-def test_a_field_that_the_endpoint_refuses_is_named() -> None:
-    reply = 422, {"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted"}]}, {}
-    with serve(lambda call: reply) as server, pytest.raises(StoppedError, match="refuses the parameter top_k"):
-        ask(server, 3, extra_body={"top_k": 1})
-
-
-def test_a_header_is_hidden_like_the_key() -> None:
-    with serve(lambda call: good(3, f"your key is {call.headers['api-key']}")) as server:
-        found = ask(server, 1, headers={"api-key": "azure-secret-1"})
-    assert found.item(0, "reason") == "your key is ***"
-
-
 def test_the_schema_lets_a_model_reason_before_it_grades() -> None:
     with serve(lambda call: good()) as server:
         for prompt in (None, "good-gain-1", "umbrela"):
@@ -172,20 +72,6 @@ def test_the_schema_lets_a_model_reason_before_it_grades() -> None:
     assert [list(one) for one in fields] == [["reason", "grade"], ["grade", "reason"], ["reason", "grade"]]
     assert [one["grade"]["enum"] for one in fields] == [[0, 1, 2, 3, 4, None]] * 2 + [[0, 1, 2, 3, None]]
     assert [call.body["max_completion_tokens"] for call in server.calls] == [2_000, 400, 2_000]
-
-
-def test_umbrelas_scale_ends_at_3() -> None:
-    with serve(lambda call: good(4 if number_of(call) else 3)) as server:
-        found = ask(server, 2, prompt="umbrela")
-    assert found["status"].to_list() == ["ok", "malformed"]
-
-
-def test_a_retry_counts_as_a_call() -> None:
-    with serve(lambda call: (503, error("busy"), {"Retry-After-Ms": "10"})) as server:
-        with pytest.warns(match="the budget is spent"):
-            found = ask(server, 30, max_calls=7, jobs=2)
-        assert server.count == 7
-    assert Counter(found["status"])["not_sent"] >= 28
 
 
 def test_answers_have_the_model_that_served_them_in_the_journal(tmp_path: Path) -> None:
