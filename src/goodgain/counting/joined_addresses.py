@@ -1,9 +1,9 @@
 """Joins ids that spell the address of one web page in several ways, in the runs and qrels of one call."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -15,10 +15,12 @@ from goodgain.formats.documents import DocumentMap
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
 from goodgain.options import OPTIONS, spell
-from goodgain.ranking.dataframe_engines import collect
+from goodgain.ranking.dataframe_engines import collect, move_to_engine
 
 #: Rows of a file whose ids are kept as numbers, 16 bytes a row, until the spellings are known. A longer file is read once more.
 _MOST_KEPT = 20_000_000
+#: Different ids of a file that are passed over when they come again; later ones are sorted out at the end.
+_MOST_SEEN = 500_000
 
 
 def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
@@ -33,22 +35,19 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     known = None if judged is None else select_addresses(judged.rows.get_column("doc_id"))
     if urls == "keep" or (known is not None and known.is_empty()):
         return judged, dict(runs)
-    found, kept = dict[str, pl.Series](), dict[str, pl.DataFrame]()
-    for name, run in runs.items():
-        found[name], rows = _list_addresses(run)
-        kept |= {} if rows is None else {name: rows}
-    spellings = find_spellings(
-        select_addresses(pl.concat([*found.values(), *([] if known is None else [known])])), known
-    )
+    found = {name: _list_ids(run) for name, run in runs.items()}
+    addresses = [of_run.addresses for of_run in found.values()]
+    spellings = find_spellings(select_addresses(pl.concat([*addresses, *([] if known is None else [known])])), known)
     if spellings.is_empty():
         return judged, dict(runs)
     mapping = DocumentMap(spellings, of="both", chunks="repeat")
-    renamed = spellings.get_column("chunk_id").implode()
-    joined = {name: map_run(mapping, run) if found[name].is_in(renamed).any() else run for name, run in runs.items()}
-    before = judged
-    if judged is not None and known is not None and known.is_in(renamed).any():
+    pages = _list_pages(spellings)
+    rows = {name: _find_rows(run, found[name].hashes, pages) for name, run in runs.items()}
+    joined = {name: _rename(run, rows[name], mapping) for name, run in runs.items()}
+    labelled = [] if judged is None else [_hash_ids(judged.rows).join(pages, on="document")]
+    if judged is not None and known is not None and known.is_in(spellings.get_column("chunk_id").implode()).any():
         judged = mapping.map_qrels(judged, known.clear())
-    queries = _count_queries(spellings, before, runs, kept)
+    queries = _count_queries(rows.values(), labelled)
     if queries:
         one, other = spellings.row(0)
         notice(
@@ -94,7 +93,10 @@ def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
     from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
 
     table = ids.to_frame("chunk_id").with_columns(page=find_pages(ids))
-    table = table.filter(pl.col("page").is_not_null() & (pl.len().over("page") > 1))
+    table = table.drop_nulls("page").filter(
+        pl.col("page").hash().is_duplicated()
+    )  # most go, faster than by their texts
+    table = table.filter(pl.len().over("page") > 1)
     is_other = pl.lit(True) if known is None else ~pl.col("chunk_id").is_in(known.implode())
     # a column before the groups: within `over` Polars would look for it in each group
     table = table.with_columns(is_other=is_other).sort("is_other", "chunk_id")
@@ -102,28 +104,73 @@ def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
     return table.filter(pl.col("chunk_id") != pl.col("doc_id")).sort("chunk_id")
 
 
-def select_addresses(ids: pl.Series) -> pl.Series:
-    found = ids.filter(ids.str.starts_with("http") | ids.str.starts_with("HTTP"))
-    return found.gather(found.hash().arg_unique())  # five times as fast as unique
+def select_addresses(ids: pl.Series, hashes: pl.Series | None = None) -> pl.Series:
+    distinct = ids.gather((ids.hash() if hashes is None else hashes).arg_unique())  # five times as fast as unique
+    return distinct.filter(distinct.str.starts_with("http") | distinct.str.starts_with("HTTP"))
 
 
-def _list_addresses(run: Run | RunFile) -> tuple[pl.Series, pl.DataFrame | None]:
-    """Return the addresses among the ids of a run, and all ids of a file as numbers; None for a long file or another run."""
+class _Ids(NamedTuple):
+    """The distinct addresses of a run, and each row as numbers: `query`, `document`. None for a long file or an engine."""
+
+    addresses: pl.Series
+    hashes: pl.DataFrame | None
+
+
+def _list_ids(run: Run | RunFile) -> _Ids:
     if isinstance(run, RunFile):
-        ids, kept, height = list[pl.Series](), list[pl.DataFrame](), 0
+        ids, kept, height, seen = list[pl.Series](), list[pl.DataFrame](), 0, pl.Series(dtype=pl.UInt64)
         for block in run.blocks():
             rows = block.read_ids()
-            ids.append(select_addresses(rows.get_column("doc_id")))
+            hashes = _hash_ids(rows)
+            numbers = hashes.get_column("document")
+            new = (~numbers.is_in(seen.implode())).arg_true()
+            new = new.gather(numbers.gather(new).arg_unique())
+            ids.append(select_addresses(rows.get_column("doc_id").gather(new)))
+            seen = pl.concat([seen if len(seen) < _MOST_SEEN else seen.clear(), numbers.gather(new)])
             height += rows.height
-            kept = [*kept, _hash_ids(rows)] if height <= _MOST_KEPT else []
-        return select_addresses(pl.concat(ids)), pl.concat(kept) if kept else None
-    frame = nw.from_native(run.frame).select("doc_id")
-    ids_of_run = collect(frame.unique() if run.lives_on_engine else frame).get_column("doc_id").cast(pl.String)
-    return select_addresses(ids_of_run), None
+            kept = [*kept, hashes] if height <= _MOST_KEPT else []
+        return _Ids(select_addresses(pl.concat(ids)), pl.concat(kept) if kept else None)
+    if run.lives_on_engine:
+        ids_of_run = collect(nw.from_native(run.frame).select("doc_id").unique()).get_column("doc_id").cast(pl.String)
+        return _Ids(select_addresses(ids_of_run), None)
+    hashes = _hash_ids(run.rows)
+    return _Ids(select_addresses(run.rows.get_column("doc_id"), hashes.get_column("document")), hashes)
 
 
 def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.select(pl.col("query_id").hash().alias("query"), pl.col("doc_id").hash().alias("document"))
+
+
+def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
+    """Return each id that spells a page of several ids, the id of this page, and both as numbers."""
+    names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
+    return pl.concat([spellings, names]).with_columns(document=pl.col("chunk_id").hash(), page=pl.col("doc_id").hash())
+
+
+def _find_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a run whose ids are in `pages`, with these; `row` is the place of a row in memory."""
+    if isinstance(run, RunFile):
+        parts = [hashes] if hashes is not None else (_hash_ids(block.read_ids()) for block in run.blocks())
+        return pl.concat([part.join(pages, on="document") for part in parts])
+    if hashes is None:
+        ids = nw.from_native(run.frame).select("query_id", "doc_id").unique()
+        table = move_to_engine(ids, nw.from_native(pages.select(doc_id="chunk_id")))
+        return _hash_ids(collect(ids.join(table, on="doc_id"))).join(pages, on="document")
+    is_spelled = run.rows.get_column("doc_id").is_in(pages.get_column("chunk_id").implode())
+    spelled = hashes.with_row_index("row")[is_spelled.arg_true()]
+    return spelled.join(pages, on="document", validate="m:1")  # an error, should two of these ids have one hash
+
+
+def _rename(run: Run | RunFile, rows: pl.DataFrame, mapping: DocumentMap) -> Run | RunFile:
+    changed = rows.filter(pl.col("document") != pl.col("page"))
+    if changed.is_empty():
+        return run
+    if "row" not in rows.columns or isinstance(run, RunFile) or run.unpaged is not None:
+        return map_run(mapping, run)
+    ids = run.rows.get_column("doc_id").clone().scatter(*changed.select("row", "doc_id").get_columns())
+    renamed = run.with_frame(run.rows.with_columns(ids))
+    renamed.ids_mapped = run.ids_mapped
+    return renamed
 
 
 def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
@@ -142,33 +189,11 @@ def sign(qrels: Qrels, **options: str) -> Qrels:
     return signed
 
 
-def _count_queries(
-    spellings: pl.DataFrame, judged: Qrels | None, runs: Mapping[str, Run | RunFile], kept: Mapping[str, pl.DataFrame]
-) -> int:
-    """Return in how many queries ids become one: in a run and the qrels together; `kept` has ids of files as numbers."""
-    names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
-    pages = pl.concat([spellings, names])
-    mapping, ids = DocumentMap(pages, of="both", chunks="repeat"), pages.get_column("chunk_id").implode()
-
-    def select(rows: pl.DataFrame) -> pl.DataFrame:
-        return _hash_ids(rows.select("query_id", "doc_id").filter(pl.col("doc_id").is_in(ids)))
-
-    def select_from(name: str, run: Run | RunFile) -> list[pl.DataFrame]:
-        if name in kept:
-            return [kept[name]]
-        if isinstance(run, RunFile):
-            return [select(block.read_ids()) for block in run.blocks()]
-        if not run.lives_on_engine:
-            return [select(run.rows)]
-        found = mapping.add_documents(nw.from_native(run.frame)).filter(~nw.col("document").is_null())
-        return [_hash_ids(collect(found.select("query_id", "doc_id").unique()))]
-
-    labelled = [] if judged is None else [select(judged.rows)]
-    page_of = _hash_ids(pages.select(query_id="doc_id", doc_id="chunk_id")).rename({"query": "page"})
-    spelled, queries = page_of.get_column("document").implode(), set[int]()
-    for name, run in runs.items():
-        both = pl.concat([*labelled, *select_from(name, run)]).filter(pl.col("document").is_in(spelled))
-        both = both.join(page_of, on="document")
-        several = pl.col("document").min() != pl.col("document").max()
+def _count_queries(of_runs: Iterable[pl.DataFrame], labelled: Sequence[pl.DataFrame]) -> int:
+    """Return in how many queries several ids of a page meet, in a run and the qrels together."""
+    columns, queries = ["query", "page", "document"], set[int]()
+    several = pl.col("document").min() != pl.col("document").max()
+    for rows in of_runs:
+        both = pl.concat([rows.select(columns), *(labels.select(columns) for labels in labelled)])
         queries.update(both.group_by("query", "page").agg(several).filter("document").get_column("query"))
     return len(queries)
