@@ -27,11 +27,12 @@ CASES, NOTICES = (
 
 
 def open_case(case: dict[str, Any]) -> tuple[Any, Any]:
-    """The qrels (a dict, rows, or a path) and the run (a dict, a path, or the documents of each search) of a case."""
+    """The qrels (a dict, rows, columns, or a path) and the run (a dict, columns, a path, or the documents of each search)."""
     qrels, run = case["qrels"], case["run"] if "run" in case else frame_of(case["searches"])
     if isinstance(qrels, list):
         columns = ["query_id", "iteration", "doc_id", "relevance"]
-        qrels = gg.read_qrels(pl.DataFrame(qrels, columns, orient="row"), labels=case["labels"])
+        qrels = gg.read_qrels(pl.DataFrame(qrels, columns, orient="row"), labels=case.get("labels"))
+    qrels, run = (pl.DataFrame(of) if "query_id" in of and isinstance(of, dict) else of for of in (qrels, run))
     return (ROOT / qrels, ROOT / run) if isinstance(qrels, str) else (qrels, run)
 
 

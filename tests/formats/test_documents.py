@@ -33,12 +33,6 @@ def run_of(*rows: tuple[str, int, str]) -> pl.DataFrame:
 
 
 @no_notices()
-def by_iteration(*rows: tuple[str, str, str, float]) -> gg.Qrels:
-    columns = ["query_id", "iteration", "doc_id", "relevance"]
-    return gg.read_qrels(pl.DataFrame(rows, schema=columns, orient="row"), labels="iteration")
-
-
-@no_notices()
 def score(qrels: Any, run: Any, measures: str, **options: Any) -> dict[str, float | None]:
     return gg.evaluate(qrels, run, measures, **options).mean()
 
@@ -89,63 +83,12 @@ def test_every_door_maps_alike_and_the_command_says_how_many_ids_it_mapped(tmp_p
         assert gg.pr_curve(QRELS, {"a": run}, documents=PATTERN)["precision"].to_list()[0] == 1.0
 
 
-def test_a_document_takes_the_best_rank_and_the_largest_score_of_its_chunks() -> None:
-    run = run_of(("q", 1, "x-1"), ("q", 1, "a-1"), ("q", 1, "y-1"), ("q", 1, "a-2"), ("q", 1, "x-2"))
-    run = run.with_columns(score=pl.Series([1.0, 5.0, 4.0, 9.0, 2.0]), rank=pl.Series([4, 2, 3, 1, 5]))
-    assert score({"q": {"a": 3}}, run, "RR P@1", documents=PATTERN) == {"RR": 1.0, "P@1": 1.0}
-    assert score({"q": {"y": 3}}, run, "RR", documents=PATTERN) == {"RR": 1 / 2}
-
-
-def test_a_repeat_of_a_document_that_no_chunk_names_stays_a_repeat() -> None:
-    run = run_of(("q", 1, "page"), ("q", 1, "page"), ("q", 1, "a-1"), ("q", 1, "a-2"))
-    assert score({"q": {"a": 3}}, run, "NumResults NumDup", documents=PATTERN) == {"NumResults": 3, "NumDup": 1}
-
-
-def test_empty_iterations_stay() -> None:
-    run = run_of(("q", 1, "-"), ("q", 2, "a-1"), ("q", 3, "-"))
-    assert score({"q": {"a": 3}}, run, "NumIter NumResults", documents=PATTERN) == {"NumIter": 3, "NumResults": 1}
-
-
-def test_a_document_of_the_qrels_has_the_largest_label_of_its_chunks() -> None:
-    qrels = {"q": {"a-1": 1, "a-2": 4, "b-1": 0}}
-    assert score(qrels, {"q": {"a": 1.0}}, "CG EvidenceRecall", documents=PATTERN) == {"CG": 4, "EvidenceRecall": 1}
-    read = by_iteration(("q", "1", "a-1", 2.0), ("q", "1", "a-2", 3.0), ("q", "2", "a-1", 4.0))
-    assert score(read, run_of(("q", 1, "a-9")), "CG", documents=PATTERN) == {"CG": 3}
-
-
-def test_an_id_of_the_qrels_that_is_a_document_of_a_run_is_not_cut_again() -> None:
+def test_systems_are_compared_on_the_same_qrels_whose_ids_are_not_cut_again() -> None:
     qrels = {"q": {"alcohol-23": 3, "alcohol-24": 2}}
-    run = run_of(("q", 1, "alcohol-23-0001"), ("q", 1, "alcohol-24-0000"))
-    assert score(qrels, run, "CG SRE", documents=PATTERN) == {"CG": 5, "SRE": 1}
     both = {"one": run_of(("q", 1, "alcohol-23-0001")), "other": run_of(("q", 1, "alcohol-24-0000"))}
-    with no_notices():  # the systems are compared on the same qrels
+    with no_notices():
         means = gg.compare(qrels, both, "CG NumGood EvidenceRecall", documents=PATTERN).means
     assert means.sort("system", "measure")["mean"].to_list() == [3.0, 0.5, 1.0, 2.0, 0.5, 1.0]
-    with pytest.warns(gg.GoodgainNotice, match="documents_of='run'"):
-        gg.evaluate(qrels, both["one"], "CG", documents=PATTERN)
-    assert score(qrels, both["one"], "EvidenceRecall", documents=PATTERN, documents_of="run") == {"EvidenceRecall": 0.5}
-
-
-def test_documents_without_the_form_of_a_chunk_are_no_reason_for_a_notice() -> None:
-    qrels = {"q": {"a": 3, "b-1": 2}}
-    run = run_of(("q", 1, "a-1"), ("q", 2, "b-2"))
-    assert gg.evaluate(qrels, run, "EvidenceRecall", documents=PATTERN)["EvidenceRecall"] == 1
-
-
-def test_a_provider_gets_one_label_for_a_document_whatever_column_2_says() -> None:
-    rows = [("q", "u1", "a-1", 3), ("q", "u2", "a-2", 1), ("q", "u3", "b-1", 2)]
-    qrels = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row")
-    run = run_of(("q", 1, "b-7"), ("q", 1, "a-9"))
-    alone = score(qrels, run, "nDCG@2", documents=PATTERN)
-    assert score(qrels, run, "nDCG@2", documents=PATTERN, provider="pytrec_eval") == pytest.approx(alone)
-
-
-def test_only_what_is_asked_for_is_mapped() -> None:
-    qrels, run = {"q": {"a-1": 3, "a-2": 3}}, run_of(("q", 1, "a"), ("q", 1, "b-1"), ("q", 1, "b-2"))
-    of_qrels = score(qrels, run, "CG NumResults", documents=PATTERN, documents_of="qrels")
-    assert of_qrels == {"CG": 3, "NumResults": 3}
-    of_run = score(qrels, run, "CG NumResults", documents=PATTERN, documents_of="run")
-    assert of_run == {"CG": 0, "NumResults": 2}
 
 
 @pytest.mark.slow
@@ -169,35 +112,14 @@ def test_mapping_is_what_a_reader_does_by_hand(chunks: str, tmp_path: Path) -> N
         assert score(qrels, on_engine, measures, documents=table, chunks=chunks) == pytest.approx(expected)
 
 
-def test_wrong_mappings_say_what_to_do(tmp_path: Path) -> None:
-    run = run_of(*WORKED)
-    path = tmp_path / "twice.csv"
-    path.write_text("chunk_id,doc_id\na-1,a\nb-1,b\na-1,a\n")
-    for documents, options, message in (
-        (r"^(.+)_\d+$", {}, "maps no id of the run or the qrels"),
-        ("chunks.csv", {}, r"is not a file, and not a pattern with one group \(it has 0\)"),
-        ("^((.+)-1$", {}, "not a pattern with one group .*unclosed group"),
-        ("^(.)(.)-1$", {}, r"it has 2"),
-        (path, {}, r"twice\.csv.* row 4 lists the chunk .*a-1.* a second time; keep one row for each chunk"),
-        ({"a-1": "-"}, {}, "has '-', which stands for an iteration without results"),
-        (pl.DataFrame({"chunk": ["a-1"]}), {}, "has no column chunk_id, doc_id"),
-        (PATTERN, {"chunks": "join"}, "chunks='join' is not one of collapse, repeat"),
-        (None, {"chunks": "repeat"}, "give documents= too"),
+def test_a_table_that_is_no_mapping_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "twice.csv").write_text("chunk_id,doc_id\na-1,a\nb-1,b\na-1,a\n")
+    for documents, message in (
+        (tmp_path / "twice.csv", r"twice\.csv.* row 4 lists the chunk .*a-1.* a second time; keep one row for each chunk"),
+        (pl.DataFrame({"chunk": ["a-1"]}), "has no column chunk_id, doc_id"),
     ):
         with pytest.raises(gg.InputError, match=message):
-            gg.evaluate(QRELS, run, "CG", documents=documents, **options)
-
-
-def test_a_label_for_one_iteration_does_not_hide_that_of_another_chunk_for_any() -> None:
-    read = by_iteration(("q", "0", "a-1", 3.0), ("q", "1", "a-2", 1.0), ("q", "1", "b-1", 1.0), ("q", "0", "b-1", 4.0))
-    assert score(read, run_of(("q", 1, "a-1")), "CG", documents=PATTERN) == {"CG": 3}
-    assert score(read, run_of(("q", 1, "b-1")), "CG", documents=PATTERN) == {"CG": 0}, "its own label comes first"
-
-
-def test_a_tie_of_ranks_is_in_the_order_of_the_best_ranked_lines() -> None:
-    run = run_of(("q", 1, "c-1"), ("q", 1, "a-2"), ("q", 1, "b-1"), ("q", 1, "a-1"), ("q", 2, "z"))
-    run = run.with_columns(rank=pl.Series([1, 2, 1, 1, 1]))
-    assert score({"q": {"b": 3}}, run, "RR", documents=PATTERN) == {"RR": 1 / 2}
+            gg.evaluate(QRELS, run_of(*WORKED), "CG", documents=documents)
 
 
 def test_a_host_sees_the_largest_label_of_the_chunks_and_subtopics_of_a_document() -> None:
