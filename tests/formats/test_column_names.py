@@ -63,15 +63,6 @@ def test_files_with_a_header_are_read_as_frames_are(
     assert "run, 1 query, 2 iterations" in goodgain("validate", paths[0])[0]
 
 
-def test_what_csv_files_have_beside_their_values(tmp_path: Path) -> None:
-    path = tmp_path / "run.csv"
-    path.write_bytes(
-        b'\xef\xbb\xbf\r\n"query_id", step,doc_id,rank,note\r\nq,1,"a,1", 1 ,"two\nlines"\r\n\r\nq,1,7,2,\r\nq, 2,,,\r\n'
-    )
-    run = gg.read_run(path, columns={"step": "iteration"}).frame.select("query_id", "iteration", "doc_id", "rank")
-    assert run.rows() == [("q", 1, "a,1", 1), ("q", 1, "7", 2), ("q", 2, "-", 0)]
-
-
 def test_trec_text_under_these_names_is_read_as_before(tmp_path: Path) -> None:
     for name, separator in (("a.csv", " "), ("a.tsv", "\t"), ("b.tsv", " ")):
         path = tmp_path / name
@@ -85,13 +76,6 @@ def test_trec_text_under_these_names_is_read_as_before(tmp_path: Path) -> None:
         path.write_text("q 1 a 1 2.0\nq 1 a 1 2.0 t\n".replace(" ", separator))
         with pytest.raises(gg.InputError, match=r"line 1.* has 5 fields"):
             gg.read_run(path)
-
-
-def test_bad_rows_below_a_header_can_be_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "run.csv"
-    path.write_text("query_id,doc_id,rank\nq,a,1\nq,b,second\nq,c,3\n")
-    with pytest.warns(gg.GoodgainNotice, match="left out 1 bad row; .*, row 3 "):
-        assert gg.read_run(path, errors="skip").frame["doc_id"].to_list() == ["a", "c"]
 
 
 SYNONYMS = ["qid", "docno", "docid", "did", "pid", "label", "gain", "grade", "rel", "Label"]
@@ -142,6 +126,22 @@ def test_two_usual_names_of_one_column() -> None:
     with pytest.raises(gg.InputError, match=r"two columns that may be relevance, 'label' and 'grade'.*columns="):
         gg.read_qrels(two)
     assert gg.read_qrels(two, columns={"label": "relevance"}).digest == gg.read_qrels(QRELS).digest
+
+
+def test_grade_and_relevance_in_one_table_are_an_error_whoever_reads_it(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"query_id": "q1", "doc_id": ["d1"], "grade": 0, "relevance": 2})
+    for source in (frame, _write("csv")(frame, tmp_path / "t"), _write("jsonl")(frame, tmp_path / "t")):
+        with pytest.raises(gg.InputError, match="two columns that may be relevance, 'relevance' and 'grade'"):
+            gg.read_qrels(source)
+        with pytest.raises(gg.InputError, match=r"two .* that may be the grade, grade and relevance"):
+            gg.aggregate(source)
+
+
+def test_a_column_whose_name_is_a_number_is_passed_over() -> None:
+    rows = {"query_id": ["q"], "doc_id": ["a"], 5: [1]}
+    run = gg.read_run(pd.DataFrame(rows | {"score": [1.0]}))
+    qrels = gg.read_qrels(pd.DataFrame(rows | {"relevance": [2]}))
+    assert gg.evaluate(qrels, run, "RR")["RR"] == 1
 
 
 def test_large_parquet_files_say_what_was_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,14 +238,6 @@ def test_a_number_as_the_name_of_one_column_can_be_renamed(form: str, tmp_path: 
         gg.read_qrels(source)
     assert "relevance" in str(raised.value)
     assert "first row" not in str(raised.value)
-
-
-def test_a_list_of_objects_has_no_row_of_names(tmp_path: Path) -> None:
-    path = tmp_path / "qrels.json"
-    path.write_text('[{"1": "q", "2": "d", "3": 2}]')
-    assert gg.read_qrels(path, columns={"1": "query_id", "2": "doc_id", "3": "relevance"}).frame.rows() == [
-        ("q", "0", "d", 2)
-    ]
 
 
 @pytest.mark.parametrize("kind", [int, str])

@@ -164,14 +164,6 @@ def test_a_byte_order_mark_may_stand_before_a_comment(tmp_path: Path) -> None:
         assert scores_of(run) == pytest.approx(WANTED, abs=1e-12)
 
 
-def test_a_sign_that_is_not_the_first_of_its_line_belongs_to_its_field(tmp_path: Path) -> None:
-    path = tmp_path / "agent.run"
-    for text in (" #q1 1 #a 1 1.0 #t\n", "\t#q1  1 #a 1 1.0 #t\n"):
-        path.write_text(text)
-        with one_notice(0, ""):
-            assert gg.read_run(path).frame.select("query_id", "doc_id", "tag").rows() == [("#q1", "#a", "#t")]
-
-
 def test_query_ids_that_begin_with_the_sign_are_written_so_that_they_are_rows(tmp_path: Path) -> None:
     for name in ("agent.run", "agent.parquet"):
         with pytest.warns(gg.GoodgainNotice) if name == "agent.run" else nullcontext():
@@ -233,11 +225,3 @@ def test_files_as_in_trec_evals_own_tests_are_read(trec_eval_files: Path) -> Non
     found = cut.join(whole, on=["query_id", "doc_id"], how="inner", maintain_order="left")
     assert found.height == cut.height
     assert_frame_equal(cut, found.select(cut.columns))
-
-
-def test_a_byte_order_mark_behind_a_comment_belongs_to_the_query_as_on_any_other_line(tmp_path: Path) -> None:
-    mark = "\ufeff"
-    for before in ("# x\n", "\n", "  \n"):
-        path = tmp_path / "a.run"
-        path.write_text(f"{before}{mark}q 1 a 1 2 t\n{mark}q 2 b 1 1 t\n")
-        assert set(gg.read_run(path).frame["query_id"]) == {f"{mark}q"}

@@ -132,14 +132,6 @@ def test_a_text_that_begins_as_compressed_data_do_is_read(query_id: str, tmp_pat
     assert {*scores.per_query.get_column("query_id")} == {query_id.removeprefix("\ufeff"), "q"} and scores["CG"] == 3
 
 
-@pytest.mark.parametrize("name", ["x^", "x\x01", "(a)"])
-def test_a_header_that_begins_as_compressed_data_do_is_read(name: str, tmp_path: Path) -> None:
-    for ending, separator in ((".csv", ","), (".tsv", "\t")):
-        text = f"{name},query_id,doc_id,relevance\n1,q,d,3\n".replace(",", separator)
-        (tmp_path / f"a{ending}").write_text(text)
-        assert gg.read_qrels(tmp_path / f"a{ending}").frame.select("doc_id", "relevance").rows() == [("d", 3)]
-
-
 @pytest.mark.parametrize("table", ["run", "queries", "texts", "sheet", "log"])
 def test_a_parquet_file_that_asks_for_more_memory_than_there_is_does_not_end_the_process(
     table: str, tmp_path: Path

@@ -115,7 +115,10 @@ def test_mapping_is_what_a_reader_does_by_hand(chunks: str, tmp_path: Path) -> N
 def test_a_table_that_is_no_mapping_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "twice.csv").write_text("chunk_id,doc_id\na-1,a\nb-1,b\na-1,a\n")
     for documents, message in (
-        (tmp_path / "twice.csv", r"twice\.csv.* row 4 lists the chunk .*a-1.* a second time; keep one row for each chunk"),
+        (
+            tmp_path / "twice.csv",
+            r"twice\.csv.* row 4 lists the chunk .*a-1.* a second time; keep one row for each chunk",
+        ),
         (pl.DataFrame({"chunk": ["a-1"]}), "has no column chunk_id, doc_id"),
     ):
         with pytest.raises(gg.InputError, match=message):

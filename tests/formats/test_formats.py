@@ -67,22 +67,6 @@ def test_ids_are_used_as_they_stand(tmp_path: Path) -> None:
     assert gg.read_run(path).frame["doc_id"].to_list() == ids
 
 
-def test_a_classic_run_is_one_iteration_and_any_base_will_do(tmp_path: Path) -> None:
-    for column_2, numbers in (
-        (("Q0", "Q0"), [1, 1]),
-        (("0", "0"), [0, 0]),
-        (("0", "1"), [0, 1]),
-        (("5", "06"), [5, 6]),
-    ):
-        path = tmp_path / "base.run"
-        path.write_text("".join(f"q {value} d{k} {k} 1 t\n" for k, value in enumerate(column_2, 1)))
-        run = gg.read_run(path)
-        assert run.frame["iteration"].to_list() == numbers
-        with no_notices():  # of the runs without iterations
-            found = gg.ledger({"q": {"d1": 2}}, run)["iteration"].to_list()
-        assert found == list(range(1, len(set(numbers)) + 1))
-
-
 def test_gaps_are_closed_with_a_notice_or_read_as_empty_searches(tmp_path: Path) -> None:
     path = tmp_path / "gaps.run"
     path.write_text("q1 1 a 1 1 t\nq1 4 b 1 1 t\nq1 9 c 1 1 t\nq2 1 a 1 1 t\n")
@@ -193,16 +177,6 @@ def test_that_a_run_lost_its_iterations_is_said_once_a_call_and_stands_in_the_no
 # --- qrels ------------------------------------------------------------------------------------------------------------
 
 
-def test_column_2_of_qrels_is_ignored_with_one_notice_where_it_could_be_an_iteration(tmp_path: Path) -> None:
-    path = tmp_path / "user.qrels"
-    path.write_text("q 3 a 2\nq Q0 b 2\n")
-    with pytest.warns(gg.GoodgainNotice, match="labels='iteration'") as told:
-        gg.read_qrels(path)
-    assert len(told) == 1
-    path.write_text("q 0 a 2\nq user9 b 2\n")
-    gg.read_qrels(path)
-
-
 def test_labels_by_iteration_are_those_of_the_first_occurrence(tmp_path: Path) -> None:
     run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 2, 3], "doc_id": list("abcb"), "rank": [1, 1, 2, 1]})
     qrels = pl.DataFrame(
@@ -287,6 +261,12 @@ def test_written_qrels_are_read_again(tmp_path: Path, ending: str) -> None:
             qrels = gg.read_qrels(tmp_path / "a", labels=labels)
             gg.write_qrels(qrels, tmp_path / f"b.{ending}")
             assert_frame_equal(gg.read_qrels(tmp_path / f"b.{ending}", labels=labels).frame, qrels.frame)
+
+
+def test_a_path_may_be_text_or_a_path(tmp_path: Path) -> None:
+    gg.write_run({"q": {"a": 1.0}}, tmp_path / "a.run")
+    gg.write_run({"q": {"a": 1.0}}, str(tmp_path / "b.run"))
+    assert (tmp_path / "a.run").read_bytes() == (tmp_path / "b.run").read_bytes()
 
 
 def test_whole_labels_are_written_as_whole_numbers(tmp_path: Path) -> None:

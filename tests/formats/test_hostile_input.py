@@ -21,6 +21,7 @@ import goodgain as gg
 from tests.cli.test_command_line import goodgain
 from tests.support.command import COMMAND
 from tests.support.counts import some_of
+from tests.support.seconds import find_faster_growth, measure_seconds
 from tests.support.tables import in_one_search, no_notices
 
 RUN = in_one_search({"q": {"d": 1.0, "e": 2.0}})
@@ -307,3 +308,29 @@ def test_a_table_that_nests_deep_is_an_error_and_no_crash(tmp_path: Path, depth:
         (tmp_path / name).write_text(text)
         with pytest.raises(gg.InputError, match=name):
             (gg.read_results if name == "r.jsonl" else gg.read_run)(tmp_path / name)
+
+
+@pytest.mark.parametrize("quoted", ["", '"x,y"\n'])
+@pytest.mark.parametrize("read", [gg.read_qrels, gg.aggregate])
+def test_many_short_lines_under_many_names_take_no_square_of_time(
+    read: Callable[[Path], object], quoted: str, tmp_path: Path
+) -> None:
+    def measure(size: int) -> float:
+        names = ",".join(f"c{k}" for k in range(size))
+        path = tmp_path / "t.csv"
+        path.write_text(f"query_id,doc_id,relevance,{names}\n{quoted}" + "q\n" * size)
+
+        def call() -> None:
+            with pytest.raises(gg.InputError, match=rf"line 2: .* has . values?, the header has {size + 3} names"):
+                read(path)
+
+        return measure_seconds(call)
+
+    assert not find_faster_growth(measure, 500)
+
+
+def test_a_first_line_of_more_values_than_any_table_has_columns_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("query_id,doc_id,relevance" + ",NaN" * 20_000)
+    with pytest.raises(gg.InputError, match=r"the first line has 20,003 values, so it is not a header"):
+        gg.read_qrels(path)

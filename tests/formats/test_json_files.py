@@ -58,12 +58,6 @@ def test_an_array_of_objects_is_read_as_json_lines(tmp_path: Path, name: str, in
     assert_frame_equal(found.rows, gg.read_run(lines).rows)
 
 
-def test_json_lines_in_a_file_called_json_are_read(tmp_path: Path) -> None:
-    path = tmp_path / "run.json"
-    path.write_text("\n".join(json.dumps(row) for row in ROWS))
-    assert gg.read_run(path).frame.height == 2
-
-
 def test_large_json_is_not_taken_for_trec_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goodgain.counting.run_opening.LARGE", 10)
     run = write(tmp_path / "run.json", RUN)
@@ -79,12 +73,6 @@ def test_a_pickle_is_named_as_such(tmp_path: Path, protocol: int) -> None:
             read(path)
 
 
-def test_iterations_with_a_zero_after_the_point_are_whole(tmp_path: Path) -> None:
-    path = tmp_path / "agent.run"
-    path.write_text("q1 1.0 a 1 1 t\nq1 2.00 b 1 1 t\nq2 1 c 1 1 t\nq2 2.0 d 1 1 t\n")
-    assert gg.read_run(path).rows.get_column("iteration").to_list() == [1, 2, 1, 2]
-
-
 def test_queries_for_labels_can_be_an_array(tmp_path: Path) -> None:
     from goodgain.files.table_reading import read_table
 
@@ -98,12 +86,3 @@ def test_hostile_json_is_one_clear_error(tmp_path: Path, text: str, name: str) -
     (tmp_path / name).write_text(text)
     with pytest.raises(gg.InputError):
         gg.read_qrels(tmp_path / name)
-
-
-def test_an_object_with_a_key_twice_is_skipped_as_other_bad_lines_are(tmp_path: Path) -> None:
-    path = tmp_path / "qrels.jsonl"
-    path.write_text(
-        '{"query_id": "q", "doc_id": "a", "relevance": 1}\n{"query_id": "q", "relevance": 3, "relevance": 0}\n'
-    )
-    with pytest.warns(gg.GoodgainNotice, match="1 bad line; line 2 .has the key 'relevance' twice"):
-        assert gg.read_qrels(path, errors="skip").frame.height == 1

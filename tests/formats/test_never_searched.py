@@ -142,15 +142,6 @@ def test_the_row_is_the_only_one_of_its_query(more: bytes, block: int | None, tm
         gg.evaluate({"q": {"a": 3}}, source, "CG")
 
 
-def test_skipped_rows_leave_the_others_of_the_query(tmp_path: Path) -> None:
-    path = tmp_path / "agent.run"
-    path.write_bytes(b"p 1 a 1 1.0 t\nq - - 0 0.0 t\nq 1 a 1 1.0 t\ni - - 0 0.0 t\n")
-    with pytest.warns(gg.GoodgainNotice, match="left out 1 bad line; line 2"):
-        run = gg.read_run(path, errors="skip")
-    assert run.never_searched.to_list() == ["i"]
-    assert run.rows.get_column("query_id").to_list() == ["p", "q"]
-
-
 def test_the_row_fills_no_gap_and_makes_no_iteration() -> None:
     run = gg.read_run(ROWS, gaps="empty")
     counts = dict(run.rows.group_by("query_id").agg(pl.col("iteration").n_unique()).iter_rows())

@@ -106,12 +106,6 @@ def test_an_id_with_a_no_break_space_before_it_is_another_one_in_csv(tmp_path: P
     assert gg.evaluate(qrels, run, "CG@1").mean() == {"CG@1": 6}
 
 
-def test_numbers_of_csv_may_stand_between_blanks_of_unicode(tmp_path: Path) -> None:
-    path = tmp_path / "qrels.csv"
-    path.write_text("query_id,doc_id,relevance\nq,x,\u00a03\u3000\n", "utf-8")
-    assert gg.read_qrels(path).frame["relevance"].to_list() == [3]
-
-
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
 def test_grades_and_texts_keep_unicode_blanks(ending: str, tmp_path: Path) -> None:
     docs = [blank + "x" for blank in ("", *BLANKS)]
