@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -30,6 +31,12 @@ RUN = pl.DataFrame(
 )
 LABELS = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "relevance": [3, 2, 0]})
 MEASURES = "CG@1 CG@2 SRR nDCG@10 RR@10"
+FRAMES: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
+    "frame": lambda frame, _: frame,
+    "lazy": lambda frame, _: frame.lazy(),
+    "pandas": lambda frame, _: frame.to_pandas(),
+    "tuples": lambda frame, _: list(frame.to_pandas().itertuples(index=False)),
+}
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 
 
@@ -88,10 +95,7 @@ def test_usual_names_are_understood_and_said_once_in_every_source(name: str, tmp
     column = ours.get(name, "relevance")
     run = RUN.rename({column: name}, strict=False)
     qrels = LABELS.rename({column: name}, strict=False)
-    for k, source in enumerate([
-        lambda frame, _: frame, lambda frame, _: frame.lazy(), lambda frame, _: frame.to_pandas(),
-        lambda frame, _: list(frame.to_pandas().itertuples(index=False)), *map(_write, ("parquet", "arrow", "jsonl", "csv", "tsv")),
-    ]):  # fmt: skip
+    for k, source in enumerate([*FRAMES.values(), *map(_write, ("parquet", "arrow", "jsonl", "csv", "tsv"))]):
         sources = [source(frame, tmp_path / f"{kind}{k}") for kind, frame in (("qrels", qrels), ("run", run))]
         scores, told = notices_of(partial(gg.evaluate, *sources, MEASURES))
         assert scores.mean() == WANTED
@@ -157,41 +161,23 @@ def test_a_run_with_a_label_is_not_taken_for_qrels(tmp_path: Path) -> None:
     assert not looks_like_qrels(tmp_path / "run.csv")
 
 
-#: What people have -> its form, the names in the run, the names in the qrels, `columns=`, and the end: our numbers, or the
-#: sentence that says what to do.
-CASES: dict[str, tuple[str, dict[str, str], dict[str, str], dict[str, str] | None, str | None]] = {
-    "a frame with step": (
-        "frame",
-        {"iteration": "step"},
-        {},
-        None,
-        "found the column 'step', which looks like the iteration",
-    ),
-    "a frame with step, named": ("frame", {"iteration": "step"}, {}, {"step": "iteration"}, None),
-    "a frame with turn": ("pandas", {"iteration": "turn"}, {}, None, "pass columns={'turn': 'iteration'}"),
-    "a frame with turn_id": ("frame", {"iteration": "turn_id"}, {}, None, "pass columns={'turn_id': 'iteration'}"),
-    "a CSV with ITER": ("csv", {"iteration": "ITER"}, {}, None, "pass columns={'ITER': 'iteration'}"),
-    "a frame with Iteration and Doc_ID": ("frame", {"iteration": "Iteration", "doc_id": "Doc_ID"}, {}, None, None),
-    "a frame with qid and docno": ("frame", {"query_id": "qid", "doc_id": "docno"}, {}, None, None),
-    "a CSV with a header": ("csv", {}, {}, None, None),
-    "a CSV with step": ("csv", {"iteration": "step"}, {}, None, "pass columns={'step': 'iteration'}"),
-    "a TSV with a header": ("tsv", {}, {}, None, None),
-    "qrels with label": ("frame", {}, {"relevance": "label"}, None, None),
-    "qrels with grade": ("csv", {}, {"relevance": "grade"}, None, None),
-}
+#: What people have -> its form, new names of columns in the run and the qrels, `columns=`, and what says what to do.
+CASES = json.loads(Path(__file__).with_name("names_people_use.json").read_text())
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("case", CASES)
 def test_what_people_have_ends_in_the_right_numbers_or_in_the_remedy(case: str, tmp_path: Path) -> None:
-    form, names, of_qrels, columns, remedy = CASES[case]
-    make = {"frame": lambda frame, _: frame, "pandas": lambda frame, _: frame.to_pandas()}.get(form) or _write(form)
-    run, qrels = make(RUN.rename(names), tmp_path / "run"), make(LABELS.rename(of_qrels), tmp_path / "qrels")
-    if remedy is None:
+    of = CASES[case]
+    make = FRAMES.get(of["form"]) or _write(of["form"])
+    run = make(RUN.rename(of.get("run", {})), tmp_path / "run")
+    qrels, columns = make(LABELS.rename(of.get("qrels", {})), tmp_path / "qrels"), of.get("columns")
+    if "says" in of:
+        with pytest.raises((gg.InputError, gg.GoodgainNotice), match=of["says"]):  # a notice is an error in these tests
+            gg.evaluate(qrels, run, MEASURES, columns=columns)
+    else:
         scores, _ = notices_of(lambda: gg.evaluate(qrels, run, MEASURES, columns=columns))
         assert scores.mean() == pytest.approx(WANTED, abs=1e-12)
-    else:
-        with pytest.raises((gg.InputError, gg.GoodgainNotice), match=remedy):  # a notice is an error in these tests
-            gg.evaluate(qrels, run, MEASURES, columns=columns)
 
 
 def test_a_pyterrier_result_with_iterations_has_the_right_numbers() -> None:

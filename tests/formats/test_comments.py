@@ -184,43 +184,25 @@ def test_what_follows_the_tag_is_not_read(tmp_path: Path, tag: str) -> None:
         assert gg.read_run(path).frame["tag"].unique().to_list() == ["t"]
 
 
-TREC_EVAL = os.environ.get("GOODGAIN_TREC_EVAL")
+#: trec_eval's own test files where GOODGAIN_TREC_EVAL names a checkout, else small files of the same forms.
+FILES = (
+    Path(os.environ["GOODGAIN_TREC_EVAL"], "test")
+    if "GOODGAIN_TREC_EVAL" in os.environ
+    else Path(__file__).with_name("as_in_trec_eval")
+)
 
 
-@pytest.fixture
-def trec_eval_files(tmp_path: Path) -> Path:
-    """The folder of trec_eval's own test files, or files of the same forms."""
-    if TREC_EVAL:
-        return Path(TREC_EVAL, "test")
-    rows = "".join(f"30{k % 3} 0 CR93E-{k} {k % 2}\n" for k in range(30))
-    commented = rows.replace("CR93E-3 ", "CR#93E-3 ")
-    (tmp_path / "qrels.test").write_text(rows.replace("CR93E-3 ", "CR#93E-3 "))
-    (tmp_path / "qrels.test.with-comments").write_text(add_comments(commented, "# comment here"))
-    (tmp_path / "qrels.comment.test").write_text("2024-1 0 msmarco_v2.1_doc_00_880#4_1633 1\n2024-1 0 x#1_2 2\n")
-    (tmp_path / "results.comment.test").write_text(
-        "2024-1 Q0 x#1_2 1 0.7 comment.test\n2024-1 Q0 y#1 2 0.6 comment.test\n"
-    )
-    results = [f"30{k % 3}\tQ0\tCR93E-{k}\t{30 - k}\t  {k / 7:f}\tSTANDARD" for k in range(30)]
-    (tmp_path / "results.test").write_text("\n".join(results) + "\n")
-    results[4] += " more junk at"
-    results[5] += " end of lines. "
-    (tmp_path / "results.trunc").write_text("\n".join(results) + "\n")
-    return tmp_path
-
-
-def test_files_as_in_trec_evals_own_tests_are_read(trec_eval_files: Path) -> None:
-    """GOODGAIN_TREC_EVAL names a checkout of trec_eval; else small files of the same forms are read."""
-    folder = trec_eval_files
+def test_files_as_in_trec_evals_own_tests_are_read() -> None:
     with one_notice(0, ""):
-        qrels = gg.read_qrels(folder / "qrels.test.with-comments")
+        qrels = gg.read_qrels(FILES / "qrels.test.with-comments")
         signed = gg.evaluate(
-            folder / "qrels.comment.test", folder / "results.comment.test", "NumRel(rel=1) nDCG@10 NumRet"
+            FILES / "qrels.comment.test", FILES / "results.comment.test", "NumRel(rel=1) nDCG@10 NumRet"
         )
-        whole = gg.read_run(folder / "results.test").frame
-    assert qrels.frame.height == gg.read_qrels(folder / "qrels.test").frame.height
+        whole = gg.read_run(FILES / "results.test").frame
+    assert qrels.frame.height == gg.read_qrels(FILES / "qrels.test").frame.height
     assert signed["NumRet"] and signed["nDCG@10"]
     with pytest.warns(gg.GoodgainNotice, match="have text after the tag") as told:
-        cut = gg.read_run(folder / "results.trunc").frame
+        cut = gg.read_run(FILES / "results.trunc").frame
     assert len(told) == 1
     found = cut.join(whole, on=["query_id", "doc_id"], how="inner", maintain_order="left")
     assert found.height == cut.height

