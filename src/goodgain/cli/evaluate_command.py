@@ -11,7 +11,7 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.required_lines import Requirement, forbids_improvement, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.cli import shared_options as shared
-from goodgain.cli.messages_and_exit_status import ExitStatus, notices_after_output, show_progress
+from goodgain.cli.messages_and_exit_status import REQUIREMENT_FAILED, notices_after_output, show_progress
 from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values, write_output
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.joined_addresses import join_labels
@@ -272,4 +272,4 @@ def check_lines(
 def exit_if_failed(outcomes: Sequence[Outcome]) -> None:
     """End with exit status 3 if a required line does not hold."""
     if not all(outcome.holds for outcome in outcomes):
-        raise click.exceptions.Exit(ExitStatus.REQUIREMENT_FAILED)
+        raise click.exceptions.Exit(REQUIREMENT_FAILED)

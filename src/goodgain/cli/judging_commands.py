@@ -60,13 +60,8 @@ def pool(given: shared.Given) -> None:
     shared.say(f"{given.output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
 
 
-def _parse_weights(
-    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
-) -> dict[str, float] | None:
-    try:
-        return {judge: float(weight) for judge, _, weight in (value.rpartition("=") for value in values)} or None
-    except ValueError:
-        raise InputError(f"--weight {values[0]}: write JUDGE=WEIGHT, such as anna=2") from None
+def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
+    return {judge: float(weight) for judge, _, weight in (one.rpartition("=") for one in given)} or None
 
 
 @shared.command(
@@ -104,7 +99,7 @@ def _parse_weights(
     "weights",
     multiple=True,
     metavar="JUDGE=WEIGHT",
-    callback=_parse_weights,
+    callback=shared.parse_with(_read_weights, "write JUDGE=WEIGHT, such as anna=2"),
     help="How much a judge counts in a mean or majority; JUDGE may be the model alone. Default: 1.",
 )
 @shared.disputed_option

@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,7 @@ from goodgain.judgments.judging.aggregation import find_disputed
 from goodgain.judgments.judging.pooling import check_sheet_name, write_sheet
 from goodgain.judgments.labelling import model_labels
 from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
-from goodgain.judgments.labelling.budget_and_pace import Budget, Limits, Spent
-from goodgain.judgments.labelling.calls import Plan, Report, UnusableError, plan_calls, send_calls
+from goodgain.judgments.labelling.calls import Budget, Limits, Plan, Spent, UnusableError, plan_calls, send_calls
 from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.keys import Key
 from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Parameters
@@ -36,13 +36,6 @@ _BYTES_OF_TOKEN, _TOKENS_OF_ANSWER = 4, 60
 _NAMED_QUERIES = 5
 
 
-def _parse_temperature(_context: click.Context, _option: click.Parameter, value: str) -> float | None:
-    try:
-        return None if value == "none" else float(value)
-    except ValueError:
-        raise InputError(f"--temperature {value}: give a number, or none") from None
-
-
 def _parse_headers(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     parts = [value.partition(":") for value in values]
     if not all(sign and name.strip() for name, sign, _ in parts):
@@ -50,13 +43,10 @@ def _parse_headers(_context: click.Context, _option: click.Parameter, values: tu
     return {name.strip(): value.strip() for name, _, value in parts}
 
 
-def _parse_json(_context: click.Context, _option: click.Parameter, value: str | None) -> Any:
-    try:
-        found = None if value is None else json.loads(value)
-    except ValueError:
-        found = value
-    if found is not None and not isinstance(found, dict):
-        raise InputError(f"--extra-body {value}: give a JSON object, such as '{{\"top_k\": 1}}'")
+def _read_object(text: str | None) -> Any:
+    found = None if text is None else json.loads(text)
+    if not isinstance(found, dict | None):
+        raise ValueError
     return found
 
 
@@ -99,7 +89,12 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
     metavar="FILE",
     help="A file with {{query}} and {{document}}, or a built-in prompt: good-gain (default), good-gain-1, umbrela.",
 )
-@click.option("--temperature", default="0", callback=_parse_temperature, help="A number, or none.")
+@click.option(
+    "--temperature",
+    default="0",
+    help="A number, or none.",
+    callback=shared.parse_with(lambda text: None if text == "none" else float(text), "give a number, or none"),
+)
 @click.option("--samples", type=shared.COUNT, default=1, help="Grades of each document.")
 @click.option("--schema/--no-schema", default=True, help="Request answers that follow a JSON schema.")
 @click.option(
@@ -108,7 +103,10 @@ def _parse_json(_context: click.Context, _option: click.Parameter, value: str | 
 @shared.choice_option("--output-limit", OUTPUT_LIMITS, "The endpoint's name for that limit.")
 @click.option("--reasoning-effort", metavar="EFFORT", help="How much the model thinks: low, medium, high ...")
 @click.option(
-    "--extra-body", metavar="JSON", callback=_parse_json, help="More fields of the request, as a JSON object."
+    "--extra-body",
+    metavar="JSON",
+    help="More fields of the request, as a JSON object.",
+    callback=shared.parse_with(_read_object, "give a JSON object, such as '{\"top_k\": 1}'"),
 )
 @shared.disputed_option
 @shared.file_option("--journal", help="Keeps every answer: answered calls are never repeated. Default: GRADES.journal.")
@@ -200,7 +198,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.
             shared.say(f"calls: {spent.calls:,}, {tokens}{_tell_cost(spent, given.price)}")
 
 
-def _tell_grades(tell: Progress, calls: int, price: _Price) -> Report:
+def _tell_grades(tell: Progress, calls: int, price: _Price) -> Callable[[Answer, Spent], None]:
     counts: Counter[str] = Counter()
 
     def report(answer: Answer, spent: Spent) -> None:

@@ -9,7 +9,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
-from enum import IntEnum
 from pathlib import Path
 from threading import Timer
 from types import FrameType
@@ -33,18 +32,10 @@ from goodgain.files.escaping import escape_controls
 from goodgain.files.opening import error_reason
 from goodgain.interrupts import INTERRUPTED, INTERRUPTED_STATUS
 
-
-class ExitStatus(IntEnum):
-    """The exit statuses of the program; see also `GoodgainError.exit_status`."""
-
-    DONE = 0
-    FAILED = 1
-    WRONG_INPUT = 2
-    REQUIREMENT_FAILED = 3
-    #: Plus the number of the signal, as in shells: 130 for Ctrl-C, 143 for SIGTERM, 129 for SIGHUP.
-    BY_SIGNAL = 128
-
-
+#: The exit statuses of the program after an error; see also `GoodgainError.exit_status`.
+FAILED, WRONG_INPUT, REQUIREMENT_FAILED = 1, 2, 3
+#: Plus the number of the signal, as in shells: 143 for SIGTERM, 129 for SIGHUP.
+_BY_SIGNAL = 128
 #: Signals that ask the program to end. SIGHUP: its terminal was closed.
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -60,7 +51,7 @@ def run_to_end(program: Callable[[], object]) -> int:
             with _raise_for_signals():
                 status = program()
                 sys.stdout.flush()
-            return status if isinstance(status, int) else ExitStatus.DONE
+            return status if isinstance(status, int) else 0
         except (Exception, KeyboardInterrupt, _Terminated, pl.exceptions.PanicException) as error:
             status, sentence = _explain(error)
             if sentence:
@@ -78,29 +69,29 @@ def _explain(error: BaseException) -> tuple[int, str]:
             return error.exit_status, " ".join(str(error).split())
         case click.ClickException():
             command = getattr(getattr(error, "ctx", None), "command_path", "goodgain")
-            return ExitStatus.WRONG_INPUT, f"{error.format_message()} (see {command} --help)"
+            return WRONG_INPUT, f"{error.format_message()} (see {command} --help)"
         case KeyboardInterrupt() | click.Abort():
             return INTERRUPTED_STATUS, INTERRUPTED
         case _Terminated():
-            return ExitStatus.BY_SIGNAL + error.args[0], f"ended by {error.args[0].name}"
+            return _BY_SIGNAL + error.args[0], f"ended by {error.args[0].name}"
         case OSError() if error.errno == errno.EPIPE:
-            return ExitStatus.FAILED, ""  # the reader closed the pipe, as `head` does
+            return FAILED, ""  # the reader closed the pipe, as `head` does
         case OSError():
             reason = error_reason(error)
             if error.filename is None:
                 sentence = f"standard output cannot be written ({reason}); write the output to another place"
             else:
                 sentence = f"{str(error.filename)[:200]!r}: {reason}; give another place"
-            return ExitStatus.FAILED, sentence
+            return FAILED, sentence
         case UnicodeEncodeError():
             shown = f"{str(error.object)[:200]!r}"
-            return ExitStatus.WRONG_INPUT, f"{shown} is not UTF-8 text; write names and arguments in UTF-8"
+            return WRONG_INPUT, f"{shown} is not UTF-8 text; write names and arguments in UTF-8"
         case MemoryError():
             sentence = "there is not enough memory for this input; give the process more memory, or split the input"
-            return ExitStatus.FAILED, sentence
+            return FAILED, sentence
         case _:
             sentence = f"{_describe_unexpected(error)}; this is a bug in goodgain: please report it with this line"
-            return ExitStatus.FAILED, sentence
+            return FAILED, sentence
 
 
 def _describe_unexpected(error: BaseException) -> str:

@@ -79,23 +79,28 @@ def join_options(*options: Decorator) -> Decorator:
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
-def parse_numbers(example: str, number: type[float] = float) -> Callable[..., Any]:
-    """Return the callback of an option that takes numbers divided by commas."""
+def parse_with(read: Callable[[Any], Any], remedy: str) -> Callable[..., Any]:
+    """Return the callback of an option: `read` turns the text of the option, or None, into a value, or raises ValueError."""
 
-    def parse(_context: click.Context, option: click.Parameter, value: str | None) -> list[float] | None:
+    def parse(_context: click.Context, option: click.Parameter, given: Any) -> Any:
         try:
-            return None if value is None else [number(part) for part in value.split(",")]
+            return read(given)
         except ValueError:
-            told = f"{option.opts[0]} {value}: write numbers with commas between"
-            raise InputError(f"{told}, such as {example}") from None
+            shown = given if isinstance(given, str) else " ".join(given)
+            raise InputError(f"{option.opts[0]} {shown}: {remedy}") from None
 
     return parse
 
 
-def _parse_columns(_context: click.Context, _option: click.Parameter, value: str | None) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in value.split(",")] if value else []
+def parse_numbers(example: str, number: type[float] = float) -> Callable[..., Any]:
+    remedy = f"write numbers with commas between, such as {example}"
+    return parse_with(lambda text: None if text is None else [number(part) for part in text.split(",")], remedy)
+
+
+def _read_columns(text: str | None) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",")] if text else []
     if not all(sign and name and ours for name, sign, ours in pairs):
-        raise InputError(f"--columns {value}: write NAME=COLUMN,NAME=COLUMN, such as step=iteration,qid=query_id")
+        raise ValueError
     return {name.strip(): ours.strip() for name, _, ours in pairs}
 
 
@@ -128,17 +133,21 @@ def declared_options(*names: str) -> Decorator:
     return join_options(*map(declared_option, names))
 
 
-def _parse_page(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> Any:
-    sizes = {name: size for name, _, size in (value.rpartition("=") for value in values)}
-    if not all(size.isdecimal() for size in sizes.values()) or len(sizes) < len(values) or ("" in sizes and values[1:]):
-        raise InputError(f"--page {' '.join(values)}: write one number, or SYSTEM=N once for each system")
-    numbers = {name: int(size) for name, size in sizes.items()}
-    return numbers.get("", numbers or None)
+def _read_pages(given: Sequence[str]) -> Any:
+    sizes = {name: int(size) for name, _, size in (one.rpartition("=") for one in given) if size.isdecimal()}
+    if len(sizes) < len(given) or ("" in sizes and given[1:]):
+        raise ValueError
+    return sizes.get("", sizes or None)
 
 
-columns_option = declared_option("columns", callback=_parse_columns)
+_OF_COLUMNS = "write NAME=COLUMN,NAME=COLUMN, such as step=iteration,qid=query_id"
+_OF_PAGES = "write one number, or SYSTEM=N once for each system"
+columns_option = declared_option("columns", callback=parse_with(_read_columns, _OF_COLUMNS))
 #: Option -> its decorator, where the value is not plain text or a number.
-_PARSED = {"columns": columns_option, "page": declared_option("page", multiple=True, callback=_parse_page)}
+_PARSED = {
+    "columns": columns_option,
+    "page": declared_option("page", multiple=True, callback=parse_with(_read_pages, _OF_PAGES)),
+}
 rel_option = declared_option("rel", "It is for measures of iterations without their own rel.  [default: 2]")
 _READING = [option.name for option in (*READING, *DOCUMENTS)]
 reading_options = join_options(*(_PARSED.get(name) or declared_option(name) for name in _READING))
@@ -181,33 +190,23 @@ FORMS = ("table", "tsv", "csv", "jsonl", "json", "markdown", "latex", "parquet")
 _FORM_OF = {{"markdown": ".md", "latex": ".tex"}.get(form, f".{form}"): form for form in FORMS[1:]}
 
 
-class _OutputType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.3 on
-    name = "FORM|FILE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Output:
-        if isinstance(value, Output) or value in FORMS:
-            return value if isinstance(value, Output) else Output(value)
-        suffix = Path(value).suffix.lower()
-        form = _FORM_OF.get(suffix)
-        if form is None:
-            picture = "; draw a picture with --plot" if suffix in (".png", ".svg", ".pdf") else ""
-            forms = f"{', '.join(FORMS)}, nor a file that ends in {' '.join(_FORM_OF)}"
-            self.fail(f"{value!r} is not {forms}{picture}", param, ctx)
-        return Output(form, Path(value))
-
-
 def output_option(form: str) -> Decorator:
     """Return the option -o. Its default is a table on a terminal, else `form`."""
-    return click.option(
-        "-o",
-        "--output",
-        "--output-format",
-        type=_OutputType(),
-        metavar="FORM|FILE",
-        help=f"Print {', '.join(FORMS)}; or write a file that ends in {' '.join(_FORM_OF)}. Default: {FORMS[0]} on a "
-        f"terminal, else {form}.",
-        callback=lambda _context, _option, value: value or Output("table" if sys.stdout.isatty() else form),
-    )
+
+    def read(context: click.Context, option: click.Parameter, given: str | None) -> Output:
+        if given is None or given in FORMS:
+            return Output(given or ("table" if sys.stdout.isatty() else form))
+        suffix = Path(given).suffix.lower()
+        if suffix not in _FORM_OF:
+            picture = "; draw a picture with --plot" if suffix in (".png", ".svg", ".pdf") else ""
+            forms = f"{', '.join(FORMS)}, nor a file that ends in {' '.join(_FORM_OF)}"
+            raise click.BadParameter(f"{given!r} is not {forms}{picture}", context, option)
+        return Output(_FORM_OF[suffix], Path(given))
+
+    described = f"Print {', '.join(FORMS)}; or write a file that ends in {' '.join(_FORM_OF)}."
+    default = f"Default: {FORMS[0]} on a terminal, else {form}."
+    names = ("-o", "--output", "--output-format")
+    return click.option(*names, metavar="FORM|FILE", callback=read, help=f"{described} {default}")
 
 
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | None]) -> None:

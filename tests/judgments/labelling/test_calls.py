@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.judgments.labelling.budget_and_pace import Budget, Limits, Pace, StoppedError
+from goodgain.judgments.labelling.calls import Budget, Limits, Pace, StoppedError
 from tests.judgments.labelling.endpoint import Call, Server, completion, content_of, good, serve
 from tests.support.counts import how_many, some_of
 

@@ -1,16 +1,171 @@
-"""The calls of a job: a trial first, then several at once. The journal gets each answer before it is counted."""
+"""The calls of a job: their budget, a trial first, then several at once. The journal gets each answer before it is counted."""
+
+from __future__ import annotations
 
 import threading
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
+from goodgain.errors import InputError
 from goodgain.judgments.labelling.answers_and_journal import CUT, Answer, Journal
-from goodgain.judgments.labelling.budget_and_pace import JobEnded, Spent, StoppedError
-from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.prompt_requests import Request
-from goodgain.options import spell
+from goodgain.options import check_whole_number, spell
+
+if TYPE_CHECKING:
+    from goodgain.judgments.labelling.endpoint import Endpoint
+
+_MINUTE = 60.0
+#: Options whose None is any number, and their least values.
+_LEAST = {"max_calls": 0, "max_tokens": 0, "requests_per_minute": 1, "tokens_per_minute": 1}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of a job: calls at once (`jobs`), calls and tokens in all and per minute, and tries of a failing call."""
+
+    jobs: int = 8
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    tries: int = 6
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name not in _LEAST:
+                check_whole_number(name, value, 1)
+            elif value is not None:
+                check_whole_number(name, value, _LEAST[name], others=", or None (any number)")
+
+
+@dataclass
+class Spent:
+    """The calls sent, retries included, and their tokens: as the endpoint counted, else as reserved."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+class StoppedError(InputError):
+    """Raised when no further call can succeed. Earlier answers are kept."""
+
+
+class UnusableError(StoppedError):
+    """Raised when the endpoint cannot be reached, or when most answers of the trial cannot be used."""
+
+    exit_status = 1
+
+
+class JobEnded(BaseException):  # no error: like KeyboardInterrupt it passes through the client's retries
+    """Raised in a thread of a job that has ended."""
+
+
+@dataclass
+class Pace:
+    """Calls and tokens in any sixty seconds (None: any number).
+
+    A finished call counts with its actual usage. A pending call counts with its worst case, scaled as earlier calls used theirs.
+    """
+
+    requests: int | None
+    tokens: int | None
+    _recent: deque[list[float]] = field(default_factory=deque)
+    _reserved: float = 0.0
+    _used: float = 0.0
+
+    def find_delay(self, reserved: int, now: float) -> float:
+        """Return the seconds to wait before a call of this worst case. 0: send it now."""
+        while self._recent and self._recent[0][0] <= now - _MINUTE:
+            self._recent.popleft()
+        over_requests = self.requests is not None and len(self._recent) >= self.requests
+        sent = sum(tokens for _, tokens in self._recent) if self.tokens is not None else 0
+        over_tokens = self.tokens is not None and sent + self._estimate(reserved) > self.tokens
+        # a call larger than the limit goes alone
+        return self._recent[0][0] + _MINUTE - now if self._recent and (over_requests or over_tokens) else 0.0
+
+    def add(self, reserved: int, now: float) -> list[float]:
+        entry = [now, self._estimate(reserved)]
+        self._recent.append(entry)
+        return entry
+
+    def settle(self, entry: list[float], reserved: int, used: int) -> None:
+        entry[1] = used
+        self._reserved += reserved
+        self._used += used
+
+    def _estimate(self, reserved: int) -> float:
+        return reserved * (self._used / self._reserved if self._used else 1.0)
+
+
+class Budget:
+    """The hard limits of a job and its pace, shared by threads, and whether and why the job has ended.
+
+    Each request reserves its worst-case cost. Actual usage then replaces it.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.spent = Spent()
+        self.under_way = 0
+        #: Why the job ended early: a sentence, or an error that is raised.
+        self.ended: str | BaseException | None = None
+        self._reserved = 0
+        self._pace = Pace(limits.requests_per_minute, limits.tokens_per_minute)
+        self._changed = threading.Condition()
+
+    def end(self, why: str | BaseException) -> None:
+        with self._changed:
+            self.ended = self.ended or why
+            self._changed.notify_all()
+
+    def pause(self, seconds: float) -> None:
+        """Wait for some seconds, or until the job ends."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.ended, seconds)
+
+    def reserve(self, tokens: int) -> list[float]:
+        """Reserve one request and its tokens, and return the entry for `settle`. Wait for the pace and for pending calls.
+
+        Raise `JobEnded` if the job has ended, or ends now because the budget is spent.
+        """
+        limits = self.limits
+        with self._changed:
+            while True:
+                pending = self.spent.tokens + self._reserved
+                is_over = limits.max_tokens is not None and pending + tokens > limits.max_tokens
+                is_last = limits.max_calls is not None and self.spent.calls >= limits.max_calls
+                if is_last or (is_over and not self.under_way):
+                    self.ended = self.ended or "the budget is spent"
+                    self._changed.notify_all()
+                if self.ended:
+                    raise JobEnded
+                delay = self._pace.find_delay(tokens, time.monotonic())
+                if not is_over and delay <= 0:
+                    break
+                self._changed.wait(delay if not is_over else None)
+            self.spent.calls += 1
+            self._reserved += tokens
+            self.under_way += 1
+            return self._pace.add(tokens, time.monotonic())
+
+    def settle(self, entry: list[float], reserved: int, input_tokens: int, output_tokens: int) -> None:
+        with self._changed:
+            self.spent.input_tokens += input_tokens
+            self.spent.output_tokens += output_tokens
+            self._reserved -= reserved
+            self.under_way -= 1
+            self._pace.settle(entry, reserved, input_tokens + output_tokens)
+            self._changed.notify_all()
+
 
 #: Calls of each model that show whether its answers can be used.
 TRIAL = 20
@@ -22,22 +177,12 @@ _GRACE, _PIECE = 2.0, 0.2
 _SHOWN = 300
 
 
-class UnusableError(StoppedError):
-    """Raised when most answers of the trial cannot be used."""
-
-    exit_status = 1
-
-
 class Plan(NamedTuple):
     """The requests to send, one for each key, and the answers that the journal already has."""
 
     to_send: list[Request]
     known: dict[str, Answer]
     usable: Counter[str]  # model -> answers that are not failures
-
-
-#: Called with each answer and the budget spent so far, by one thread at a time.
-Report = Callable[[Answer, Spent], object]
 
 
 def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: bool = False) -> Plan:
@@ -53,9 +198,14 @@ def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: b
 
 
 def send_calls(
-    plan: Plan, endpoint: Endpoint, journal: Journal, report: Report = lambda answer, spent: None
+    plan: Plan,
+    endpoint: Endpoint,
+    journal: Journal,
+    report: Callable[[Answer, Spent], object] = lambda answer, spent: None,
 ) -> dict[str, Answer]:
     """Send the calls of a plan, and return all answers by their keys. `endpoint.budget.ended` says why calls were not sent.
+
+    One thread at a time calls `report`, with each answer and what was spent so far.
 
     Raise `UnusableError` if most answers of a model's first 20 calls cannot be used, and `StoppedError` if no further call can
     succeed.

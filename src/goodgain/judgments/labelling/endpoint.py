@@ -26,7 +26,7 @@ from goodgain.judgments.labelling.answers_and_journal import (
     read_usage,
     summarize_error,
 )
-from goodgain.judgments.labelling.budget_and_pace import Budget, JobEnded, StoppedError
+from goodgain.judgments.labelling.calls import Budget, JobEnded, StoppedError, UnusableError
 from goodgain.judgments.labelling.keys import Key
 from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Request, check_number
 from goodgain.options import spell
@@ -74,12 +74,6 @@ def _list_remedies() -> dict[str, str]:
         "reasoning_effort": f"Leave out {spell('reasoning_effort')}",
         **dict.fromkeys(OUTPUT_LIMITS, f"Give the limit by its name at this endpoint: {spell('extra_body')}"),
     }
-
-
-class UnreachableError(StoppedError):
-    """Raised when the connection fails before the endpoint has answered once."""
-
-    exit_status = 1
 
 
 class Endpoint:
@@ -190,7 +184,7 @@ class Endpoint:
         finally:
             self.budget.settle(entry, most, *cost)
         remedy = f"Start the endpoint, or correct {spell('base_url')}"
-        self.budget.end(UnreachableError(f"{self._url}: cannot be reached ({reason}). {remedy}"))
+        self.budget.end(UnusableError(f"{self._url}: cannot be reached ({reason}). {remedy}"))
         raise JobEnded
 
     def _read_cost(self, response: Any, most: int) -> tuple[int, int]:

@@ -14,8 +14,7 @@ import polars as pl
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import make_path
 from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
-from goodgain.judgments.labelling.budget_and_pace import Budget, Limits
-from goodgain.judgments.labelling.calls import explain_failures, plan_calls, send_calls
+from goodgain.judgments.labelling.calls import Budget, Limits, explain_failures, plan_calls, send_calls
 from goodgain.judgments.labelling.documents_to_label import collect_documents
 from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.keys import KEY_VARIABLE, Key
@@ -25,7 +24,6 @@ from goodgain.judgments.labelling.prompt_requests import (
     Parameters,
     Prompt,
     Request,
-    make_key,
     make_requests,
     read_prompt,
 )
@@ -210,7 +208,7 @@ def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
     """Say how many of these requests the journal has answers to by the first prompt; empty if none."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
-        make_key(first, replace(one.parameters, max_output_tokens=first.room), one.query, one.document, one.description)
+        replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key
         for one in to_send
         if one.prompt.name == DEFAULT_PROMPT
     ]

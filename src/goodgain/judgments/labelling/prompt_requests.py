@@ -1,10 +1,11 @@
-"""The request for one document: prompt, query, text and parameters, and the key of its answer."""
+"""The request for one document: prompt, query, text and parameters, and the key of the answer."""
 
 import hashlib
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -165,18 +166,24 @@ def check_number(name: str, value: Any, least: float, most: float, *, others: st
 
 @dataclass(frozen=True)
 class Request:
-    """A question to a judge about a document, and the key of its answer. `document` is None without a text."""
+    """A question to a judge about a document. `document` is None without a text. Samples have different keys."""
 
-    key: str
     prompt: Prompt
     parameters: Parameters
     query: str
     document: str | None
-    description: str | None = None
-    query_id: str = ""
-    doc_id: str = ""
-    judge: str = ""
-    cut: bool = False
+    description: str | None
+    query_id: str
+    doc_id: str
+    cut: bool
+    judge: str
+    sample: int
+
+    @cached_property
+    def key(self) -> str:
+        """The key of the answer: a hash of everything that can change the answer."""
+        asked = (self.query, self.description, self.document, self.sample)
+        return _hash(json.dumps([self.parameters.key, _hash(self.prompt.text), *asked]))
 
     @property
     def messages(self) -> list[Message]:
@@ -218,19 +225,6 @@ class Request:
 def make_requests(
     wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, judge: str = "", sample: int = 1
 ) -> list[Request]:
-    """Return a request for each document of `collect_documents`. Samples have different keys."""
-    columns = wanted.select("query", "text", "description", "query_id", "doc_id", "cut")
-    return [
-        Request(
-            make_key(prompt, parameters, query, text, description, sample=sample),
-            *(prompt, parameters, query, text, description, query_id, doc_id, judge, cut),
-        )
-        for query, text, description, query_id, doc_id, cut in columns.iter_rows()
-    ]
-
-
-def make_key(
-    prompt: Prompt, parameters: Parameters, query: str, text: str | None, description: str | None, *, sample: int = 1
-) -> str:
-    """Return the key of an answer: a hash of everything that can change the answer."""
-    return _hash(json.dumps([parameters.key, _hash(prompt.text), query, description, text, sample]))
+    """Return a request for each document of `collect_documents`."""
+    columns = wanted.select("query", "description", "query_id", "doc_id", "cut", document="text")
+    return [Request(prompt, parameters, judge=judge, sample=sample, **row) for row in columns.iter_rows(named=True)]
