@@ -132,7 +132,7 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
     if ids.is_empty():
         remedy = "give what Phoenix, Langfuse or OpenTelemetry exported"
         raise InputError(f"the logs have no spans ({', '.join(summary.formats)}): {remedy}")
-    reissued = pl.col("query_id").is_in([one.query_id for one in find_reissued_ids(results)])
+    reissued = pl.col("query_id").is_in([*find_reissued_ids(results)])
     lacking = results.select(LACKS_IDS | reissued).to_series()
     if lacking.any():
         found = deduplicate(results.filter(lacking)).frame.select(*results.columns, "document")

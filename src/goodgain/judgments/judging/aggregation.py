@@ -159,8 +159,12 @@ def aggregate(
     labels = None if map is None else find_map(map)
     read = read_grades(grades, scale=known, urls=urls)
     frame = read.frame
-    if scale is None and map is None and file_labels is None:
-        _warn_of_large_grades(frame.get_column("grade"))
+    largest: Any = frame.get_column("grade").max() if scale is None and map is None and file_labels is None else None
+    if largest is not None and largest > SCALES["good-gain"].grades[-1]:
+        notice(
+            f"the largest grade is {largest:g}, and a label of 2 is already good. Map the grades to labels ({spell('map')}), or "
+            f"name their scale ({spell('scale')}) if they are labels."
+        )
     if file_labels is not None:
         frame = _label_by_source(read, file_labels)
         how = how or "max"
@@ -168,9 +172,8 @@ def aggregate(
         frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
     rule = _choose_rule(how, frame, labels if map_first else known)
     if rule == "majority":
-        maps = f"{spell('map', '>=2 -> 1')}, {spell('map_first', True)}"
-        remedy = f"{spell('how', 'mean')}, or map the grades to 0 and 1 first ({maps})"
-        otherwise = f"and a majority vote needs 0 and 1. Choose {remedy}"
+        remedy = f"map the grades to 0 and 1 first ({spell('map', '>=2 -> 1')}, {spell('map_first', True)})"
+        otherwise = f"and a majority vote needs 0 and 1. Choose {spell('how', 'mean')}, or {remedy}"
         read.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
     if rule == "first" and not read.ordered:
         raise InputError(
@@ -183,15 +186,6 @@ def aggregate(
         relevance = found.get_column("relevance").cast(pl.Float64)
         found = found.with_columns(relevance=labels.apply(relevance, remedy=remedy))
     return keep_whole_labels(found)
-
-
-def _warn_of_large_grades(grades: pl.Series) -> None:
-    largest: Any = grades.max()
-    if largest is not None and largest > SCALES["good-gain"].grades[-1]:
-        notice(
-            f"the largest grade is {largest:g}, and a label of 2 is already good. Map the grades to labels ({spell('map')}), or "
-            f"name their scale ({spell('scale')}) if they are labels."
-        )
 
 
 def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
@@ -230,7 +224,8 @@ def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) ->
     for judge, weight in (weights or {}).items():
         named = (judges == judge) | (models == judge)
         if not named.any():
-            raise InputError(f"weights: no judge is called {quote(judge)}. There are {', '.join(judges.unique()[:5])}")
+            known = ", ".join(judges.unique(maintain_order=True)[:5])
+            raise InputError(f"weights: no judge is called {quote(judge)}. There are {known}")
         if not 0 < weight < math.inf:
             raise InputError(f"weights: {quote(judge)} has the weight {weight}. Give a number above 0")
         found = found.set(named, float(weight))

@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,30 +31,31 @@ WHOLE_DOCUMENT = "0"
 
 @dataclass(frozen=True)
 class Scale:
-    """The grades that a judge can give, ascending. `words` are labels that stand for grades."""
+    """The grades that a judge can give, ascending."""
 
     name: str
     grades: tuple[float, ...]
-    words: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_binary(self) -> bool:
         return self.grades == (0.0, 1.0)
 
 
-def _span(name: str, low: int, high: int, words: Mapping[str, float] | None = None) -> Scale:
-    return Scale(name, tuple(map(float, range(low, high + 1))), words or {})
+def _span(name: str, low: int, high: int) -> Scale:
+    return Scale(name, tuple(map(float, range(low, high + 1))))
 
 
-#: The scales with a name. `esci` is that of Amazon's shopping queries: exact, substitute, complement, irrelevant.
-_SPANS = {"binary": (0, 1), "graded": (0, 3), "good-gain": (0, 4), "detail": (1, 10)}
+#: The scales with a name.
+_SPANS = {"binary": (0, 1), "graded": (0, 3), "good-gain": (0, 4), "detail": (1, 10), "esci": (0, 3)}
 SCALES = {name: _span(name, *ends) for name, ends in _SPANS.items()}
-SCALES["esci"] = _span("esci", 0, 3, {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0})
+#: The labels on the scale `esci`, of Amazon's shopping queries: exact, substitute, complement, irrelevant.
+_ESCI = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}
 
 #: The name of a scale, `LOW..HIGH` for whole grades, `0,1,3` or a sequence for a list of grades.
 ScaleLike = str | Iterable[float]
 
 _RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
+_OF_NOTHING = "grades the document '-', which stands for an iteration that returned nothing"
 #: Agreement compares each grade with each other one: a larger range is a mistake.
 _MOST_GRADES = 1000
 
@@ -125,7 +126,10 @@ def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS[
         frame, origins = _open(one, judge)
         if "judge" not in frame.columns:
             frame = frame.with_columns(judge=pl.lit(judge))
-        frame = _check_ids(frame, origins).with_columns(
+        frame = cast_texts(frame, (*DOCUMENT, "judge"), origins.label)
+        problems = [*map(lacks, (*DOCUMENT, "judge")), (nw.col("doc_id") == EMPTY_DOC, _OF_NOTHING)]
+        check_rows(nw.from_native(frame, eager_only=True), origins, problems, show=False)
+        frame = frame.with_columns(
             grade=_parse_grades(frame, origins, scale),
             source=pl.lit(number, pl.Int64),
             row=pl.col("row").cast(pl.Int64),
@@ -205,29 +209,19 @@ def _open(source: Any, judge: str) -> OneSource:
     return name_columns(frame, label), FrameRows(label)
 
 
-def _check_ids(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
-    frame = cast_texts(frame, (*DOCUMENT, "judge"), rows.label)
-    nothing = "grades the document '-', which stands for an iteration that returned nothing"
-    problems = [*map(lacks, (*DOCUMENT, "judge")), (nw.col("doc_id") == EMPTY_DOC, nothing)]
-    check_rows(nw.from_native(frame, eager_only=True), rows, problems, show=False)
-    return frame
-
-
 def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> pl.Series:
     grades = frame.get_column("grade")
     if not grades.dtype.is_numeric():
         texts = cast_texts(frame.select("grade"), ["grade"], rows.label).to_series().str.strip_chars()
         grades = texts.set(texts == "", None)
     numbers = grades.cast(pl.Float64, strict=False)
-    if scale is not None and scale.words and grades.dtype == pl.String:
-        numbers = numbers.fill_null(grades.replace_strict([*scale.words], [*scale.words.values()], default=None))
+    if scale == SCALES["esci"] and grades.dtype == pl.String:
+        numbers = numbers.fill_null(grades.replace_strict(_ESCI, default=None, return_dtype=pl.Float64))
     wrong = (grades.is_not_null() & ~numbers.is_finite().fill_null(False)).arg_true()
     if len(wrong):
         value = str(grades[wrong[0]])
-        remedy = "Correct it, or leave it empty for no grade"
-        for known in SCALES.values():
-            if value in known.words:
-                remedy = f"Read such labels with {spell('scale', known.name)}"
+        of_esci = f"Read such labels with {spell('scale', 'esci')}"
+        remedy = of_esci if value in _ESCI else "Correct it, or leave it empty for no grade"
         raise InputError(
             f"{rows.locate(frame.item(wrong[0], 'row'))} has the grade {quote(value)}, which is not a finite number. {remedy}"
         )

@@ -116,7 +116,10 @@ def pool(
             )
         pooled = pooled.filter(pl.col("query_id").is_in(Random(seed).sample(sorted(asked), sample_queries)))
     if results is not None:
-        pooled = _add_texts(pooled, results)
+        named = spell_like(name_results(open_results(results)).rename({"name": "doc_id"}), pooled)
+        earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(DOCUMENT)
+        searches = earliest.agg(pl.col("search_query").drop_nulls().first())
+        pooled = pooled.join(searches, on=DOCUMENT, how="left").join(pick_fullest_texts(named), on=DOCUMENT, how="left")
     if queries is not None:
         texts = read_queries(queries).select("query_id", query="text")
         pooled = pooled.join(texts, on="query_id", how="left")
@@ -159,13 +162,6 @@ def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
     top = ranking.filter(places.get_column("k") <= k).select(DOCUMENT)
     firsts = rows.group_by(DOCUMENT).agg(pl.col("iteration").min())
     return top.join(firsts, on=DOCUMENT, how="left")
-
-
-def _add_texts(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
-    named = spell_like(name_results(open_results(results)).rename({"name": "doc_id"}), pooled)
-    earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(DOCUMENT, maintain_order=True)
-    searches = earliest.agg(pl.col("search_query").drop_nulls().first())
-    return pooled.join(searches, on=DOCUMENT, how="left").join(pick_fullest_texts(named), on=DOCUMENT, how="left")
 
 
 def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:

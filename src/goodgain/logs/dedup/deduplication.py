@@ -6,7 +6,7 @@ The same steps find doc_ids that stand for several documents of a query, as when
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 import narwhals as nw
 import polars as pl
@@ -138,8 +138,11 @@ def deduplicate(
     trusted = has_only_ids(whole) if trust_doc_id is None else trust_doc_id
     rows, attributes = read_rows(whole, across)
     comparable = make_comparable(rows, attributes, trusted=trusted, level=level)
-    records = _mark_apart(collapse_rows(comparable, trusted=trusted, policy=policy))
-
+    records = collapse_rows(comparable, trusted=trusted, policy=policy)
+    # Equal rows with only a title, or with nothing, stay separate documents.
+    doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague")).select(left="record", right="record")
+    apart = verify(records, doubtful).filter(~pl.col("same"))["left"]
+    records = replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
     pairs, skipped = form_pairs(records, pairs_a_key)
     pairs = verify(records, pairs)
     if said[0].pairs or said[1].pairs:
@@ -204,13 +207,6 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
     check_whole_number("pairs_a_key", pairs_a_key, 1)
 
 
-def _mark_apart(records: Records) -> Records:
-    """Mark the records whose equal rows stay separate documents: they have only a title, or nothing."""
-    doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague")).select(left="record", right="record")
-    apart = verify(records, doubtful).filter(~pl.col("same"))["left"]
-    return replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
-
-
 def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
     """Add to each duplicate the first occurrence of its document in the run, and the rule and confidence that join the two.
 
@@ -235,18 +231,6 @@ def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl
     )
 
 
-class ReissuedId(NamedTuple):
-    """An id that stands for two documents of a query. `first` and `second` are their URLs, else titles, else types."""
-
-    query_id: str
-    doc_id: str
-    first: str
-    second: str
-
-    def __str__(self) -> str:
-        return f"{self.doc_id!r} of {self.query_id}: {self.first} and {self.second}"
-
-
 def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
     """Return the ids that may stand for several documents: they have several URLs, or several rows and a known type."""
     typed = pl.col("type").is_in([*TYPES])
@@ -256,14 +240,15 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
     return by_id.filter((pl.col("urls") > 1) | (pl.col("typed") & (pl.col("rows") > 1)))
 
 
-def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
-    """Return for each query the first id that stands for two documents.
+def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
+    """Return for each query with such an id a text: the first id that stands for two documents, and the two documents.
 
-    The rules for untrusted ids must prove the two different. Snippets, passages and spellings of a URL prove nothing.
+    The text names a document by the URL, else the title, else the type. The rules for untrusted ids must prove the two
+    different. Snippets, passages and spellings of a URL prove nothing.
     """
     some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
     if some.is_empty():
-        return ()
+        return {}
     rows, attributes = read_rows(nw.from_native(some.drop("snippet", strict=False)), across=("system",))
     # At level "document" the passages of one document do not differ. There a passage's doc_id would be its parent.
     comparable = make_comparable(rows, attributes, trusted=True, level="document").with_columns(doc_id=rows["doc_id"])
@@ -281,4 +266,4 @@ def find_reissued_ids(results: pl.DataFrame) -> tuple[ReissuedId, ...]:
     found = earliest.select(
         *_ID, pl.when(pl.col("row") < pl.col("row_right")).then(texts).otherwise(texts.list.reverse())
     )
-    return tuple(ReissuedId(query_id, doc_id, *both_texts) for query_id, doc_id, both_texts in found.iter_rows())
+    return {query: f"{doc_id!r} of {query}: {one} and {two}" for query, doc_id, (one, two) in found.iter_rows()}

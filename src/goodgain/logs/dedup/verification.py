@@ -338,13 +338,8 @@ def split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
     """Yield the positions and the evidence of the pairs of each type. Pairs of incompatible types count as generic."""
-    names = list(TYPES)
-    types = records.frame["type"].replace_strict({name: code for code, name in enumerate(names)}, return_dtype=pl.UInt8)
-    code = types.to_numpy()
-    met = [[find_pair_type(one, two) for two in names] for one in names]
-    held = np.array([[-1 if kind is None else names.index(kind.name) for kind in row] for row in met])
-    rows = held[code[left], code[right]]
-    for row in np.unique(rows).tolist():
-        places = np.flatnonzero(rows == row)
-        kind = GENERIC if row < 0 else TYPES[names[row]]
-        yield places, Evidence(records, kind, row >= 0, left[places], right[places])
+    types = records.frame["type"].cast(pl.Enum([*TYPES]))
+    met = pl.DataFrame({"place": np.arange(len(left)), "one": types.gather(left), "other": types.gather(right)})
+    for (one, other), part in met.group_by("one", "other"):
+        places, kind = part["place"].to_numpy(), find_pair_type(str(one), str(other))
+        yield places, Evidence(records, kind or GENERIC, kind is not None, left[places], right[places])

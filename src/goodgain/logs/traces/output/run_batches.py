@@ -15,7 +15,7 @@ from goodgain.errors import InputError, count_of, notice
 from goodgain.files import writing
 from goodgain.files.opening import stem
 from goodgain.formats.urls import is_one_time
-from goodgain.logs.dedup.deduplication import ReissuedId, find_doubtful_ids, find_reissued_ids
+from goodgain.logs.dedup.deduplication import find_doubtful_ids, find_reissued_ids
 from goodgain.logs.traces.output import results_to_run
 from goodgain.logs.traces.output.frames_of_traces import finish_uses, tabulate_uses
 from goodgain.logs.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl
@@ -65,7 +65,7 @@ class ConvertedBatch(NamedTuple):
     postponed: pl.DataFrame | None = None  # rows whose documents or query ids are known only when all traces are read
     mentions: pl.DataFrame | None = None  # what the queries of these rows opened and cited
     deduplicated: int = 0  # queries whose documents were found by deduplication
-    reissued: tuple[ReissuedId, ...] = ()  # of each query whose ids stand for several documents, the first such id
+    reissued: Mapping[str, str] = {}  # query id -> the first id that stands for several documents, and two of these
     one_time: int = 0  # documents of the runs whose id is an address that is new for each call
 
 
@@ -117,12 +117,12 @@ class BatchConverter:
             others = renamed.filter(pl.col("is_id").is_null() | pl.col("doc_id").is_null())["query_id"].unique()
             lacking = lacking | pl.col("query_id").is_in(others.implode())
             trusted = trusted or renamed.height > 0
-        reissued = () if self.deduplicate_all else find_reissued_ids(known)
+        reissued = {} if self.deduplicate_all else find_reissued_ids(known)
         if self.deduplicate is None:
             return self._encode_rows(frame, mentions)._replace(reissued=reissued)
         lack = set(frame.filter(lacking)["query_id"])
-        reissued = tuple(one for one in reissued if one.query_id not in lack)
-        in_need = frame["query_id"].is_in([*lack, *(one.query_id for one in reissued)])
+        reissued = {query_id: told for query_id, told in reissued.items() if query_id not in lack}
+        in_need = frame["query_id"].is_in([*lack, *reissued])
         if not (in_need.any() or trusted):
             return self._encode_rows(frame, mentions, earlier)
         # In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
@@ -268,7 +268,7 @@ class OutputWriter:
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
         """Give the notices about the outputs. A requested deduplication needs no notice."""
-        found = [one for batch in self._batches for one in batch.reissued]
+        found = [one for batch in self._batches for one in batch.reissued.values()]
         reissued = len(found) if self.deduplicated else 0
         if self.deduplicated > reissued and not deduplication_asked:
             notice(
