@@ -11,7 +11,7 @@ import pytest
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.logs.dedup import deduplicate
 from goodgain.logs.dedup.rows_and_trusted_ids import USED_NAMES
-from tests.logs.dedup.writing import EN, LONG, OTHER, frame, result
+from tests.logs.dedup.writing import EN, frame, result
 
 _URL = "https://example.org/a"
 
@@ -19,10 +19,6 @@ _URL = "https://example.org/a"
 def _three() -> pl.DataFrame:
     """A page, another, and the first again."""
     return frame([result(url=_URL, title="A"), result(url="https://example.org/b"), result(url=_URL + "?utm_source=x")])
-
-
-def _documents(*results: dict[str, object], **options: Any) -> list[str]:
-    return deduplicate(frame(results), **options).frame["document"].to_list()
 
 
 def test_the_frame_has_the_rows_of_the_input_and_four_columns_more() -> None:
@@ -111,22 +107,6 @@ def test_a_run_without_rank_says_with_its_doc_id_that_nothing_was_found() -> Non
     assert deduplicate(run).frame["document"].to_list() == ["a", None, None]
 
 
-def test_trusted_ids_decide_both_ways() -> None:
-    same_text = {"title": "River levels", "snippet": LONG}
-    assert _documents(result(doc_id="1", **same_text), result(doc_id="2", **same_text), trust_doc_id=True) == ["1", "2"]
-    other_urls = [result(doc_id="1", url="https://a.example/x"), result(doc_id="1", url="https://b.example/y")]
-    assert _documents(*other_urls, trust_doc_id=True) == ["1", "1"]
-    assert len(set(_documents(*other_urls, trust_doc_id=False))) == 2
-
-
-def test_a_result_without_trusted_id_joins_one_document_only() -> None:
-    page = {"title": "River levels", "snippet": EN}
-    documents = _documents(result(doc_id="1", **page), result(**page), result(doc_id="2", **page), trust_doc_id=True)
-    assert documents[0] == "1"
-    assert documents[2] == "2"
-    assert documents[1] in ("1", "2")
-
-
 # Several systems and queries.
 
 
@@ -166,128 +146,12 @@ def test_a_name_does_not_depend_on_which_other_queries_are_there() -> None:
     )
 
 
-# Names.
-
-
-def test_the_strongest_name_is_taken_and_of_several_the_smallest() -> None:
-    assert _documents(result(type="file", ids={"file_id": "F", "unique_id": "A"}, url=_URL))[0] == "A"
-    assert _documents(result(url="http://www.example.org/a"), result(url=_URL)) == ["https://example.org/a"] * 2
-    assert _documents(result(title="A", doc_id="7"))[0].startswith("text:")
-    assert _documents(result(doc_id="7")) == ["7"]
-
-
-def test_groups_that_would_share_a_name_are_numbered() -> None:
-    event, mail = result(type="event", ids={"occurrence_id": "x"}), result(type="email", ids={"message_id": "x"})
-    assert sorted(_documents(event, mail)) == ["x", "x~2"]
-
-
-def test_an_address_that_names_no_item_is_no_name() -> None:
-    mail = result(type="email", subject="A", url="https://mail.example.com/")
-    assert _documents(mail)[0].startswith("text:")
-
-
 def test_no_field_of_a_type_bears_the_name_of_a_column_of_ours() -> None:
     taken = set(deduplicate(frame([result(url=_URL)]))._records.frame.columns)
     assert not taken & USED_NAMES
 
 
-# Levels and policies.
-
-
-def test_at_level_document_passages_bear_their_parents_names() -> None:
-    passages = [result(type="passage", url=_URL, chunk=n, snippet=text) for n, text in enumerate((EN, OTHER))]
-    page = result(url=_URL, title="A page")
-    assert len(set(_documents(*passages, page))) == 3
-    assert _documents(*passages, page, level="document") == [_URL] * 3
-    by_id = [result(type="passage", parent="d1", chunk=n, snippet=text) for n, text in enumerate((EN, OTHER))]
-    assert _documents(*by_id, level="document") == ["d1", "d1"]
-    hits = [result(type="passage", doc_id="file-1", title="plan.pdf", snippet=text) for text in (EN, OTHER)]
-    assert len(set(_documents(*hits, level="document"))) == 1
-
-
-def test_at_level_document_trusted_parents_decide() -> None:
-    passages = [result(type="passage", doc_id=f"d1#{n}", parent="d1") for n in range(2)]
-    assert _documents(*passages, level="document", trust_doc_id=True) == ["d1", "d1"]
-
-
-def test_policies() -> None:
-    copy = [result(url="https://a.example/1", title="River levels", snippet=EN),
-            result(url="https://b.example/1", title="River levels", snippet=EN)]  # fmt: skip
-    text = [result(title="River levels", snippet=EN, doc_id="1"), result(title="River levels", snippet=EN, doc_id="2")]
-    address = [result(url=_URL, title="A"), result(url=_URL + "/", title="B")]
-    joined = {
-        policy: [len(set(_documents(*pair, policy=policy))) == 1 for pair in (copy, text, address)]
-        for policy in ("id", "standard", "content")
-    }
-    assert joined == {"id": [False, False, True], "standard": [False, True, True], "content": [True, True, True]}
-
-
-def test_policy_content_still_tells_pages_of_one_list_apart() -> None:
-    pages = [result(url=f"{_URL}?page={n}", title="River levels", snippet=EN) for n in (2, 3)]
-    assert len(set(_documents(*pages, policy="content"))) == 2
-
-
 # Summary, explanation, score.
-
-
-def test_the_summary_counts_what_was_done() -> None:
-    found = deduplicate(frame([
-        result(url=_URL, title="A"), result(url=_URL + "/", title="B"), result(url=_URL, title="A"),
-        result(url=_URL + "?id=1"), result(title="Frequently asked questions"),
-        result(title="Frequently asked questions", snippet=EN), result(),
-    ]))  # fmt: skip
-    summary = found.summary
-    assert (summary.results, summary.documents, summary.duplicates, summary.records) == (7, 5, 2, 6)
-    assert summary.pairs == sum(summary.same.values()) + sum(summary.different.values()) + summary.undecided
-    assert summary.same == {"url": 1}
-    assert summary.undecided == 3
-    assert "7 results, 5 documents" in str(summary)
-
-
-def test_a_join_that_would_unite_what_is_proven_different_is_refused_and_counted() -> None:
-    one = result(type="file", ids={"file_id": "F1"}, title="Plan of the year", snippet=EN)
-    two = result(type="file", ids={"file_id": "F2"}, title="Plan of the year", snippet=EN)
-    between = result(type="file", title="Plan of the year", snippet=EN)
-    found = deduplicate(frame([one, between, two]))
-    assert found.summary.refused == 1
-    documents = found.frame["document"].to_list()
-    assert documents[0] == "F1"
-    assert documents[2] == "F2"
-    assert documents[1] in ("F1", "F2")
-
-
-def test_two_that_share_no_key_are_not_joined_by_others() -> None:
-    # The first and the last share no key; the others tie both to the middle one.
-    mail = {"type": "email", "recipients": "b@example.org", "snippet": EN}
-    first = result(subject="Lunch", sender="a@example.org", received="2024-05-06T09:00:00Z", **mail)
-    middle = result(
-        type="email",
-        ids={"message_id": "m"},
-        subject="Lunch",
-        recipients="b@example.org",
-        sender="a@example.org",
-        snippet=EN,
-    )
-    last = result(type="email", ids={"message_id": "m"}, received="2024-05-13T09:00:00Z")
-    found = deduplicate(frame([first, middle, last]))
-    assert found.frame["document"][0] != found.frame["document"][2]
-    assert found.summary.refused == 1
-
-
-def test_two_versions_of_documentation_do_not_meet_through_the_latest() -> None:
-    title = "Install the river tools"
-    urls = [f"https://docs.example/{version}/install" for version in ("v1.2", "v2.0", "latest")]
-    rows = [result(url=url, title=title, snippet=text) for url, text in zip(urls, (EN, OTHER, LONG), strict=True)]
-    one, two, latest = deduplicate(frame(rows)).frame["document"].to_list()
-    assert one != two
-    assert latest in (one, two)
-
-
-def test_an_edition_that_was_also_met_without_its_title_still_joins() -> None:
-    rows = [result(url=f"https://docs.example/{folder}/a", title="Install") for folder in ("latest", "stable")]
-    found = deduplicate(frame([*rows, result(url="https://docs.example/stable/a", snippet=EN)]))
-    assert found.frame["document"].n_unique() == 1
-    assert found.frame["rule"].to_list() == [None, "edition", "url"]
 
 
 def test_an_explanation_names_group_rule_fields_and_confidence() -> None:
@@ -310,15 +174,6 @@ def test_an_explanation_says_why_two_are_not_one() -> None:
 def test_a_document_that_is_not_there_cannot_be_explained() -> None:
     with pytest.raises(InputError, match="no document 'x'"):
         deduplicate(_three()).explain("x")
-
-
-def test_rows_that_may_be_different_have_documents_of_their_own_beside_others() -> None:
-    """A title alone does not say that two results are one: neither of each other, nor of the document before them."""
-    rows = [result(title="Home"), result(title="Home"), result(title="About"), result(title="About"), result(url=_URL)]
-    for turn in range(len(rows)):
-        found = _documents(*rows[turn:], *rows[:turn])
-        assert len(set(found)) == 5
-        assert found.count(_URL) == 1
 
 
 def test_the_score_agrees_with_counting_by_hand() -> None:

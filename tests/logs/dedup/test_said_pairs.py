@@ -4,207 +4,23 @@ from __future__ import annotations
 
 import itertools
 import random
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from goodgain.errors import GoodgainNotice, InputError
+from goodgain.errors import InputError
 from goodgain.logs.dedup import deduplicate
-from tests.logs.dedup.writing import EN, OTHER, Result, frame, result
+from tests.logs.dedup.writing import EN, OTHER, frame, result
 from tests.support.counts import how_many
 
 A, B, C = (f"https://{host}.example/page" for host in "abc")
 TITLE = "The river levels of the year"
 
 
-def _documents(*rows: Result, **options: Any) -> list[str]:
-    return deduplicate(frame(rows), **options).frame["document"].to_list()
-
-
-# What holds of the groups
-
-
-def test_same_joins_what_the_rules_prove_different_and_says_so() -> None:
-    found = deduplicate(frame([result(url=A), result(url=B), result(url=C)]), same=[(B, A)])
-    assert found.frame["document"].to_list() == [A, A, C]
-    assert found.frame["rule"].to_list() == [None, "said by same=", None]
-    assert "same (5), said by same=" in str(found.explain(A))
-    assert found.summary.same == {"said by same=": 1}
-
-
-def test_a_pair_that_a_rule_joins_too_is_shown_and_counted_once() -> None:
-    found = deduplicate(
-        frame([result(url=A, doc_id="d1"), result(url=A, doc_id="d2", snippet=EN)]), same=[("d2", "d1")]
-    )
-    assert found.summary.same == {"said by same=": 1}
-    assert found.explain(found.frame["document"][0]).pairs["rule"].to_list() == ["said by same="]
-
-
-def test_different_separates_what_the_rules_join_and_says_so(tmp_path: Path) -> None:
-    file = tmp_path / "apart.txt"
-    file.write_text("d1 d2")
-    rows = [result(url=A, doc_id="d1"), result(url=A, doc_id="d2", snippet=EN)]
-    assert len(set(_documents(*rows))) == 1
-    found = deduplicate(frame(rows), different=file)
-    one, two = found.frame["document"].to_list()
-    assert one != two
-    assert found.explain(one, two).pairs["rule"].to_list() == [f"said by {file}"]
-    assert found.summary.different == {f"said by {file}": 1}
-
-
-@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")  # of the name that does not occur
-def test_same_is_transitive_also_through_a_name_that_a_query_lacks() -> None:
-    assert len(set(_documents(result(url=A), result(url=C), same=[(A, B), (B, C)]))) == 1
-
-
-def test_two_spellings_of_one_url_are_joined_where_a_policy_would_not() -> None:
-    rows, spelled = [result(url=A, title=TITLE), result(url=A, title="Lakes")], "http://www.a.example/page"
-    assert len(set(_documents(*rows, policy="strict"))) == 2
-    assert len(set(_documents(*rows, policy="strict", same=[(A, spelled)]))) == 1
-
-
-def test_same_joins_whole_groups() -> None:
-    rows = [result(url=A, title=TITLE, snippet=EN), result(title=TITLE, snippet=EN, doc_id="x"), result(url=B)]
-    assert len(set(_documents(*rows, same=[(A, B)]))) == 1
-
-
-def test_two_said_to_be_different_do_not_meet_through_a_third_whose_weaker_join_is_refused() -> None:
-    between = result(title=TITLE, snippet=EN, url="http://www.a.example/page/")
-    rows = [result(url=A), between, result(title=TITLE, snippet=EN, doc_id="x")]
-    assert len(set(_documents(*rows))) == 1
-    found = deduplicate(frame(rows), different=[("x", A)])
-    one, two, three = found.frame["document"].to_list()
-    assert one == two != three
-    assert found.summary.different == {"said by different=": 1}
-
-
-@pytest.mark.parametrize("same", [[(A, B)], [(A, C), (C, B)]])
-def test_same_that_forces_different_together_is_an_error_with_both_places(same: list[tuple[str, str]]) -> None:
-    last = f"pair {len(same)} of same="
-    with pytest.raises(InputError, match=f"pair 1 of different= says that {B} and {A} are different, but {last}"):
-        _documents(result(url=A), same=same, different=[(B, A)])
-
-
-def test_one_result_with_two_names_cannot_be_two_documents() -> None:
-    with pytest.raises(InputError, match=f"pair 1 of different=: d1 and {A} name one result"):
-        _documents(result(url=A, doc_id="d1"), different=[("d1", A)])
-    with pytest.raises(InputError, match="are one name"):
-        _documents(result(url=A), different=[(A, "http://www.a.example/page?utm_source=x")])
-
-
-def test_names_are_compared_as_results_are() -> None:
-    odd = ["HTTP://WWW.A.example:80/page/?utm_source=x#part", "9F1C2E00-0000-4000-8000-00000000000A"]
-    rows = [result(url=A), result(doc_id=odd[1].lower()), result(type="file", ids={"file_id": "F1"}), result(url=C)]
-    assert len(set(_documents(*rows, same=[odd, (odd[1], "F1")]))) == 2
-    assert _documents(result(doc_id="n#1"), result(doc_id="n#2"), result(doc_id="z"), same=[("n#1", "z")]) == [
-        "n#1",
-        "n#2",
-        "n#1",
-    ]
-    (text,) = _documents(result(title=TITLE, snippet=EN))
-    assert len(set(_documents(result(title=TITLE, snippet=EN), result(url=A), same=[(text, A)]))) == 1
-
-
 def test_a_run_whose_doc_ids_are_trusted_keeps_to_it_too() -> None:
     run = pl.DataFrame({"query_id": "q", "doc_id": ["d1", "d2", "http://www.a.example/page", "d3"]})
     assert deduplicate(run, same=[("d2", "d1"), (A, "d3")]).frame["document"].n_unique() == 2
-
-
-@pytest.mark.parametrize("shared", ["1", "https://mail.example/"])
-def test_a_name_of_several_documents_names_none_of_them(shared: str) -> None:
-    rows = [result(doc_id="1", url=A), result(doc_id="1", url=B), result(url=C)]
-    rows += [result(type="email", url="https://mail.example/", subject=one, snippet=one) for one in (EN, OTHER)]
-    with pytest.warns(GoodgainNotice, match=r"same=: 1 of 2 names occur in no result, or stand for several documents"):
-        assert len(set(_documents(*rows, same=[(shared, C)]))) == 5
-
-
-def test_a_doc_id_names_one_page_with_several_snippets_and_passages_of_one_text() -> None:
-    """And names nothing where passages of a document share it: each is a document of its own."""
-    page = [result(doc_id="1", url=A, snippet=text) for text in (EN, OTHER)]
-    assert len(set(_documents(*page, result(url=C), same=[("1", C)]))) == 1
-    once = [result(type="passage", doc_id="1", snippet=EN) for _ in range(2)]
-    assert len(set(_documents(*once, result(url=C), same=[("1", C)]))) == 1
-    twice = [result(type="passage", doc_id="1", snippet=text) for text in (EN, OTHER)]
-    with pytest.warns(GoodgainNotice, match=r"same=: 1 of 2 names occur in no result, or stand for several documents"):
-        assert len(set(_documents(*twice, result(url=C), same=[("1", C)]))) == 3
-
-
-# Files
-
-
-def test_a_file_has_two_names_a_line_with_comments_and_blank_lines(tmp_path: Path) -> None:
-    file = tmp_path / "same.txt"
-    file.write_text(f"# checked by hand\n\n  # again\n{A}\t{B}  # a mirror\n")
-    assert len(set(_documents(result(url=A), result(url=B), same=file))) == 1
-
-
-@pytest.mark.parametrize(
-    ("line", "wrong"), [(b"a", "has 1 name;"), (b"a b c", "has 3 names;"), (b"\xff a", "is not UTF-8")]
-)
-def test_an_error_in_a_file_names_the_line(tmp_path: Path, line: bytes, wrong: str) -> None:
-    file = tmp_path / "same.txt"
-    file.write_bytes(b"# names\n" + line)
-    with pytest.raises(InputError, match=f"same.txt, line 2: {wrong}"):
-        _documents(result(url=A), same=file)
-
-
-@pytest.mark.parametrize("pairs", [["ab"], [("a", "b", "c")], [("a", 1)], [("a", "")], [1]])
-def test_a_list_holds_pairs_of_texts(pairs: Any) -> None:
-    with pytest.raises(InputError, match="as pair 1; give two ids or URLs"):
-        _documents(result(url=A), different=pairs)
-
-
-def test_a_number_is_no_list_of_pairs() -> None:
-    with pytest.raises(InputError, match="same= is a int; give a file, or pairs of two ids or URLs"):
-        _documents(result(url=A), same=5)
-
-
-def test_names_that_no_result_has_are_counted() -> None:
-    with pytest.warns(GoodgainNotice, match=r"same=: 2 of 3 names occur in no result.*\(first: x\)"):
-        _documents(result(url=A), same=[(A, "x"), ("y", A)])
-
-
-# Earlier documents
-
-
-def _known() -> pl.DataFrame:
-    found: pl.DataFrame = deduplicate(
-        frame([result(url=A), result(url=A, snippet=EN, doc_id="d"), result(url=B)])
-    ).frame
-    return found
-
-
-def test_a_new_result_joins_the_earlier_document_that_a_person_names() -> None:
-    new = frame([result(url=C), result(url="http://c.example/page", title=TITLE)])
-    assert deduplicate(new, earlier=_known(), same=[(C, B)]).frame["document"].to_list() == [B, B]
-    # It would join A by its URL, but a person comes first.
-    new = frame([result(url="http://a.example/page", doc_id="n"), result(url=C)])
-    with pytest.warns(GoodgainNotice, match="1 conflict with earlier documents"):
-        assert deduplicate(new, earlier=_known(), same=[("n", B), (C, "n")]).frame["document"].to_list() == [B, B]
-
-
-def test_a_new_result_leaves_the_earlier_document_that_a_person_says_it_is_not() -> None:
-    new = frame([result(url="http://a.example/page", doc_id="n")])
-    assert deduplicate(new, earlier=_known()).frame["document"].to_list() == [A]
-    (document,) = deduplicate(new, earlier=_known(), different=[("n", "d")]).frame["document"].to_list()
-    assert document not in (A, B)
-
-
-def test_earlier_documents_are_neither_merged_nor_divided() -> None:
-    new = frame([result(url=C)])
-    with pytest.raises(
-        InputError, match=r"pair 1 of same=: joins the earlier documents .*remove the pair, or convert all"
-    ):
-        deduplicate(new, earlier=_known(), same=[(B, A)])
-    with pytest.raises(InputError, match=r"pair 2 of same=: joins the earlier documents"):
-        deduplicate(new, earlier=_known(), same=[(C, A), (C, B)])
-    one = _known().with_columns(document=pl.lit("one"))
-    with pytest.raises(
-        InputError, match=rf"pair 1 of different=: {A} and {B} are in the earlier document one\. Earlier"
-    ):
-        deduplicate(new, earlier=one, different=[(A, B)])
 
 
 # Any results and any pairs

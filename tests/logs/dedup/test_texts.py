@@ -12,24 +12,8 @@ def _normal(text: str | None) -> str | None:
     return normalise_texts(pl.Series([text], dtype=pl.String))[0]
 
 
-@pytest.mark.parametrize(
-    ("raw", "normal"),
-    [
-        ("  Red\n\tRiver ", "red river"),
-        ("re<b>trie</b>val and **rank**", "retrieval and rank"),
-        ("one<br/>two", "one two"),
-        ("a < b and b > c", "a < b and b > c"),
-        ("R&amp;D&nbsp;lab", "r&d lab"),
-        ("ＦＵＬＬ　ｗｉｄｔｈ", "full width"),
-        ("STRASSE", "strasse"),
-        ("Straße", "strasse"),
-        ("ΣΊΣΥΦΟΣ", "σίσυφοσ"),
-        ("soft\u00adhyphen\u200b", "softhyphen"),
-        ("<b></b>", None),
-        ("", None),
-        (None, None),
-    ],
-)
+@pytest.mark.each
+@pytest.mark.parametrize(("raw", "normal"), TEXTS["normalised"])
 def test_a_text_is_normalised(raw: str | None, normal: str | None) -> None:
     assert _normal(raw) == normal
 
@@ -62,31 +46,14 @@ def test_grams_are_of_characters_where_no_blanks_are_written() -> None:
     assert _shared("河流水位报告", "河流报告水位") == 0.0
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("start", ["2024-05-06T09:00:00Z", "2024-05-06T11:00:00+02:00", "2024-05-06 09:00:00", "1714986000",
-                   "1714986000000", "Mon, 06 May 2024 09:00:00 +0000", "2024-05-06T09:00:00.1234567Z"]),
-        ("sender", ["ann@example.org", "Ann Lee <ANN@example.org>", "<ann@example.org>", "mailto:ann@example.org"]),
-        ("recipients", ["a@x.org; b@x.org", "B <b@x.org>,A <a@x.org>"]),
-        ("file_type", ["pdf", ".PDF"]),
-        ("offset", ["7", "007", "7.0", " 7 "]),
-        ("file_id", ["{0A1B2C3D-0000-4000-8000-0000000000FF}", "0a1b2c3d-0000-4000-8000-0000000000ff"]),
-        ("message_id", ["<A@example.org>", "a@example.org"]),
-    ],
-)  # fmt: skip
+@pytest.mark.each
+@pytest.mark.parametrize(("name", "values"), TEXTS["one value"].items())
 def test_ways_of_writing_one_value(name: str, values: list[str]) -> None:
     assert normalise_values(pl.Series([name] * len(values)), pl.Series(values)).n_unique() == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("file_id", ["Abc", "abc", " abd"]),
-        ("start", ["2024-05-06T09:00:00Z", "2024-05-06T09:00:00+02:00", "next Monday", "0001-01-01T00:00:00+05:00"]),
-        ("offset", ["7", "70", "-7", "x"]),
-    ],
-)
+@pytest.mark.each
+@pytest.mark.parametrize(("name", "values"), TEXTS["different values"].items())
 def test_different_values_stay_different(name: str, values: list[str]) -> None:
     assert normalise_values(pl.Series([name] * len(values)), pl.Series(values)).n_unique() == len(values)
 

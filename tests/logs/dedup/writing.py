@@ -62,11 +62,11 @@ def schema() -> dict[str, pl.DataType]:
 
 def _read_pair(line: str) -> Pair:
     pair = json.loads(line)
-    sides = ({name: _fill(value) for name, value in pair[side].items()} for side in ("first", "second"))
+    sides = ({name: fill(value) for name, value in pair[side].items()} for side in ("first", "second"))
     return Pair(pair["same"], pair["reason"], *(result(**side) for side in sides))
 
 
-def _fill(value: Any) -> Any:
+def fill(value: Any) -> Any:
     """Return the text that a value such as `@EN` names; any other value is unchanged."""
     return TEXTS[value[1:]] if isinstance(value, str) and value.startswith("@") else value
 
