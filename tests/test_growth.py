@@ -17,7 +17,7 @@ import pytest
 import goodgain as gg
 from goodgain.analysis.comparing.required_lines import parse_requirement
 from goodgain.logs.dedup import normalise_url
-from goodgain.logs.traces.reading.known_formats import formats
+from goodgain.logs.traces.formats import formats
 from goodgain.logs.traces.tool_outputs.readers import read_output
 from tests.logs.traces.logs import WRITERS, Call, Story, Turn
 from tests.support.counts import how_many

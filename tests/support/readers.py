@@ -10,7 +10,7 @@ import goodgain as gg
 from goodgain.files import opening
 from goodgain.judgments.judging.grade_table import read_grades
 from goodgain.judgments.labelling.documents_to_label import collect_documents, read_queries, read_texts
-from goodgain.logs.traces.reading.known_formats import formats
+from goodgain.logs.traces.formats import formats
 from tests.logs.traces.logs import WRITERS
 
 __all__ = ["PATH_READERS", "PathReader"]

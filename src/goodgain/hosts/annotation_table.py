@@ -18,7 +18,7 @@ from goodgain.formats.run import load_run
 from goodgain.logs.dedup import deduplicate
 from goodgain.logs.dedup.deduplication import find_reissued_ids
 from goodgain.logs.traces import to_run
-from goodgain.logs.traces.output.frames_of_traces import read_frames
+from goodgain.logs.traces.output.conversion import read_frames
 from goodgain.logs.traces.output.results_to_run import is_of_run, list_runs
 from goodgain.logs.traces.output.run_batches import LACKS_IDS
 from goodgain.logs.traces.reading.query_ids import read_query_ids

@@ -9,8 +9,8 @@ import pytest
 
 from goodgain.errors import InputError
 from goodgain.logs.traces import formats, read_traces, to_run
+from goodgain.logs.traces.formats import detect_format
 from goodgain.logs.traces.input.logs_and_archives import read_head
-from goodgain.logs.traces.reading.known_formats import detect_format
 
 from .conftest import STEPS, by_iteration
 from .expected import EXPECTED, NOT_RECORDED

@@ -14,9 +14,9 @@ import zstandard
 
 from goodgain.errors import InputError
 from goodgain.logs.traces import read_traces
+from goodgain.logs.traces.formats import detect_format
 from goodgain.logs.traces.input.file_head import HEAD_SIZE, FileHead
 from goodgain.logs.traces.input.logs_and_archives import read_head
-from goodgain.logs.traces.reading.known_formats import detect_format
 from tests.support.counts import some_of
 from tests.support.seconds import find_faster_growth, measure_seconds
 

@@ -1,1 +1,119 @@
-"""The trace formats. Each file in this folder is one format, with the name of the file."""
+"""Finds the format of a file.
+
+A format is a module in this folder, or an object of the entry point group `goodgain.traces`. A format has the functions and
+names of `Format`.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from goodgain.errors import InputError
+from goodgain.logs.traces.input.file_head import MAX_HEAD, FileHead
+from goodgain.logs.traces.input.sources import Source
+from goodgain.logs.traces.model import Trace
+from goodgain.options import spell
+
+
+@dataclass(frozen=True)
+class Format:
+    """One trace format: its name, its description in one line, and its functions."""
+
+    name: str
+    title: str
+    sniff: Callable[[FileHead], bool]
+    read: Callable[[Source], Iterator[Trace]]
+    iteration: str  # the default iteration, `ITERATION` of the module
+    find: Callable[[Path], list[Path]]  # the files to read, one per trace, if a directory as a whole has the format
+    is_plugin: bool
+    is_inside: bool  # `INSIDE` of the module: False if only whole files have the format, not values inside them
+
+
+@lru_cache(maxsize=1)
+def formats() -> dict[str, Format]:
+    """Return all formats by name: those in the folder, then those of plugins.
+
+    Raises:
+        InputError: a plugin cannot be loaded, lacks a function, or has the name of another format.
+    """
+    known = {}
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        known[info.name] = _make_format(info.name, module, is_plugin=False)
+    for point in entry_points(group="goodgain.traces"):
+        if point.name in known:
+            raise InputError(f"plugin {point.value}: a format {point.name} exists already; rename or uninstall it")
+        try:
+            known[point.name] = _make_format(point.name, point.load(), is_plugin=True)
+        except Exception as error:  # a plugin may raise anything on import
+            fault = f"cannot be used as a trace format ({type(error).__name__}: {error})"
+            raise InputError(f"plugin {point.value}: {fault}; repair or uninstall it") from error
+    return known
+
+
+def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
+    title = (adapter.__doc__ or name).strip().splitlines()[0]
+    return Format(
+        name, title, adapter.sniff, adapter.read,
+        iteration=getattr(adapter, "ITERATION", "step"),
+        find=getattr(adapter, "find", lambda directory: []),
+        is_plugin=is_plugin,
+        is_inside=getattr(adapter, "INSIDE", True),
+    )  # fmt: skip
+
+
+def get_format(name: str) -> Format:
+    known = formats()
+    if not isinstance(name, str) or name not in known:
+        raise InputError(f"no trace format is called {name!r}; there are {', '.join(known)}, and auto")
+    return known[name]
+
+
+def detect_format(path: Path, head: FileHead) -> Format | None:
+    """Return the only format that claims a file; None if no format does. A wrong format would give wrong numbers."""
+    claims = _find_claims(path, head)
+    if len(claims) == 1:
+        return claims[0]
+    if claims:
+        names = " and ".join(trace_format.name for trace_format in claims)
+        raise InputError(f"{path}: could be {names}; say which with {spell('format')}")
+    if not head.raw.strip():
+        raise InputError(f"{path}: is empty; give its format with {spell('format')} ({', '.join(formats())})")
+    if head.kind in ("json", "jsonl") and not (head.whole or head.extent[0]):
+        raise InputError(
+            f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name it with "
+            f"{spell('format')}: {', '.join(formats())}"
+        )
+    return None
+
+
+def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
+    """Return the function that reads a value, if exactly one format claims it."""
+    claims = [known for known in _find_claims(Path(head.name), head) if known.is_inside]
+    return claims[0].read if len(claims) == 1 else None
+
+
+def is_claimed(name: str, head: FileHead) -> bool:
+    return bool(_find_claims(Path(head.name), head, name))
+
+
+def _find_claims(path: Path, head: FileHead, name: str = "auto") -> list[Format]:
+    """Return the formats that claim a file, of all formats or of the named one. An error of a plugin names the plugin."""
+    claims = []
+    for known in formats().values() if name == "auto" else [get_format(name)]:
+        try:
+            if known.sniff(head):
+                claims.append(known)
+        except Exception as error:
+            if not known.is_plugin:
+                raise
+            raise InputError(
+                f"{path}: the plugin format {known.name} failed on it ({type(error).__name__}: {error}); "
+                f"name the format with {spell('format')}, or repair or uninstall the plugin"
+            ) from error
+    return claims

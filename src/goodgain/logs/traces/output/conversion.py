@@ -1,4 +1,4 @@
-"""Converts traces to runs: all of `goodgain convert` except its printing.
+"""The two ways out of traces: `read_traces` returns frames, `convert_traces` writes runs and other files.
 
 Traces are read file by file and written batch by batch: memory does not grow with them. A query of one system is within
 one trace. With an output for each system, a query's results come from several traces and are deduplicated together: its
@@ -6,11 +6,12 @@ rows are kept on disk until all traces are read.
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import polars as pl
 
@@ -18,20 +19,139 @@ from goodgain.errors import InputError
 from goodgain.files.table_reading import check_results_name, read_results
 from goodgain.files.writing import Outputs, atomic_write
 from goodgain.logs.dedup.said_pairs import Pairs, read_pairs
-from goodgain.logs.traces.output.results_to_run import NormaliseUrl
+from goodgain.logs.traces.output.results_to_run import NormaliseUrl, add_documents, finish_uses, tabulate_uses
 from goodgain.logs.traces.output.run_batches import PLACEHOLDER, BatchConverter, Deduplicate, OutputFiles, OutputWriter
-from goodgain.logs.traces.reading.query_ids import (
-    QueryNames,
-    Question,
-    read_earlier_queries,
-    read_query_ids,
-    read_repeats,
-)
-from goodgain.logs.traces.reading.read_options import ReadOptions
+from goodgain.logs.traces.reading import query_ids as ids
+from goodgain.logs.traces.reading.read_options import QueryId, ReadOptions
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths, find_trace_files
-from goodgain.logs.traces.reading.trace_reading import Progress, read_batches
+from goodgain.logs.traces.reading.trace_reading import Progress, ResultRows, read_batches
 from goodgain.logs.traces.reading_summary import Summary
+from goodgain.logs.traces.tool_outputs.readers import Parse
+from goodgain.logs.traces.tools import ToolPredicate
 from goodgain.options import spell
+
+
+@overload
+def read_traces(paths: Paths, *, uses: Literal[True], **options: Any) -> tuple[pl.DataFrame, ...]: ...
+
+
+@overload
+def read_traces(
+    paths: Paths, *, costs: Literal[True], uses: Literal[False] = ..., **options: Any
+) -> tuple[pl.DataFrame, pl.DataFrame]: ...
+
+
+@overload
+def read_traces(
+    paths: Paths, *, costs: Literal[False] = ..., uses: Literal[False] = ..., **options: Any
+) -> pl.DataFrame: ...
+
+
+def read_traces(  # type: ignore[misc]  # overloads would repeat all options
+    paths: Paths, *,
+    format: str = "auto",  # noqa: A002  # the usual name for it
+    turns: Literal["last", "searching", "all", "joined"] = "last",
+    iteration: Literal["step", "call"] | None = None,
+    tools: ToolPredicate | Collection[str] | str | None = None,
+    parse: Parse | None = None,
+    query_id: QueryId | None = None,
+    query_ids: Any = None,
+    order: Literal["time", "given"] = "time",
+    query_text: str | None = None,
+    citations: bool = False,
+    unrecorded: Literal["raise", "empty", "skip"] = "raise",
+    errors: Literal["raise", "skip"] = "raise",
+    reranked: bool = False,
+    strict: bool = False,
+    tag: str | None = None,
+    costs: bool = False,
+    uses: bool = False,
+    jobs: int = 1,
+    report: Callable[[Summary], object] | None = None,
+) -> pl.DataFrame | tuple[pl.DataFrame, ...]:  # fmt: skip
+    """Read the results of every search in agents' traces, one row per result.
+
+    Args:
+        paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
+            has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems with
+            one question are one query, under the id of the first system, unless a system was asked it twice.
+        format: the name of a format, or auto: recognised by the beginning of each file.
+        turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
+            query, named `<query_id>_<turn>`; joined: all turns are one query, named by the first, and iterations run on.
+        iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
+        tools: which tools are searches: names, or a function of a name; None: by a table of known names, else by the words
+            search or retrieve in a name. `NAME=open` (it opens documents) and `NAME=search` add to this rule.
+        parse: reads a tool's output before our readers: output -> results (objects), or None to leave it to them.
+        query_id: a field path, which comes before the trace's own id; for traces without an id also a constant, or a
+            function of the trace; None: the file's name.
+        query_ids: a table of ids that take precedence, a path or a frame: query_id and text (the question), or query_id
+            and log (the id, file name or session of the log). Several logs of one system with one id are one query.
+        order: of the searches of such logs: time, or given (log by log).
+        query_text: the field path of the question (`/task/question`), for `query_ids` and joining; None: what the user says.
+        citations: count the citations of an answer as the results of a search without recorded results.
+        unrecorded: searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
+        errors: raise, or skip (leave out traces that cannot be read, and report them in a notice).
+        reranked: a reranker's list replaces its retriever's.
+        strict: items that are not understood are an error even in a trace with searches, instead of a notice.
+        tag: the name of the system, if `paths` names none; None: the name in the log.
+        costs: return the recorded costs of each iteration too.
+        uses: return the documents that were returned, opened and cited too.
+        jobs: how many processes read in parallel. With more than one, the calling script needs
+            `if __name__ == "__main__":`, and functions must be importable.
+        report: called with the `Summary` of the reading; for example `print`.
+
+    Returns:
+        A frame with the columns of `goodgain.schema.RESULTS`. A search without results is one row without doc_id and
+        with rank 0; a query that never searched is one row with iteration 0. With `costs=True`, this frame and one with
+        the columns of `goodgain.schema.COSTS`: the tokens, seconds and money that each iteration adds, null if the log
+        lacks them; iteration 0 is spending after the last search. With `uses=True`, last one with the columns of
+        `goodgain.schema.USES`: its doc_ids are those of `to_run` of the frame.
+
+    Raises:
+        InputError: a file cannot be read in its format, results cannot be read or are not in the log, a query has no
+            search and something in its trace is not understood, two traces share an id, or one id has two questions in
+            two systems. It names the file and the place in it.
+
+    Example:
+        >>> import json, pathlib, tempfile
+        >>> call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"query": "bm25"}'}}
+        >>> chat = [
+        ...     {"role": "user", "content": "What is BM25?"},
+        ...     {"role": "assistant", "tool_calls": [call]},
+        ...     {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "A ranking one."}]'},
+        ... ]
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "q1.json"
+        >>> _ = path.write_text(json.dumps(chat))
+        >>> read_traces(path).select("query_id", "iteration", "rank", "doc_id").rows()
+        [('q1', 1, 1, 'd1')]
+    """
+    options = ReadOptions(
+        format=format, turns=turns, iteration=iteration, tools=tools, parse=parse, query_id=query_id,
+        query_ids=None if query_ids is None else ids.read_query_ids(query_ids), order=order, query_text=query_text,
+        citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, strict=strict, tag=tag, costs=costs,
+        uses=uses,
+    )  # fmt: skip
+    (results, *tables), summary = read_frames(paths, options, ["costs"] * costs + ["uses"] * uses, jobs=jobs)
+    if report is not None:
+        report(summary)
+    if uses:
+        found = tabulate_uses(tables.pop(), add_documents(results))
+        tables.append(finish_uses(found, opens_named=options.opens_named))
+    return (results, *tables) if tables else results
+
+
+def read_frames(
+    paths: Paths, options: ReadOptions, tables: Sequence[str], *, jobs: int = 1
+) -> tuple[list[pl.DataFrame], Summary]:
+    """Read the results in traces and other tables of `ResultRows`. Return these and the counts of the reading."""
+
+    def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
+        summary, names, finish = Summary(), ids.QueryNames(), partial(ResultRows.to_frames, tables=tables)
+        frames = list(read_batches(paths, options, finish, summary, names, jobs=jobs))
+        summary.give_notices()
+        return [ids.rename_queries(pl.concat(of), names.new_ids) for of in zip(*frames, strict=True)], summary
+
+    return ids.read_repeats(read, options)
 
 
 class Conversion(NamedTuple):
@@ -127,13 +247,13 @@ def convert_traces(
     if said and deduplicate is None:
         both = f"{spell('same')} and {spell('different')}"
         raise InputError(f"{both} are applied by deduplication; give {spell('deduplicate')}")
-    table = None if query_ids is None else read_query_ids(query_ids)
+    table = None if query_ids is None else ids.read_query_ids(query_ids)
     read = ReadOptions(**options, query_ids=table, costs=costs is not None, uses=uses is not None)
     inputs = [Path(one) for one in (earlier_queries, query_ids, same, different) if isinstance(one, (str, os.PathLike))]
     # Queries of several runs, and so their results, can be matched only when all traces are read.
     # The names in pairs that no result has are known only then, too.
     postpone = not files.is_one_run or system is not None or bool(known or said) or earlier_queries is not None
-    asked_before = {} if earlier_queries is None else read_earlier_queries(earlier_queries)
+    asked_before = {} if earlier_queries is None else ids.read_earlier_queries(earlier_queries)
     at = str(earlier_queries) if isinstance(earlier_queries, (str, os.PathLike)) else "the earlier queries"
 
     def convert(read: ReadOptions) -> tuple[OutputWriter, Summary]:
@@ -141,7 +261,7 @@ def convert_traces(
         converter = BatchConverter(deduplicate, deduplicate_all, normalise_url, files, system, postpone, before, said)
         # The queries of earlier conversions: those from results have only ids, those from `queries` questions too.
         earlier_ids = () if before is None else before["query_id"].drop_nulls().unique().sort().to_list()
-        names = QueryNames(dict.fromkeys(earlier_ids, Question()) | asked_before, at)
+        names = ids.QueryNames(dict.fromkeys(earlier_ids, ids.Question()) | asked_before, at)
         summary = Summary(earlier_by_id=bool(known) and earlier_queries is None)
         with ExitStack() as stack:
             writer = OutputWriter(stack, files, system, outputs)
@@ -160,7 +280,7 @@ def convert_traces(
             writer.finish(names.new_ids, summary, opens_named=read.opens_named)
         return writer, summary
 
-    writer, summary = read_repeats(convert, read)
+    writer, summary = ids.read_repeats(convert, read)
     summary.give_notices()
     writer.give_notices(deduplication_asked=deduplicate_all)
     for pairs in said.values():

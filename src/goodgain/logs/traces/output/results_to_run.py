@@ -1,4 +1,7 @@
-"""Makes a run of results: one row per document, ranked within its iteration, and `-` for an iteration without results."""
+"""Makes runs of results, and tables of the documents that were returned, opened and cited.
+
+A run has one row per document, ranked within its iteration, and `-` for an iteration without results.
+"""
 
 import hashlib
 from collections.abc import Callable
@@ -6,13 +9,14 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, notice
 from goodgain.files.escaping import check_name
 from goodgain.files.table_reading import open_results, read_frame
 from goodgain.formats.urls import canonicalise_url
+from goodgain.logs.traces.reading.opened_and_cited import make_page_key
 from goodgain.logs.traces.reading_summary import RunName
 from goodgain.options import spell
-from goodgain.schema import EMPTY_DOC
+from goodgain.schema import EMPTY_DOC, USES
 
 DEFAULT_TAG = "goodgain"
 
@@ -21,6 +25,11 @@ NormaliseUrl = Callable[[str], str | None]
 
 _NEEDED = ("query_id", "iteration", "search", "rank")
 _TEXTS = ("system", "replicate", "document", "doc_id", "url", "title", "snippet")
+_RUN = ["query_id", "system", "replicate"]
+_PLACE = ["iteration", "search", "rank"]
+_DOCUMENT = [*_RUN, "doc_id"]
+_NO_OPENS = "call that opens a document, so opens are unknown (null). If a tool opens them, name it:"
+_NO_ANSWER = "final answer, so cited is unknown (null)."
 
 
 def to_run(
@@ -168,3 +177,83 @@ def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
         texts = [str(row[name]) for name in _NEEDED]
     text = "\n".join(" ".join(part.split()) for part in texts)
     return f"text:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Return the uses of whole queries. `mentions` is the table `uses` of `ResultRows`; `results` have a column `document`.
+
+    `can_open`: whether the log has a call that opens a document; null if the log hides which documents were opened.
+    """
+    found = results.filter(pl.col("rank") > 0)
+    known = [found] if earlier is None else [found, earlier]
+    named, place = mentions.filter(pl.col("kind") != "query"), [*_RUN, *_PLACE]
+    of_place = found.select(*place, "document")
+    named = named.join(of_place, on=place, how="left", nulls_equal=True, maintain_order="left")
+    named = named.with_columns(doc_id=pl.coalesce("document", _name_others(named, known)))
+    opened, failed = pl.col("kind") == "open", pl.col("failed")
+    used = named.group_by(_DOCUMENT, maintain_order=True).agg(
+        opened_at=pl.col("opened_at").filter(opened & ~failed).min(),
+        opens=opened.sum().cast(pl.Int64),
+        failed_opens=(opened & failed).sum().cast(pl.Int64),
+        cited=(pl.col("kind") == "cite").any(),
+    )
+    returned = (
+        found.sort(_PLACE, maintain_order=True)
+        .with_columns(rank=pl.int_range(1, pl.len() + 1).over(*_RUN, "iteration"))
+        .group_by(*_RUN, doc_id="document", maintain_order=True)
+        .agg(returned_at=pl.col("iteration").first(), rank=pl.col("rank").first())
+    )
+    both = returned.join(used, on=_DOCUMENT, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
+    queries = mentions.filter(pl.col("kind") == "query").select(*_RUN, "answered", "can_open")
+    whole = queries.join(both, on=_RUN, how="left", nulls_equal=True, maintain_order="left_right")
+    return whole.select(
+        *_RUN,
+        pl.col("doc_id").fill_null(EMPTY_DOC),
+        "returned_at",
+        "rank",
+        "opened_at",
+        pl.col("opens", "failed_opens").fill_null(0),
+        cited=pl.when("answered").then(pl.col("cited").fill_null(False)),
+        can_open="can_open",
+    )
+
+
+def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
+    """Return a document for each mention that is not a result of its run.
+
+    Another run of the query may have a document with this id, or one that is this page by the rules of deduplication. Else
+    the mention is a document of its own. All URLs of a page have one name.
+    """
+    names: dict[tuple[str, str], str] = {}
+    others = named.filter(pl.col("document").is_null()).select("query_id", "name").unique()
+    asked = dict.fromkeys(others["query_id"])
+    for frame in known if asked else ():
+        columns = [name for name in ("query_id", "document", "doc_id", "url") if name in frame.columns]
+        of_queries = frame.filter(pl.col("query_id").is_in([*asked])).select(columns).unique(maintain_order=True)
+        for query_id, document, *more in of_queries.iter_rows():
+            for name in filter(None, (document, *more)):
+                names.setdefault((query_id, name), document)
+                names.setdefault((query_id, make_page_key(name) or name), document)
+    for query_id, name in others.sort("query_id", "name").iter_rows():
+        key = make_page_key(name) or name
+        document = names.get((query_id, name)) or names.get((query_id, key))
+        if document is None:
+            document = (canonicalise_url(name) or name) if key != name else name
+            names[query_id, key] = document
+        names[query_id, name] = document
+    values = [names.get((query_id, name)) for query_id, name in named.select("query_id", "name").iter_rows()]
+    return pl.Series(values, dtype=pl.String)
+
+
+def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
+    """Return the uses of whole systems. If the logs of a system have no call that opens a document, the opens are null."""
+    # If the caller named a tool that opens documents, no call of the tool means zero opens.
+    can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
+    uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())
+    unanswered = pl.col("cited").count().over("system") == 0
+    for is_unknown, lacking in ((~can_open, f"{_NO_OPENS} {spell('tools', 'NAME=open')}."), (unanswered, _NO_ANSWER)):
+        systems = uses.filter(is_unknown).get_column("system").unique(maintain_order=True).to_list()
+        if systems:
+            notice(f"{', '.join(name or DEFAULT_TAG for name in systems[:5])}: the logs have no {lacking}")
+    numbers = [pl.when("known").then(name).alias(name) for name in ("opened_at", "opens", "failed_opens")]
+    return uses.with_columns(numbers).select([*USES.columns])

@@ -17,7 +17,6 @@ from goodgain.files.opening import stem
 from goodgain.formats.urls import is_one_time
 from goodgain.logs.dedup.deduplication import find_doubtful_ids, find_reissued_ids
 from goodgain.logs.traces.output import results_to_run
-from goodgain.logs.traces.output.frames_of_traces import finish_uses, tabulate_uses
 from goodgain.logs.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl
 from goodgain.logs.traces.reading.query_ids import rename_queries
 from goodgain.logs.traces.reading.trace_reading import ResultRows
@@ -148,7 +147,7 @@ class BatchConverter:
         if self.files.results is not None:
             results = writing.encode_rows(frame, self.files.results)
         if mentions is not None:
-            tables["uses"] = tabulate_uses(mentions, frame, earlier)
+            tables["uses"] = results_to_run.tabulate_uses(mentions, frame, earlier)
         runs, one_time = [], 0
         for name in results_to_run.list_runs(frame):
             run = results_to_run.to_run(frame.filter(results_to_run.is_of_run(name)), normalise_url=self.normalise_url)
@@ -213,7 +212,7 @@ class OutputWriter:
             elif name == "costs":
                 rows = self._name_as_runs(rows)
             elif name == "uses":
-                rows = self._name_as_runs(finish_uses(rows, opens_named=opens_named))
+                rows = self._name_as_runs(results_to_run.finish_uses(rows, opens_named=opens_named))
             elif name == "outcomes":
                 if rows.is_empty():
                     notice(

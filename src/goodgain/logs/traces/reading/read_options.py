@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from goodgain.errors import InputError
+from goodgain.logs.traces.formats import get_format
 from goodgain.logs.traces.input.logs_and_archives import base_name
 from goodgain.logs.traces.model import Trace
-from goodgain.logs.traces.reading.known_formats import get_format
 from goodgain.logs.traces.tool_outputs.readers import Parse
 from goodgain.logs.traces.tools import OPEN, ChosenTools, ToolPredicate, make_tool_predicate
 from goodgain.options import spell

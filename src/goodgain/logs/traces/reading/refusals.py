@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from goodgain.errors import InputError, count_of
+from goodgain.logs.traces.formats import Format, find_reader, formats, get_format, is_claimed
 from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import SearchCall
-from goodgain.logs.traces.reading.known_formats import Format, find_reader, formats, get_format, is_claimed
 from goodgain.logs.traces.reading.queries_and_costs import read_queries
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import error_reason, explain_read_errors, make_path
+from goodgain.logs.traces.formats import formats
 from goodgain.logs.traces.input.logs_and_archives import LOG_ENDINGS, list_logs
-from goodgain.logs.traces.reading.known_formats import formats
 from goodgain.options import FOR_COMMANDS, spell
 
 PathsOfSystem = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]

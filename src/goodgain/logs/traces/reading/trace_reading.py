@@ -13,11 +13,11 @@ from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork
 from goodgain.logs.traces.expected_values import format_place
+from goodgain.logs.traces.formats import Format, detect_format, get_format, is_claimed
 from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import Result, Trace
 from goodgain.logs.traces.reading import queries_and_costs, query_ids, trace_files_and_tasks
-from goodgain.logs.traces.reading.known_formats import Format, detect_format, get_format, is_claimed
 from goodgain.logs.traces.reading.queries_and_costs import Query, UnrecordedError
 from goodgain.logs.traces.reading.query_ids import NamedQuery, QueryNames
 from goodgain.logs.traces.reading.read_options import ReadOptions
