@@ -19,7 +19,7 @@ from goodgain.counting.run_in_blocks import RunFile, text_blocks
 from goodgain.files.opening import Content, open_stream, read_bytes
 from tests.evaluation.test_against_oracle import all_cases
 from tests.support.counts import some_of
-from tests.support.tables import SESSIONS, no_notices, qrels_frame, run_frame
+from tests.support.tables import SESSIONS, in_blocks, no_notices, qrels_frame, run_frame
 
 OURS = "CG RG DCGG DRG RAG DRAG SRE SRR CG@3 AvgGain@3 SRE(rel=3)@2 IterationsForAllGoodResults NumUnjudged"
 CLASSIC = "nDCG@10 RR@10 R@100 AP P@3 NumRet"
@@ -39,11 +39,6 @@ def text_of(run: pl.DataFrame, *, separator: str = " ") -> bytes:
 
 def _number(score: float, row: int) -> str:
     return [repr(float(score)), f"{score:.17e}", f"+{score:.0f}." if score >= 0 else repr(score)][row % 3]
-
-
-def in_blocks(path: Path, *, block: int, **options: object) -> RunFile:
-    given = {"gaps": "close", "first": 1, "is_text": True} | options
-    return RunFile(path, **given, block=block)  # type: ignore[arg-type]  # by name
 
 
 def whole_queries(run: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,6 @@ import json
 import re
 import warnings
 from contextlib import nullcontext
-from math import log, log2
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.measures.names import parse_measure
-from tests.measures.test_session_measures import frame_of
-from tests.support.tables import ROOT, no_notices
+from tests.support.tables import ROOT, frame_of, no_notices, work_out
 
 CASES, NOTICES = (
     json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8")) for name in ("worked.json", "notices.json")
@@ -34,12 +32,6 @@ def open_case(case: dict[str, Any]) -> tuple[Any, Any]:
         qrels = gg.read_qrels(pl.DataFrame(qrels, columns, orient="row"), labels=case.get("labels"))
     qrels, run = (pl.DataFrame(of) if "query_id" in of and isinstance(of, dict) else of for of in (qrels, run))
     return (ROOT / qrels, ROOT / run) if isinstance(qrels, str) else (qrels, run)
-
-
-def work_out(number: Any) -> Any:
-    """The number of a text such as `7/32`, close by; null is null."""
-    value = eval(number, {"log": log, "log2": log2}) if isinstance(number, str) else number
-    return None if value is None else pytest.approx(value, rel=1e-12, abs=1e-15)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -13,7 +13,7 @@ import ranx
 
 import goodgain as gg
 import goodgain.hosts.ranx as host
-from tests.support.tables import no_notices
+from tests.support.tables import frame_of, no_notices
 
 #: The toy cases of RAVine: the documents of each round, and the relevant ones.
 RAVINE = {
@@ -23,19 +23,9 @@ RAVINE = {
 }
 
 
-def rounds(case: dict[str, list[list[str]]]) -> pl.DataFrame:
-    rows = [
-        (query, i, doc, rank, 9.0 - rank)
-        for query, searches in case.items()
-        for i, documents in enumerate(searches, 1)
-        for rank, doc in enumerate(documents, 1)
-    ]
-    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank", "score"], orient="row")
-
-
 def ravine() -> tuple[dict[str, dict[str, int]], pl.DataFrame]:
     qrels = {query: dict.fromkeys(relevant, 1) for query, (_, relevant) in RAVINE.items()}
-    return qrels, rounds({query: searches for query, (searches, _) in RAVINE.items()})
+    return qrels, frame_of({query: searches for query, (searches, _) in RAVINE.items()})
 
 
 @no_notices()
@@ -123,11 +113,11 @@ MIXED = {"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 2}}
 TWO_SEARCHES = pl.DataFrame({"query_id": ["q", "q", "r"], "iteration": [1, 2, 1], "doc_id": ["a", "b", "a"]})
 
 
-def told(qrels: Any, asked: Any, **options: Any) -> list[gg.GoodgainNotice]:
+def told(qrels: Any, asked: str) -> list[gg.GoodgainNotice]:
     """Return the notices on thresholds of a call."""
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
-        gg.evaluate(qrels, TWO_SEARCHES, asked, **options)
+        gg.evaluate(qrels, TWO_SEARCHES, asked)
     return [one.message for one in given if "thresholds differ" in str(one.message)]  # type: ignore[misc]
 
 
@@ -155,16 +145,3 @@ def test_thresholds_that_differ_are_told_in_notes_legend_and_on_the_page(tmp_pat
         for runs in (systems, {"a": TWO_SEARCHES}):
             page = gg.report(MIXED, runs, tmp_path / "page.html", "R@100 nCG").read_text(encoding="utf-8")
             assert page.count(said) == 1
-
-
-@pytest.mark.parametrize(
-    ("qrels", "asked", "options"),
-    [
-        (MIXED, "R@100 nCG", {"rel": 1}),
-        (MIXED, "R@100 nCG(rel=3) R(rel=2)@5", {}),  # the names in the table say it
-        (MIXED, "R@100 SRR", {}),
-        ({"q": {"a": 2, "b": 0}}, "R@100 nCG", {}),
-    ],
-)
-def test_thresholds_that_change_nothing_or_are_named_give_no_note(qrels: Any, asked: str, options: Any) -> None:
-    assert told(qrels, asked, **options) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from itertools import pairwise
@@ -15,15 +16,16 @@ import pytest
 
 import goodgain as gg
 from goodgain.measures.names import HOST_NAMES, find_direction, find_null_rule, parse_measure
-from tests.counting.test_large_files import in_blocks
-from tests.measures.test_session_measures import Searched, frame_of, random_searches
+from tests.measures.test_session_measures import random_searches
 from tests.support import oracle
 from tests.support.command import run_command
 from tests.support.counts import how_many
+from tests.support.tables import Searched, frame_of, in_every_form, work_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-QRELS = {"p": {"a": 3, "b": 2}, "q": {"a": 2}, "r": {"c": 2}, "never": {"a": 2}, "nothing": {"a": 0}}
-RUN = frame_of({"p": [["x"], ["a"], ["b"]], "q": [["a"], ["a"]], "r": [["x"], []], "nothing": [["a"]]})
+#: Four queries, their search strings (with a ligature, blanks and cases), what each step cost, and values worked by hand.
+WORKED = json.loads(Path(__file__).with_name("beside_the_run.json").read_text(encoding="utf-8"))
+QRELS, RUN, COSTS = WORKED["qrels"], frame_of(WORKED["searches"]), pl.DataFrame(WORKED["costs"])
 
 
 def tabulate_searches(asked: dict[str, list[list[str | None]]]) -> pl.DataFrame:
@@ -38,60 +40,28 @@ def tabulate_searches(asked: dict[str, list[list[str | None]]]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
-ASKED = tabulate_searches(
-    {
-        "p": [["Mill bridge"], ["mill  BRIDGE ", "ﬁre"], ["fire", "flood"]],  # a ligature
-        "q": [[None], [None]],
-        "r": [["straße"], ["STRASSE", None]],
-        "nothing": [["a"]],
-    }
-)
-COSTS = pl.DataFrame(
-    {
-        "query_id": ["p", "p", "p", "p", "r", "r", "nothing"],
-        "iteration": [1, 2, 3, 0, 1, 2, 1],
-        "input_tokens": [100, 200, 300, 50, 10, 10, 5],
-        "output_tokens": [0, 100, 0, 0, 0, 0, 0],
-        "cost": [0.1, 0.3, 0.3, 0.0, 0.1, 0.1, 0.1],
-    }
-)
+ASKED = tabulate_searches(WORKED["asked"])
 
 
 def values_of(measure: str, **tables: Any) -> dict[str, float | None]:
     return {query: value for query, _, value in gg.evaluate(QRELS, RUN, measure, **tables).per_query.iter_rows()}
 
 
-def test_repeated_queries_worked_by_hand() -> None:
-    wanted: dict[str, float | None] = {"p": 2 / 5, "q": None, "r": 1 / 3, "never": None, "nothing": 0}
-    assert values_of("RepeatedQueries", results=ASKED) == wanted
-    assert values_of("RepeatedQueries@9", results=ASKED) == wanted
-    assert values_of("RepeatedQueries@2", results=ASKED) == wanted | {"p": 1 / 3}
-    assert values_of("RepeatedQueries@1", results=ASKED) == wanted | {"p": 0, "r": 0}
+@pytest.mark.each
+@pytest.mark.parametrize("measure", WORKED["values"])
+def test_values_are_those_worked_by_hand(measure: str) -> None:
+    of = {query: work_out(number) for query, number in WORKED["values"][measure].items()}
+    assert values_of(measure, results=ASKED, costs=COSTS) == of
+
+
+def test_the_signature_names_the_tables_and_counts_the_queries_without_a_value() -> None:
     scores = gg.evaluate(QRELS, RUN, "RepeatedQueries", results=ASKED)
     assert scores["RepeatedQueries"] == pytest.approx((2 / 5 + 1 / 3 + 0) / 3)
     assert scores.signature["without_value"] == ["RepeatedQueries:2"] and "results" in scores.signature
-
-
-def test_areas_worked_by_hand() -> None:
-    # p has nCG 0, 3/5, 1 and then 1 for good; q 1, 1; r 0, 0.
-    searches = {"p": (0 + 3 / 5 + 1 + 1) / 4, "q": 1, "r": 0, "never": 0, "nothing": 0}
-    assert values_of("AreaOver(measure='nCG', over='searches', budget=4)") == pytest.approx(searches)
-    # RG goes on falling: 0, 3/2, 5/3, 5/4
-    assert values_of("AreaOver(measure='RG', budget=4)")["p"] == pytest.approx((3 / 2 + 5 / 3 + 5 / 4) / 4)
-    # p has spent 100, 400, 700 tokens with its searches: 0 until 400, 3/5 until 700, then 1. q has no costs.
-    tokens = {"p": (300 * 3 / 5 + 300) / 1000, "q": None, "r": 0, "never": 0, "nothing": 0}
-    assert values_of("AreaOver(measure='nCG', over='tokens', budget=1000)", costs=COSTS) == pytest.approx(tokens)
-    paid = {"p": 100 * 3 / 5 / 500, "q": None, "r": 0, "never": 0, "nothing": 0}
-    assert values_of("AreaOver(over='tokens', budget=500)", costs=COSTS) == pytest.approx(paid)
-    cost = {"p": (0.3 * 3 / 5 + 0.3) / 1, "q": None, "r": 0, "never": 0, "nothing": 0}
-    assert values_of("AreaOver(over='cost', budget=1)", costs=COSTS) == pytest.approx(cost)
-    results = {"p": (3 / 5 + 1) / 4, "q": 3 / 4, "r": 0, "never": 0, "nothing": 0}
-    assert values_of("AreaOver(over='results', budget=4)") == pytest.approx(results)
-    scores = gg.evaluate(QRELS, RUN, "AreaOver(over='tokens', budget=1000)", costs=COSTS)
-    assert scores.mean() == pytest.approx({"AreaOver(over='tokens',budget=1000)": 0.48 / 4})
-    assert "costs" in scores.signature and scores.signature["without_value"] == [
-        "AreaOver(over='tokens',budget=1000):1"
-    ]
+    name = "AreaOver(over='tokens',budget=1000)"
+    scores = gg.evaluate(QRELS, RUN, name, costs=COSTS)
+    assert scores.mean() == pytest.approx({name: 0.48 / 4})
+    assert "costs" in scores.signature and scores.signature["without_value"] == [f"{name}:1"]
 
 
 def test_the_threshold_of_a_call_is_that_of_the_measure_inside() -> None:
@@ -169,11 +139,10 @@ def test_random_searches_repeat_as_the_definition_says() -> None:
 
 
 def test_large_files_and_engines_have_the_same_values(tmp_path: Path) -> None:
-    gg.write_run(RUN, tmp_path / "a.run")
     asked = "RepeatedQueries@2 AreaOver(budget=3) AreaOver(over='tokens',budget=1000)"
     tables = {"results": ASKED, "costs": COSTS}
     wanted = gg.evaluate(QRELS, RUN, asked, **tables)
-    for run in (in_blocks(tmp_path / "a.run", block=20), RUN.lazy(), gg.read_run(RUN)):
+    for run in in_every_form(RUN, tmp_path):
         assert gg.evaluate(QRELS, run, asked, **tables).per_query.equals(wanted.per_query)
     by_iteration = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": "a", "relevance": [0, 3]})
     found = gg.evaluate(by_iteration, RUN, "AreaOver(measure='CG',budget=2)", labels="iteration")

@@ -12,9 +12,10 @@ import pytest
 
 import goodgain as gg
 from goodgain.measures.names import parse_measure
-from tests.measures.test_session_measures import frame_of, random_searches
+from tests.measures.test_session_measures import random_searches
 from tests.support.command import run_command
 from tests.support.counts import how_many
+from tests.support.tables import frame_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 Row = tuple[str, str, str, float, int]  # query, nugget, document, grade, vital

@@ -11,7 +11,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.measures.names import HOST_NAMES
-from tests.measures.test_session_measures import frame_of
+from tests.support.tables import frame_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 

@@ -8,18 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-import duckdb
 import ir_measures
 import polars as pl
 import pytest
 
 import goodgain as gg
 from goodgain.measures.names import SESSION_MEASURES, parse_measure
-from tests.counting.test_large_files import in_blocks
-from tests.measures.test_session_measures import Searched, frame_of
 from tests.support import session_oracle as oracle
 from tests.support.counts import how_many
-from tests.support.tables import ROOT, no_notices
+from tests.support.tables import ROOT, Searched, frame_of, in_every_form, no_notices
 
 CASES = ROOT.parent / "shared" / "spec" / "session_cases"
 Labels = dict[str, dict[str, dict[str, float]]]  # query -> document -> subtopic -> label
@@ -165,8 +162,7 @@ def test_the_doors_agree(tmp_path: Path) -> None:
     searched, labels = random_searches(random), random_labels(random, "123")
     qrels, run, names = make_qrels(labels, "subtopic"), frame_of(searched), [f"{name}@3" for name in VALUES]
     expected = gg.evaluate(qrels, run, names).mean()
-    gg.write_run(run, tmp_path / "agent.run")
-    for same in (run.lazy(), duckdb.connect().from_arrow(run.to_arrow()), in_blocks(tmp_path / "agent.run", block=40)):
+    for same in in_every_form(run, tmp_path, block=40):
         assert gg.evaluate(qrels, same, names).mean() == pytest.approx(expected)
     in_host = ir_measures.calc_aggregate([parse_measure(name) for name in expected], qrels, gg.read_run(run))
     assert {str(measure): value for measure, value in in_host.items()} == pytest.approx(expected)

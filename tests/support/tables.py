@@ -5,14 +5,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from math import log, log2
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import polars as pl
+import pytest
 
+import goodgain as gg
 from goodgain import GoodgainNotice
+from goodgain.counting.run_in_blocks import RunFile
 from tests.support.oracle import QrelRow, RunRow
 
 ROOT = Path(__file__).parents[2]
+#: Query -> the documents of each search.
+Searched = dict[str, list[list[str]]]
 SESSIONS = ROOT.parent / "shared" / "data" / "sessions"
 
 
@@ -38,6 +46,37 @@ def qrels_frame(rows: list[QrelRow]) -> pl.DataFrame:
         schema={"query_id": pl.String, "iteration": pl.String, "doc_id": pl.String, "relevance": pl.Float64},
         orient="row",
     )
+
+
+def frame_of(searched: Searched) -> pl.DataFrame:
+    """The documents of each search as a run, ranked as they stand; an empty search is a row with `-`."""
+    rows = [
+        (query, i, doc, rank, -float(rank))
+        for query, searches in searched.items()
+        for i, documents in enumerate(searches, 1)
+        for rank, doc in enumerate(documents or ["-"], 1)
+    ]
+    return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank", "score"], orient="row")
+
+
+def in_blocks(path: Path, *, block: int, **options: object) -> RunFile:
+    """A file as a large one is opened, with so few bytes a block."""
+    given = {"gaps": "close", "first": 1, "is_text": True} | options
+    return RunFile(path, **given, block=block)  # type: ignore[arg-type]  # by name
+
+
+def in_every_form(run: pl.DataFrame, folder: Path, *, block: int = 20) -> list[Any]:
+    """A run as frames, a Run, text that is read at once and in blocks, and a frame of another engine."""
+    path = folder / "in_every_form.run"
+    gg.write_run(run, path)
+    lazy = duckdb.connect().from_arrow(run.to_arrow())
+    return [run, run.lazy(), gg.read_run(run), path, in_blocks(path, block=block), lazy]
+
+
+def work_out(number: Any) -> Any:
+    """The number of a text such as `7/32`, close by; null is null."""
+    value = eval(number, {"log": log, "log2": log2}) if isinstance(number, str) else number
+    return None if value is None else pytest.approx(value, rel=1e-12, abs=1e-15)
 
 
 def in_one_search(run: Mapping[str, Mapping[str, float]]) -> pl.DataFrame:
