@@ -97,36 +97,16 @@ def test_tables_in_files_are_read(tmp_path: Path) -> None:
     table.write_parquet(tmp_path / "nuggets.parquet")
     for file in ("nuggets.csv", "nuggets.parquet"):
         qrels = gg.read_qrels(tmp_path / file, labels="subtopic")
-        assert gg.evaluate(qrels, frame_of({"q": [["b"]]}), "NuggetRecall NuggetRecall(vital=True)").mean() == {
-            "NuggetRecall": 0.5,
-            "NuggetRecall(vital=True)": 0,
-        }
+        found = gg.evaluate(qrels, frame_of({"q": [["b"]]}), "NuggetRecall NuggetRecall(vital=True)").mean()
+        assert found == {"NuggetRecall": 0.5, "NuggetRecall(vital=True)": 0}
 
 
-def write_assignments(path: Path, **changes: object) -> Path:
-    """What `nuggetizer assign --input-kind retrieval` writes: a record for each query and document."""
-    grades = {"d1": ("support", "not_support"), "d2": ("partial_support", "support")}
-    records = [
-        {
-            "text": "what is it",
-            "qid": "q1",
-            "candidate_text": "...",
-            "docid": doc,
-            "nuggets": [
-                {"text": text, "importance": importance, "assignment": grade}
-                for text, importance, grade in zip(("it is A", "it has B"), ("vital", "okay"), of, strict=True)
-            ],
-        }
-        for doc, of in grades.items()
-    ]
-    records[1] |= changes
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    return path
+#: What `nuggetizer assign --input-kind retrieval` writes: a record for each query and document.
+ASSIGNMENTS = Path(__file__).with_name("assigned.jsonl")
 
 
 def test_autonuggetizers_assignments_are_read(tmp_path: Path) -> None:
-    path = write_assignments(tmp_path / "assigned.jsonl")
-    qrels = gg.read_qrels(path, labels="subtopic")
+    qrels = gg.read_qrels(ASSIGNMENTS, labels="subtopic")
     assert sorted(qrels.rows.select("query_id", "iteration", "doc_id", "relevance").rows()) == [
         ("q1", "it has B", "d1", 0),
         ("q1", "it has B", "d2", 2),
@@ -135,15 +115,8 @@ def test_autonuggetizers_assignments_are_read(tmp_path: Path) -> None:
     ]
     assert qrels.vital is not None and qrels.vital.rows() == [("q1", "it is A")] and qrels.name == "assigned"
     (tmp_path / "agent.run").write_text("q1 1 d1 1 1 t\nq1 2 d2 1 1 t\n")
-    arguments = [
-        "evaluate",
-        path,
-        tmp_path / "agent.run",
-        "NuggetRecall@1 NuggetRecall(rel=2)@2",
-        "--labels",
-        "subtopic",
-    ]
-    done = run_command(*arguments, "-o", "jsonl")
+    measures = "NuggetRecall@1 NuggetRecall(rel=2)@2"
+    done = run_command("evaluate", ASSIGNMENTS, tmp_path / "agent.run", measures, "--labels", "subtopic", "-o", "jsonl")
     assert [json.loads(line)["value"] for line in done.stdout.splitlines()] == [0.5, 1.0]
 
 
@@ -153,21 +126,14 @@ def test_autonuggetizers_assignments_are_read(tmp_path: Path) -> None:
         ({"nuggets": [{"text": "A", "assignment": "maybe"}]}, "line 2: a nugget needs a text, and one of support"),
         ({"nuggets": None}, "line 2: is not a record of assignments"),
         ({"nuggets": ["A"]}, "line 2: a nugget needs a text"),
+        ({"docid": None, "candidate_text": None, "answer_text": "A"}, "to an answer, not to a document"),
     ],
 )
-def test_faults_name_their_line(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+def test_faults_are_said(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    first, second = map(json.loads, ASSIGNMENTS.read_text().splitlines())
+    changed = {name: value for name, value in (second | changes).items() if value is not None or name == "nuggets"}
+    (tmp_path / "a.jsonl").write_text(f"{json.dumps(first)}\n{json.dumps(changed)}\n")
     with pytest.raises(gg.InputError, match=message):
-        gg.read_qrels(write_assignments(tmp_path / "a.jsonl", **changes), labels="subtopic")
-
-
-def test_assignments_of_answers_are_refused(tmp_path: Path) -> None:
-    record = {
-        "qid": "q",
-        "answer_text": "A",
-        "nuggets": [{"text": "A", "importance": "vital", "assignment": "support"}],
-    }
-    (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n")
-    with pytest.raises(gg.InputError, match="to an answer, not to a document"):
         gg.read_qrels(tmp_path / "a.jsonl", labels="subtopic")
 
 
