@@ -150,7 +150,7 @@ def test_every_trace_format_has_a_writer_of_the_story() -> None:
     same_names(
         _CLAIMING,
         WRITERS,
-        'tests/logs/traces/logs.py has no writer for {0}: write def {0}(story: Story) -> str and add "{0}" to WRITERS',
+        'tests/logs/traces/story_templates.json has no template for {0}, nor logs.py a writer: add "{0}"',
         "tests/logs/traces/logs.py has a writer for {0}, which is not a format: remove it",
     )
 

@@ -9,75 +9,11 @@ from __future__ import annotations
 
 import json
 
-from .more_logs import MORE_WRITERS
 from .span_logs import SPAN_WRITERS
 from .story import FIRST_TURN, LAST_TURN, Call, Json, Story, Turn, Writer, asked, conversation, docs
+from .story_templates import TEMPLATE_WRITERS
 
 __all__ = ["FIRST_TURN", "LAST_TURN", "ONE_TURN", "WRITERS", "Call", "Story", "Turn", "conversation", "docs"]
-
-
-def _function(call: Call) -> Json:
-    return {"name": call.tool, "arguments": json.dumps(asked(call))}
-
-
-def _text(text: str) -> Json:
-    return {"type": "text", "text": text}
-
-
-def openai_chat(story: Story) -> str:
-    messages: list[Json] = [{"role": "system", "content": "You search. <search>an example</search>"}]
-    for turn in story.turns:
-        messages.append({"role": "user", "content": turn.user})
-        for step in turn.steps:
-            calls = [{"id": c.id, "type": "function", "function": _function(c)} for c in step]
-            messages.append({"role": "assistant", "content": None, "tool_calls": calls})
-            messages += [{"role": "tool", "tool_call_id": c.id, "content": c.text} for c in step if c.answered]
-        messages.append({"role": "assistant", "content": turn.answer})
-    return json.dumps(messages)
-
-
-def openai_responses(story: Story) -> str:
-    items: list[Json] = []
-    for turn in story.turns:
-        items.append({"type": "message", "role": "user", "content": [{"type": "input_text", "text": turn.user}]})
-        for step in turn.steps:
-            items += [{"type": "function_call", "id": f"fc_{c.id}", "call_id": c.id, **_function(c)} for c in step]
-            items += [{"type": "function_call_output", "call_id": c.id, "output": c.text} for c in step if c.answered]
-        content = [{"type": "output_text", "text": turn.answer, "annotations": []}]
-        items.append({"type": "message", "role": "assistant", "content": content})
-    return json.dumps(items)
-
-
-def anthropic(story: Story) -> str:
-    messages: list[Json] = []
-    for turn in story.turns:
-        messages.append({"role": "user", "content": turn.user})
-        for step in turn.steps:
-            uses = [{"type": "tool_use", "id": c.id, "name": c.tool, "input": asked(c)} for c in step]
-            messages.append({"role": "assistant", "content": [_text("Let me look."), *uses]})
-            results = [
-                {"type": "tool_result", "tool_use_id": c.id, "content": [_text(c.text)], "is_error": c.failed}
-                for c in step
-                if c.answered
-            ]
-            if results:
-                messages.append({"role": "user", "content": results})
-        messages.append({"role": "assistant", "content": [_text(turn.answer)]})
-    return json.dumps(messages)
-
-
-def langchain(story: Story) -> str:
-    messages: list[Json] = []
-    for turn in story.turns:
-        messages.append({"type": "human", "content": turn.user, "id": f"m{len(messages)}"})
-        for step in turn.steps:
-            calls = [{"name": c.tool, "args": asked(c), "id": c.id, "type": "tool_call"} for c in step]
-            messages.append({"type": "ai", "content": "", "tool_calls": calls, "id": f"m{len(messages)}"})
-            for c in (c for c in step if c.answered):
-                answer = {"type": "tool", "content": c.text, "tool_call_id": c.id, "name": c.tool}
-                messages.append({**answer, "status": "error" if c.failed else "success", "artifact": None})
-        messages.append({"type": "ai", "content": turn.answer, "tool_calls": [], "id": f"m{len(messages)}"})
-    return json.dumps({"messages": messages})
 
 
 def openinference(story: Story) -> str:
@@ -125,38 +61,6 @@ def tagged_text(story: Story) -> str:
     return json.dumps({"question": story.turns[-1].user, "messages": messages}) + "\n"
 
 
-def atif(story: Story) -> str:
-    steps: list[Json] = []
-    for turn in story.turns:
-        steps.append({"source": "user", "message": turn.user})
-        for step in turn.steps:
-            calls = [{"tool_call_id": c.id, "function_name": c.tool, "arguments": asked(c)} for c in step]
-            results = [{"source_call_id": c.id, "content": c.text} for c in step if c.answered]
-            steps.append({"source": "agent", "message": "", "tool_calls": calls, "observation": {"results": results}})
-        steps.append({"source": "agent", "message": turn.answer})
-    for number, step in enumerate(steps, start=1):
-        step["step_id"] = number
-    return json.dumps(
-        {"schema_version": "ATIF-v1.4", "session_id": "story", "agent": {"name": "a", "version": "1"}, "steps": steps}
-    )
-
-
-def inspect_ai(story: Story) -> str:
-    messages: list[Json] = []
-    for turn in story.turns:
-        messages.append({"role": "user", "content": turn.user})
-        for step in turn.steps:
-            calls = [{"id": c.id, "function": c.tool, "arguments": asked(c)} for c in step]
-            messages.append({"role": "assistant", "content": "", "tool_calls": calls})
-            for c in (c for c in step if c.answered):
-                error = {"error": {"type": "timeout", "message": "time is up"}} if c.failed else {}
-                answer = {"role": "tool", "tool_call_id": c.id, "function": c.tool, "content": c.text}
-                messages.append({**answer, **error})
-        messages.append({"role": "assistant", "content": turn.answer})
-    sample = {"id": "story", "epoch": 1, "messages": messages, "attachments": {}}
-    return json.dumps({"version": 2, "eval": {"task": "t", "model": "m"}, "samples": [sample]})
-
-
 def browsecomp_plus(story: Story) -> str:
     entries: list[Json] = []
     counts: dict[str, int] = {}
@@ -171,23 +75,6 @@ def browsecomp_plus(story: Story) -> str:
         {"metadata": {"model": "m"}, "query_id": "story", "tool_call_counts": counts, "status": "completed",
          "retrieved_docids": [], "result": entries}
     )  # fmt: skip
-
-
-def tau_bench(story: Story) -> str:
-    messages: list[Json] = [{"role": "assistant", "content": "How can I help?", "tool_calls": None}]
-    for turn in story.turns[-1:]:
-        messages.append({"role": "user", "content": turn.user, "tool_calls": None})
-        for step in turn.steps:
-            calls = [{"id": c.id, "name": c.tool, "arguments": asked(c), "requestor": "assistant"} for c in step]
-            messages.append({"role": "assistant", "content": None, "tool_calls": calls})
-            messages += [
-                {"id": c.id, "role": "tool", "content": c.text, "requestor": "assistant", "error": c.failed}
-                for c in step
-                if c.answered
-            ]
-        messages.append({"role": "assistant", "content": turn.answer, "tool_calls": None})
-    simulation = {"id": "s", "task_id": "story", "trial": 0, "reward_info": {"reward": 1.0}, "messages": messages}
-    return json.dumps({"info": {"agent_info": {"llm": "m"}}, "tasks": [], "simulations": [simulation]})
 
 
 def jsonl(story: Story) -> str:
@@ -214,22 +101,84 @@ def jsonl(story: Story) -> str:
     return json.dumps({"goodgain_trace": 1, "query_id": "story", "turns": turns}) + "\n"
 
 
+def claude_code(story: Story) -> str:
+    lines: list[str] = []
+
+    def line(kind: str, message: Json, parent: str | None, **fields: Json) -> str:
+        name = f"uuid-{len(lines)}"
+        record = {"parentUuid": parent, "isSidechain": False, "sessionId": "story", "type": kind, "uuid": name}
+        lines.append(json.dumps({**record, "message": message, "timestamp": "2026-01-01T00:00:00.000Z", **fields}))
+        return name
+
+    def says(number: int, block: Json, parent: str | None) -> str:
+        return line("assistant", {"model": "m", "id": f"msg_{number}", "role": "assistant", "content": [block]}, parent)
+
+    last: str | None = None
+    number = 0
+    for turn in story.turns:
+        last = line("user", {"role": "user", "content": turn.user}, last)
+        for step in turn.steps:
+            number += 1
+            of_calls = []
+            for c in step:  # each call on a line of its own, with its answer hanging from that line
+                last = says(number, {"type": "tool_use", "id": c.id, "name": c.tool, "input": asked(c)}, last)
+                of_calls.append(last)
+            for c, parent in zip(step, of_calls, strict=True):
+                if c.answered:
+                    text = {"type": "text", "text": c.text}
+                    block = {"type": "tool_result", "tool_use_id": c.id, "content": [text], "is_error": c.failed}
+                    last = line("user", {"role": "user", "content": [block]}, parent, toolUseResult=[text])
+        number += 1
+        last = says(number, {"type": "text", "text": turn.answer}, last)
+    return "\n".join(lines) + "\n"
+
+
+def mcp(story: Story) -> str:
+    """The last turn: the log has neither turns nor steps."""
+    lines: list[Json] = [{"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}]
+    lines.append({"jsonrpc": "2.0", "id": 0, "result": {"serverInfo": {}}})
+    for step in story.turns[-1].steps:
+        ids = {c.id: f"{len(lines)} {c.id}" for c in step}
+        for c in step:
+            params = {"name": c.tool, "arguments": asked(c)}
+            lines.append({"jsonrpc": "2.0", "id": ids[c.id], "method": "tools/call", "params": params})
+        for c in step:
+            if c.answered:
+                result = {"content": [{"type": "text", "text": c.text}], "isError": c.failed}
+                lines.append({"jsonrpc": "2.0", "id": ids[c.id], "result": result})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def smolagents(story: Story) -> str:
+    steps: list[Json] = []
+    for turn in story.turns:
+        steps.append({"task": turn.user})
+        for step in turn.steps:
+            calls = [
+                {"id": c.id, "type": "function", "function": {"name": c.tool, "arguments": asked(c)}} for c in step
+            ]
+            told = [c.text if len(step) == 1 else f"## Search Results\n{c.text}" for c in step if c.answered]
+            failed = "AgentToolExecutionError" if any(c.failed for c in step) else None
+            record = {"step_number": len(steps), "tool_calls": calls, "error": failed}
+            steps.append({**record, "observations": "\n".join(told) or None, "is_final_answer": False})
+        last = {"step_number": len(steps), "tool_calls": None, "observations": None, "model_output": "Thought: done."}
+        steps.append({**last, "is_final_answer": True, "action_output": turn.answer})
+    return json.dumps(steps)
+
+
 #: For each format its writer and the name of its file.
 WRITERS: dict[str, tuple[Writer, str]] = {
-    "openai_chat": (openai_chat, "story.json"),
-    "openai_responses": (openai_responses, "story.json"),
-    "anthropic": (anthropic, "story.json"),
-    "langchain": (langchain, "story.json"),
+    **TEMPLATE_WRITERS,
     "openinference": (openinference, "story.jsonl"),
     "tagged_text": (tagged_text, "story.jsonl"),
-    "atif": (atif, "story.json"),
-    "inspect_ai": (inspect_ai, "story.json"),
     "browsecomp_plus": (browsecomp_plus, "story.json"),
-    "tau_bench": (tau_bench, "story.json"),
     "jsonl": (jsonl, "story.jsonl"),
-    **MORE_WRITERS,
+    "mcp": (mcp, "story.jsonl"),
+    "smolagents": (smolagents, "story.json"),
+    "claude_code": (claude_code, "story.jsonl"),
     **SPAN_WRITERS,
 }
+anthropic, inspect_ai, openai_chat = (WRITERS[name][0] for name in ("anthropic", "inspect_ai", "openai_chat"))
 
 #: Formats that cannot hold the story, and why: tests/logs/traces/cases and their fixtures hold what they read.
 WITHOUT_STORY = {

@@ -1,6 +1,6 @@
 """The story that every format's log tells: turns of steps of calls.
 
-`logs.py` and `more_logs.py` write it down as each format would.
+`story_templates.json`, `logs.py` and `span_logs.py` write it down as each format would.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ from goodgain.logs.traces import Summary, formats, read_traces
 from tests.support.seconds import find_faster_growth, measure_seconds
 
 from .conftest import by_iteration
-from .logs import docs, openai_chat
-from .more_logs import claude_code
+from .logs import claude_code, docs, openai_chat
 from .story import Call, Story, Turn, conversation
 
 Json = Any

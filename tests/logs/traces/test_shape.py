@@ -16,7 +16,7 @@ from goodgain.logs.traces.reading_summary import Summary
 from tests.support.counts import how_many
 from tests.support.seconds import find_faster_growth, measure_seconds
 
-from .more_logs import claude_code
+from .logs import claude_code
 from .story import conversation
 
 _TOOLS = ("tool_name", "tool", "name", "function", "action")
