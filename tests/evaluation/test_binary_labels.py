@@ -17,7 +17,6 @@ from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judgments.judging.conclusions_from_model_labels import compare_orders
 from tests.formats.test_column_names import notices_of
 from tests.support.asking_hosts import needs_names_in_ir_measures
-from tests.support.tables import in_one_search, no_notices
 
 QRELS = {"q1": {"aa": 1, "bb": 1, "cc": 0}, "q2": {"dd": 1, "xx": 0}}
 ROWS = [("q1", 1, "aa"), ("q1", 1, "cc"), ("q1", 2, "bb"), ("q1", 2, "aa"), ("q2", 1, "xx"), ("q2", 2, "dd")]
@@ -31,19 +30,6 @@ RUN = pl.DataFrame(
 )
 #: By hand: at iteration 1 one of the two good documents of q1 is found, and none of q2; at iteration 2 all are.
 AT_1, AT_2 = 0.25, 1.0
-
-
-def test_the_switch_is_the_threshold_of_every_measure_of_ours_that_names_none() -> None:
-    scores = gg.evaluate(QRELS, RUN, ["ncg@1 CG(rel=0.5)@2", gg.nCG @ 2, "NumGood@1-2 NumDup"], rel=1)
-    assert scores.mean() == {
-        "nCG(rel=1)@1": AT_1,
-        "CG(rel=0.5)@2": 1.5,
-        "nCG(rel=1)@2": AT_2,
-        "NumGood(rel=1)@1": 0.5,
-        "NumGood(rel=1)@2": 1.5,
-        "NumDup": 0.5,
-    }
-    assert scores.signature["rel"] == [0.5, 1] and scores.signature["without_good"] == [0, 0]
 
 
 def test_classic_measures_keep_their_own_threshold() -> None:
@@ -65,36 +51,6 @@ def test_scores_are_found_by_the_name_that_was_asked_for() -> None:
         scores["nCG@2"]
     with pytest.raises(gg.MeasureError, match="is not in these scores"):
         scores["nCG(rel=3)@1"]
-
-
-def test_bounds_and_values_of_queries_are_under_the_same_names() -> None:
-    run = in_one_search({"q1": {"aa": 3.0, "bb": 2.0, "cc": 1.0, "zz": 0.0}, "q2": {"dd": 1.0}})
-    scores = gg.evaluate(QRELS, run, "CG@1 NumDup", rel=1, bounds=True)
-    assert scores.bounds["CG(rel=1)@1"] == (1.5, 2.0)
-    found = scores.per_query.filter(measure="CG(rel=1)@1")
-    assert found.select("query_id", "value", "most").rows() == [("q1", 2.0, 3.0), ("q2", 1.0, 1.0)]
-
-
-def test_compare_has_the_switch_and_no_other_threshold_in_its_signature() -> None:
-    other = RUN.filter(pl.col("iteration") == 1)
-    with no_notices():  # one of the two stops early
-        found = gg.compare(QRELS, {"one": RUN, "other": other}, "nCG@2 NumDup", rel=1)
-        bounded = gg.compare(QRELS, {"one": RUN, "other": other}, "CG", rel=1, iterations=1, bounds=True)
-    assert found.means.filter(measure="nCG(rel=1)@2").get_column("mean").to_list() == [AT_2, AT_1]
-    assert found.signature["rel"] == [1] and found.signature["without_good"] == [0]
-    assert set(bounded.pairs.get_column("measure")) == {"CG(rel=1)@1", "CG(rel=1)"}
-    with no_notices():
-        without = gg.compare(QRELS, {"one": RUN, "other": other}, "nDCG@2 NumDup", rel=1)
-    assert not {"rel", "without_good"} & {*without.signature, *gg.evaluate(QRELS, RUN, "NumDup").signature}
-
-
-def test_curve_and_ledger_have_the_switch() -> None:
-    curve = gg.curve(QRELS, {"agent": RUN}, "nCG AvgGain CG(rel=0.5) NumDup", rel=1, resamples=0)
-    assert list(dict.fromkeys(curve.get_column("measure"))) == ["nCG(rel=1)", "AvgGain(rel=1)", "CG(rel=0.5)", "NumDup"]
-    assert curve.filter(measure="nCG(rel=1)").get_column("mean").to_list() == [AT_1, AT_2]
-    ledger = gg.ledger(QRELS, RUN, rel=1, measures="nCG")
-    assert ledger.get_column("GR").to_list() == [1, 1, 0, 1]
-    assert ledger.get_column("nCG(rel=1)").to_list() == [0.5, 1.0, 0.0, 1.0]
 
 
 DOORS: dict[str, Callable[[Any], Any]] = {

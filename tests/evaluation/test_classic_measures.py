@@ -33,17 +33,6 @@ def test_a_provider_that_is_named_has_the_same_values() -> None:
         assert (both["value"] - both["value_right"]).abs().max() <= 1e-12  # type: ignore[operator]  # a number
 
 
-def test_the_signature_says_who_computed_what() -> None:
-    assert gg.evaluate(QRELS, RUN, "nDCG@10 CG RR", rel=1).signature["classic"] == ["goodgain"]
-    assert gg.evaluate(QRELS, RUN, "nDCG@10 RR", provider="pytrec_eval").signature["classic"] == [
-        "pytrec_eval:nDCG@10+RR"
-    ]
-    assert gg.evaluate(QRELS, RUN, "nDCG@10 Bpref Compat").signature["classic"] == [
-        "goodgain", "pytrec_eval:Bpref", "compat:Compat"
-    ]  # fmt: skip
-    assert "classic" not in gg.evaluate(QRELS, RUN, "CG").signature
-
-
 def test_the_digest_tells_qrels_apart_whatever_their_order_and_container() -> None:
     frame = pl.DataFrame({"query_id": ["q", "q", "p"], "doc_id": ["a", "b", "c"], "relevance": [2, 1, 1]})
     digests = {

@@ -165,28 +165,6 @@ SMALL = pl.DataFrame({"query_id": "q", "doc_id": list("abcd"), "score": [4.0, 3.
 ITERATED = SMALL.with_columns(iteration=pl.Series([1, 1, 2, 2]))
 
 
-@pytest.mark.parametrize(
-    ("run", "page", "said"),
-    [
-        (ITERATED, 2, "page=2: agent has iterations already. Leave out page=, or name the system without: "),
-        (ITERATED.with_columns(iteration=pl.lit(1)), 2, "page=2: agent has iterations already"),
-        (gg.read_run(SMALL, page=2), 2, "page=2: agent has iterations already"),
-        (
-            SMALL.with_columns(step=pl.Series([1, 1, 2, 2])),
-            2,
-            "the run has no column iteration: found the column",
-        ),
-        (SMALL, 0, "page=0: give a whole number from 1, the number of results of a page"),
-        (SMALL, 2.5, "page=2.5: give a whole number"),
-        (SMALL, {"bm25": 2}, "page={'bm25': 2}: 'bm25' is not one of the systems; they are agent"),
-    ],
-)
-def test_a_page_that_cannot_be_cut_is_one_sentence(run: Any, page: Any, said: str) -> None:
-    with pytest.raises(InputError) as raised:
-        gg.Experiment({"q": {"a": 2}}, {"agent": run}, page=page).evaluate("CG")
-    assert str(raised.value).startswith(said)
-
-
 def test_a_large_file_with_iterations_is_not_cut(tmp_path: Path) -> None:
     run = read_in_blocks(write(tmp_path, cut_by_hand(ROWS, SIZE)), block=200)
     with pytest.raises(InputError, match="page=3: bm25 has iterations already"):

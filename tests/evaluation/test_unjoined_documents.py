@@ -38,15 +38,6 @@ def test_a_variant_of_a_judged_url_is_told_with_number_example_and_remedy(shown:
         assert gg.evaluate(qrels, run, "CG").mean() == {"CG": 3.0}
 
 
-def test_compare_says_of_which_system_it_is() -> None:
-    qrels = {f"q{number}": {"https://dw.com/a": 3} for number in range(3)}
-    old, new = ({query: {url: 1.0} for query in qrels} for url in ("https://dw.com/a", "https://m.dw.com/a/"))
-    with pytest.warns(gg.GoodgainNotice) as told:
-        gg.compare(qrels, {"old": old, "new": new}, "SRE@1", urls="keep")
-    (said,) = [str(one.message) for one in told if "another spelling" in str(one.message)]
-    assert said.startswith("new: 3 of 3 sampled URLs without a judgment")
-
-
 def _write(folder: Path, queries: int) -> tuple[Path, Path]:
     """Qrels and a run with 5 judged pages a query, of which the run shows two under a variant."""
     chance = random.Random(3)
@@ -100,30 +91,6 @@ def test_a_frame_on_an_engine_is_looked_at_too(tmp_path: Path) -> None:
     assert "another spelling" in _told(qrels, duckdb.from_arrow(frame.to_arrow()))
 
 
-@pytest.mark.parametrize(
-    ("shown", "judged", "example"),
-    [
-        (["x", "D0165"], ["d0165", "a"], "the run has 'D0165', the qrels have 'd0165'"),
-        (["doc-7", "b"], ["c-2", "DOC_7"], "the run has 'doc-7', the qrels have 'DOC_7'"),
-        (["d1", "d2"], ["p9", "p8"], "the run has 'd1', the qrels have 'p8'"),
-    ],
-)
-def test_a_run_of_which_nothing_is_judged_is_shown_beside_the_qrels(
-    shown: list[str], judged: list[str], example: str
-) -> None:
-    qrels, run = {"q": dict.fromkeys(judged, 2)}, in_one_search({"q": dict.fromkeys(shown, 1.0)})
-    said = f"coverage is low: none of the 2 unique results has a label (in query q {example}). Check that both use the same"
-    for call in (
-        lambda: gg.evaluate(qrels, run, "nDCG@10"),
-        lambda: gg.ledger(qrels, run),
-        lambda: gg.curve(qrels, {"a": run}, "CG"),
-        lambda: gg.compare(qrels, {"a": run, "b": run}, "CG"),
-    ):
-        with pytest.warns(gg.GoodgainNotice) as told:
-            call()
-        assert any(said in str(one.message) for one in told)
-
-
 def test_every_call_says_that_nothing_is_judged_and_a_query_of_many_results_costs_little() -> None:
     run = gg.read_run(in_one_search({"q": {f"D{k}": float(k) for k in range(5_000)}}))
     qrels = gg.read_qrels({"q": {f"d{k}": 1 for k in range(5_000)}})
@@ -150,23 +117,6 @@ def test_an_id_that_trec_text_escapes_is_shown_beside_the_same_id_in_the_qrels(t
         gg.write_run(in_one_search({"q": {"a b": 1.0, "c": 0.5}}), tmp_path / "blank.run")
     with pytest.warns(gg.GoodgainNotice, match=r"the run has 'a%20b', the qrels have 'a b'"):
         gg.evaluate({"q": {"a a": 1, "a b": 2}}, tmp_path / "blank.run", "nDCG@10")
-
-
-def test_precision_over_recall_and_the_funnel_say_that_nothing_is_judged_or_good() -> None:
-    run, uses = (
-        {"r": {"q": {"x": 1.0}}},
-        pl.DataFrame(
-            {"query_id": "q", "system": "r", "doc_id": "x", "returned_at": 1, "opened_at": 1, "opens": 1, "cited": True}
-        ),
-    )
-    for qrels, said in (
-        ({"q": {"y": 2}}, r"none of the 1 .* has a label \(in query q the run has 'x', the qrels have 'y'\)"),
-        ({"q": {"x": 0.5}}, r"no label of the qrels reaches the threshold 1 \(the largest is 0.5\)\..*Give rel=0.5\."),
-    ):
-        with pytest.warns(gg.GoodgainNotice, match=said):
-            gg.pr_curve(qrels, run)
-        with pytest.warns(gg.GoodgainNotice, match=said):
-            gg.funnel(qrels, uses, rel=1)
 
 
 @pytest.mark.parametrize("between", ["#", "_p", "::", "."])

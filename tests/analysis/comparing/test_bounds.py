@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -19,7 +18,7 @@ from goodgain.counting.run_in_blocks import RunFile
 from goodgain.measures.bounds import find_rule
 from tests.counting.test_large_files import in_blocks
 from tests.support.counts import how_many, some_of
-from tests.support.tables import ROOT, in_one_search
+from tests.support.tables import in_one_search
 
 #: Every measure with bounds, in some of its forms; `tests/test_lists.py` holds that none is missing.
 BOUNDED = (
@@ -199,18 +198,6 @@ def test_measures_that_can_fall_with_a_label_have_no_bounds() -> None:
         print(gg.evaluate(qrels, run, "P@1").bounds)
 
 
-def test_a_document_of_both_systems_has_one_label_for_both() -> None:
-    """Both found x first: whatever it is, it moves neither P@1 nor the difference; y is found by one of them alone."""
-    qrels = {"q": {"a": 1}}
-    runs: Mapping[str, Any] = {"old": {"q": {"x": 2.0, "a": 1.0}}, "new": {"q": {"x": 2.0, "y": 1.0}}}
-    with pytest.warns(gg.GoodgainNotice, match="coverage is low"):
-        found = gg.compare(qrels, runs, "P@1 P@2", bounds=True).pairs
-    assert found.select("measure", "difference", "least", "most", "can_turn").rows() == [
-        ("P@1", 0.0, 0.0, 0.0, False),
-        ("P@2", -0.5, -0.5, 0.0, False),
-    ]
-
-
 @pytest.mark.slow
 @quiet
 def test_where_all_results_are_judged_or_there_are_none_nothing_can_move() -> None:
@@ -223,69 +210,3 @@ def test_where_all_results_are_judged_or_there_are_none_nothing_can_move() -> No
     for row in gg.compare(qrels, runs, BOUNDED, bounds=True, resamples=9).pairs.to_dicts():
         assert [row["least"], row["most"]] == pytest.approx([row["difference"]] * 2, abs=1e-15)
         assert not row["can_turn"]
-
-
-def test_labels_by_iteration_and_geometric_means_have_no_bounds() -> None:
-    qrels = pl.DataFrame({"query_id": ["q"], "iteration": ["1"], "doc_id": ["a"], "relevance": [1.0]})
-    judged = gg.read_qrels(qrels, labels="iteration")
-    with pytest.raises(gg.InputError, match="one label per document"):
-        gg.evaluate(judged, {"q": {"a": 1.0}}, "P@1", bounds=True)
-    with pytest.raises(gg.InputError, match="one label per document"):
-        gg.compare(judged, {"a": {"q": {"a": 1.0}}, "b": {"q": {"a": 1.0}}}, "P@1", bounds=True)
-
-
-# --- The case worked by hand, and what is printed ---------------------------------------------------------------------
-
-FOLDER = ROOT / "qrels_examples" / "unjudged"
-SYSTEMS = {"old": FOLDER / "old.run", "new": FOLDER / "new.run"}
-
-#: The table of the folder's README: measure -> value of old and of new, and their difference, each with least and most.
-WORKED = {
-    "CG": ((2.5, 2.5, 4), (2.5, 2.5, 7), (0, 0, 3), True),
-    "SRE": ((3 / 4, 3 / 4, 1), (5 / 12, 5 / 12, 1), (-1 / 3, -5 / 12, 1 / 12), True),
-    "P@2": ((1 / 2, 1 / 2, 3 / 4), (1 / 4, 1 / 4, 1), (-1 / 4, -1 / 4, 1 / 4), True),
-    "RR": ((1, 1, 1), (2 / 3, 2 / 3, 1), (-1 / 3, -1 / 3, 0), False),
-}
-
-
-@quiet
-def test_the_case_worked_by_hand() -> None:
-    found = gg.compare(FOLDER / "qrels.txt", SYSTEMS, [*WORKED, "nDCG@10"], bounds=True, baseline="old")
-    for measure, (old, new, difference, turns) in WORKED.items():
-        for system, values in (("old", old), ("new", new)):
-            scores = gg.evaluate(FOLDER / "qrels.txt", SYSTEMS[system], measure, bounds=True)
-            assert scores.bounds[measure] == pytest.approx(values[1:])
-            mean = found.means.filter(measure=measure, system=system).select("mean", "least", "most").row(0)
-            assert mean == pytest.approx(values)
-        row = found.pairs.row(by_predicate=pl.col("measure") == measure, named=True)
-        assert (row["difference"], row["least"], row["most"]) == pytest.approx(difference, abs=1e-15)
-        assert row["can_turn"] == turns
-    last = found.pairs.row(-1, named=True)
-    assert (last["measure"], last["least"], last["most"], last["can_turn"]) == ("nDCG@10", None, None, None)
-
-
-def test_a_verdict_that_unjudged_results_can_turn_says_so() -> None:
-    qrels = {f"q{k}": {"a": 3, "b": 0} for k in range(6)}
-    runs = {
-        "old": in_one_search({query: {"x": 2.0, "b": 1.0} for query in qrels}),
-        "new": in_one_search({query: {"a": 2.0, "b": 1.0} for query in qrels}),
-        "wide": in_one_search({query: {"a": 2.0, "y": 1.0} for query in qrels}),
-    }
-    with pytest.warns(gg.GoodgainNotice, match="coverage is low"):
-        found = gg.compare(qrels, runs, "SRE@1 nDCG@2", bounds=True)
-    turning = {(row["measure"], row["system"], row["against"]): row["can_turn"] for row in found.pairs.to_dicts()}
-    assert turning == {
-        ("SRE@1", "new", "old"): False,  # x could be as good as a, not better
-        ("SRE@1", "wide", "old"): False,
-        ("SRE@1", "wide", "new"): True,
-        ("nDCG@2", "new", "old"): None,
-        ("nDCG@2", "wide", "old"): None,
-        ("nDCG@2", "wide", "new"): None,
-    }
-    text = found.to_text("markdown")
-    assert "| equal, can turn |" in text
-    assert "| no bounds | unclear |" in text
-    assert "0.5000 \\[0.5000, 1.0000\\]" in text
-    assert "Unjudged: the range of a mean" in text
-    assert json.loads(found.to_text("json"))["pairs"][0]["can_turn"] is False
-    assert found.to_text("csv").splitlines()[0].endswith("least,most,can_turn")

@@ -18,7 +18,6 @@ from tests.support.counts import how_many
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 
 MEASURES = "nCG@2 SRR NumResults IterationsForAllGoodResults nDCG@10 RR"
-NAMES = MEASURES.split()
 
 
 def make_story(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, list[pl.DataFrame]], pl.DataFrame]:
@@ -115,26 +114,6 @@ def test_keep_changes_nothing_and_each_choice_is_told() -> None:
             number = len(find_broken(outcomes, name, k))
             (note,) = [one for one in found.notes if f"broke off in {run}:" in one]
             assert note.startswith(f"{number} quer") and f"({told})" in note
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "options", "said"),
-    [
-        (None, {}, "needs outcomes= with a column completed"),
-        (lambda table: table.drop("completed"), {}, "needs outcomes= with a column completed"),
-        (lambda table: table, {"bounds": True}, "do not go together"),
-        (lambda table: table.filter(system="old").drop("solved"), {}, "no rows of the system new"),
-        (lambda table: table.with_columns(pl.col("replicate") + 4), {}, "does not say which run of new"),
-        (lambda table: table.filter(replicate=1).drop("replicate"), {}, "does not say which run of new"),
-    ],
-)
-def test_what_cannot_be_known_is_refused(outcomes: Any, options: dict[str, Any], said: str) -> None:
-    qrels, runs, table = make_story(1)
-    if "bounds" in options:
-        runs, table = {name: several[0] for name, several in runs.items()}, table.filter(replicate=1)
-    with pytest.raises(gg.InputError, match=said):
-        given = None if outcomes is None else outcomes(table)
-        gg.compare(qrels, runs, "nCG@2", outcomes=given, incomplete="zero", **options)
 
 
 def test_keep_takes_outcomes_that_do_not_say_which_run_they_are_about() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 
 import goodgain as gg
@@ -25,32 +24,6 @@ _QRELS: Dicts = {f"q{k}": {"a": 3, "b": 2, "c": 0, "x": 0, "y": 0} for k in rang
 
 def _find(*doc_ids: str) -> Dicts:
     return {query_id: {doc: float(-rank) for rank, doc in enumerate(doc_ids)} for query_id in _QRELS}
-
-
-@pytest.mark.parametrize("names", [("new", "new (run 1)"), ("new (run 1)", "new")])
-def test_a_system_with_the_name_of_a_run_is_refused(names: tuple[str, str]) -> None:
-    """One would replace the other, and be averaged in its place."""
-    runs = {"new": [_find("a"), _find("b")], "new (run 1)": _find("c")}
-    with pytest.raises(InputError, match=r"both called new \(run 1\)"):
-        gg.compare(_QRELS, {name: runs[name] for name in names}, "CG")
-
-
-def test_several_runs_keep_rel_and_mapped_ids() -> None:
-    scores = gg.evaluate({"q": {"a": 1}}, [{"q": {"a-1": 1.0}}, {"q": {"a": 1.0}}], "CG", rel=1, documents=r"^(.+)-\d$")
-    assert scores["CG"] == 1
-    assert scores.ids_mapped == (1, 0)
-
-
-@pytest.mark.parametrize("runs", [3, 7])
-def test_runs_without_noise_have_none(runs: int) -> None:
-    """Three times .2346 is not 3 * .2346: the noise of the sum had an ICC of .27, and a note on dependent runs."""
-    same = _find("x", "y", "b")
-    found = gg.compare(_QRELS, {"a": [same] * runs, "b": [same] * 3}, "nDCG@10 nCG", baseline="a", resamples=9)
-    assert found.replicates.select("within", "between", "icc").unique().rows() == [(0, 0, None)]
-    assert found.noise.select("floor", "two_single_runs").unique().rows() == [(0, 0)]
-    assert not [note for note in found.notes if "differ on many queries" in note]
-    for family in (None, "holm"):
-        assert all(line.holds for line in check_requirements(found, ["nDCG@10>=baseline-noise"], family=family))
 
 
 def test_equal_values_by_query_have_no_residue() -> None:
@@ -100,21 +73,6 @@ def test_the_sentence_on_queries_names_those_of_each_measure() -> None:
     assert "23 queries can show" in of_queries
 
 
-def test_explain_takes_runs_with_other_columns() -> None:
-    qrels = {"q": {"a": 3, "b": 2}}
-    tagged = pl.DataFrame({"query_id": ["q", "q"], "iteration": [1, 2], "doc_id": ["a", "b"], "tag": "t"})
-    plain = pl.DataFrame({"query_id": ["q"], "iteration": [1], "doc_id": ["a"]})
-    for base in ([tagged, plain], [plain, tagged]):
-        found = gg.explain(qrels, base, {"q": {"a": 1.0}}).queries
-        assert found.get_column("difference").sort().to_list() == [-2, 0]
-
-
-def test_explain_checks_the_iterations_of_each_run() -> None:
-    plain = pl.DataFrame({"query_id": ["q", "q"], "iteration": [1, 2], "doc_id": ["a", "b"]})
-    with pytest.raises(InputError, match="no column iteration"):
-        gg.explain({"q": {"a": 3}}, [plain, plain.rename({"iteration": "step"})], plain)
-
-
 @pytest.mark.parametrize(("kept", "now"), [("zero", "absent"), ("absent", "zero")])
 def test_a_baseline_with_the_other_missing_is_refused(tmp_path: Path, kept: str, now: str) -> None:
     path, lacking = tmp_path / "kept.jsonl", {"q0": {"a": 1.0}}
@@ -160,16 +118,3 @@ def test_too_few_queries_show_no_difference(queries: int, alpha: float) -> None:
     assert not any("can show a difference" in note for note in found.notes)
     shown, needed = found.detectable.select("difference", "queries", "replicates").rows()
     assert (shown, needed) == ((None, queries, None), (pytest.approx(difference), least, None))
-
-
-def test_few_queries_name_the_runs_of_no_system() -> None:
-    qrels = {f"q{k}": {"a": 2, "b": 2} for k in range(4)}
-    one, both, none = ({query: dict.fromkeys(of, 1.0) for query in qrels} for of in ("a", "ab", "z"))
-    found = gg.compare(qrels, {"A": [one, none], "B": [both, {**one, "q0": {"z": 1.0}}]}, "CG", detect=1.0)
-    assert found.detectable["replicates"].to_list() == [None, None]
-    assert any(
-        note.startswith(
-            "With fewer than 6 queries no difference can be significant at 0.05. The 1.0000 of B against A "
-        )
-        for note in found.notes
-    )

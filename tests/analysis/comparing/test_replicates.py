@@ -214,20 +214,6 @@ def test_explain_takes_each_run_of_base_beside_each_of_new() -> None:
     assert pair["difference"].item() == single.queries.filter(query_id="q06")["difference"].item()
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"bounds": True}, "bounds=True needs one run of each system"),
-        ({"missing": "none"}, "missing='none' is not one of zero, absent"),
-        ({"detect": 0}, "detect=0: give a difference above 0"),
-        ({"pass_k": 0}, "pass_k=0: give a whole number"),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(option: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", **option)  # type: ignore[arg-type]  # wrong on purpose
-
-
 @pytest.mark.filterwarnings("ignore:Verdicts that rest on:goodgain.GoodgainNotice")
 def test_a_query_that_a_run_lacks_is_named_with_its_run() -> None:
     qrels, _ = make_runs(25, 3, 1)
