@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.analysis.comparing import pairs_table, statistical_tests
-from goodgain.analysis.reporting import iteration_curves
+from goodgain.analysis.reporting import curves
 from goodgain.counting import query_batches, run_opening
 from goodgain.experiments.analyses import GROUPS
 from goodgain.experiments.shared_steps import MOST_KEPT, KeptResults, make_key
@@ -257,7 +257,7 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
 
     count(query_batches, "find_first_occurrences")
     count(pairs_table, "find_intervals")
-    count(iteration_curves, "find_intervals")
+    count(curves, "find_intervals")
     count(statistical_tests, "draw_queries")
     x = gg.Experiment(QRELS, SYSTEMS)
     for _ in range(2):
@@ -268,7 +268,7 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
         x.explain("quick", "late", "nCG")
         x.report(tmp_path / "report.json")
     assert made["pairs_table.find_intervals"] == 2  # once for the report: it compares the measures of its tiles too
-    assert made["iteration_curves.find_intervals"] == 1
+    assert made["curves.find_intervals"] == 1
     assert made["statistical_tests.draw_queries"] == 1  # all analyses of the same queries share the samples
     assert made["query_batches.find_first_occurrences"] == 2  # of each run
     x.with_(order="interleaved").evaluate("nDCG@10 nCG")

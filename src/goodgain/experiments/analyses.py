@@ -12,8 +12,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.analysis.comparing.statistical_tests import Settings, check_settings, find_intervals
-from goodgain.analysis.reporting.iteration_curves import SystemCounts, join_counts, tabulate_curve
-from goodgain.analysis.reporting.precision_recall import Points, interpolate
+from goodgain.analysis.reporting.curves import Points, SystemCounts, interpolate, join_counts, tabulate_curve
 from goodgain.analysis.reporting.spends import OVER
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import Counts

@@ -5,7 +5,7 @@ from typing import Any, Unpack
 
 import polars as pl
 
-from goodgain.analysis.reporting.precision_recall import Points
+from goodgain.analysis.reporting.curves import Points
 from goodgain.errors import InputError
 from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.shared_arguments import (

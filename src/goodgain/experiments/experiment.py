@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import polars as pl
 
-from goodgain.analysis.reporting.iteration_curves import check_curve_options, parse_curve_measures
-from goodgain.analysis.reporting.precision_recall import Points, check_points
+from goodgain.analysis.reporting.curves import Points, check_curve_options, check_points, parse_curve_measures
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
 from goodgain.counting.coverage import measure_coverage
 from goodgain.errors import InputError

@@ -16,7 +16,7 @@ import polars as pl
 
 from goodgain.analysis.comparing.statistical_tests import KeptDraws
 from goodgain.analysis.explaining.causes import Parts, Searched, find_documents
-from goodgain.analysis.reporting.precision_recall import find_hits
+from goodgain.analysis.reporting.curves import find_hits
 from goodgain.analysis.reporting.spends import find_spends
 from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_low_coverage
 from goodgain.counting.joined_addresses import spell_like

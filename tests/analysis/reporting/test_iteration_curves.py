@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.analysis.reporting import iteration_curves
+from goodgain.analysis.reporting import curves
 from goodgain.counting import run_in_blocks, run_opening
 from goodgain.measures import MEASURES
 from tests.support import oracle
@@ -158,7 +158,7 @@ def test_intervals_do_not_depend_on_what_is_resampled_together(monkeypatch: pyte
     folder = EXAMPLES / "two_agents"
     runs = {name: folder / f"{name}.run" for name in ("quick", "late")}
     wanted = gg.curve(folder / "qrels.txt", runs, "CG SRE", resamples=200)
-    monkeypatch.setattr(iteration_curves, "_CELLS", 30)
+    monkeypatch.setattr(curves, "_CELLS", 30)
     assert_frame_equal(gg.curve(folder / "qrels.txt", runs, "CG SRE", resamples=200), wanted, rel_tol=1e-12)
 
 

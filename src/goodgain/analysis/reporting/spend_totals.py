@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goodgain.analysis.comparing.outcomes import stack_outcomes
 from goodgain.analysis.comparing.pairs_table import arrange_values
 from goodgain.analysis.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, draw_queries
-from goodgain.analysis.reporting.iteration_curves import SystemCounts
+from goodgain.analysis.reporting.curves import SystemCounts
 from goodgain.analysis.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount, sum_costs
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
