@@ -11,9 +11,9 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.pairs_table import NO_RESULTS
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
-from goodgain.analysis.comparing.statistical_tests import subtract_without_residue
 from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation
+from goodgain.analysis.reporting.plots.plot_data import prepare_per_query
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls, escape_html
 from goodgain.files.tables import Table, escape_markdown, write_markdown
@@ -22,7 +22,7 @@ from goodgain.measures.names import parse_measure
 #: The first line of a comment: a bot finds its own comment by it, and replaces it.
 MARKER = "<!-- goodgain compare -->"
 #: Rows of a comment: failed lines, notes, queries, and those of folded tables. It has at most 90 lines.
-_FAILED, _NOTES, _QUERIES, _PAIRS = 10, 6, 5, 12
+_LINES, _NOTES, _QUERIES, _PAIRS = 10, 6, 5, 12
 _LONGEST = 80  # characters of a question, or of a search string
 _SPEND = ("system", "quantity", "value")
 _DISTRUST = "What to distrust"
@@ -69,10 +69,9 @@ def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
     totals = {"name": "goodgain", "tests": str(len(outcomes)), "failures": str(failures), "errors": "0"}
     suites = ElementTree.Element("testsuites", totals)
     suite = ElementTree.SubElement(suites, "testsuite", totals | {"skipped": "0", "time": "0"})
-    for outcome in outcomes:
-        named = {"name": escape_controls(outcome.requirement.text), "classname": escape_controls(outcome.system)}
-        case = ElementTree.SubElement(suite, "testcase", named | {"time": "0"})
-        message = escape_controls(f"{outcome.system} {outcome.describe()}")
+    for row, outcome in zip(_build_outcomes_table(outcomes).rows, outcomes, strict=True):
+        system, line, message = (escape_controls(cell.text) for cell in row)
+        case = ElementTree.SubElement(suite, "testcase", {"name": line, "classname": system, "time": "0"})
         if outcome.holds:
             ElementTree.SubElement(case, "system-out").text = message
         else:
@@ -82,6 +81,11 @@ def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
         ElementTree.SubElement(suite, "system-out").text = told
     ElementTree.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
+
+
+def _build_outcomes_table(outcomes: Iterable[Outcome]) -> Table:
+    rows = [(one.system, one.requirement.text, f"{one.system} {one.describe()}") for one in outcomes]
+    return Table.of("", ["system", "failed line", "what it has"], 3, rows)
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
@@ -119,8 +123,7 @@ def write_comment(
     told = f"**{required}{verdicts or 'No verdict'}, {count_queries(comparison.signature['queries'])}.**"
     parts = [f"{MARKER}\n{told}"]
     if failed:
-        rows = [(one.requirement.text, f"{one.system} {one.describe()}") for one in failed]
-        parts.append(_write_rows(["failed line", "what it has"], rows, _FAILED))
+        parts.append(_write_table(_build_outcomes_table(failed).drop_column("system"), _LINES))
     if notes := [f"- {escape_markdown(note)}" for note in comparison.notes]:
         more = [f"- {len(notes) - _NOTES} more: see the log."] if len(notes) > _NOTES else []
         parts.append("\n".join([f"**{_DISTRUST}**", *notes[:_NOTES], *more]))
@@ -131,26 +134,32 @@ def write_comment(
     if changed:
         title = f"Queries that changed most in {measure}, {system} against {against}"
         header = ["query", against, system, "difference", "cause"]
-        parts += [f"**{escape_markdown(title)}**", _write_rows(header, changed, _QUERIES)]
+        parts.append(_write_table(Table.of(title, header, 5, changed), _QUERIES))
         searches = [] if explanation is None else _list_searches(explanation, most)
         if searches:
-            found = _write_rows(["iteration", "system", "search", "new good", "repeated"], searches, _PAIRS)
-            parts.append(_fold(f"Searches of {changed[0][0]}", found))
+            header = ["iteration", "system", "search", "new good", "repeated"]
+            parts.append(_fold(Table.of(f"Searches of {changed[0][0]}", header, 5, searches)))
     pairs = [
         (measure, system, against, *("–" if value is None else f"{value:+.4f}" for value in numbers), verdict or "–")
         for measure, system, against, *numbers, verdict in comparison.pairs.select(_COLUMNS).iter_rows()
     ]
-    table = _write_rows(_COLUMNS, pairs, _PAIRS)
-    parts.append(_fold("All differences", table))
+    parts.append(_fold(Table.of("All differences", _COLUMNS, len(_COLUMNS), pairs)))
     if spend is not None:
         spent = [(*names, "–" if of is None else f"{of:.4g}") for *names, of in spend.select(_SPEND).iter_rows()]
-        parts.append(_fold("What each system spends", _write_rows(_SPEND, spent, _PAIRS)))
+        parts.append(_fold(Table.of("What each system spends", _SPEND, len(_SPEND), spent)))
     made = (f"{name}={comparison.signature[name]}" for name in ("goodgain", "qrels", "seed", "resamples", "alpha"))
     return "\n\n".join([*parts, f"<sub>{escape_markdown(' '.join(made))}</sub>"]) + "\n"
 
 
-def _fold(title: str, table: str) -> str:
-    return f"<details><summary>{escape_html(escape_controls(title))}</summary>\n\n{table}\n\n</details>"
+def _fold(table: Table) -> str:
+    title, shown = escape_html(escape_controls(table.title)), _write_table(table._replace(title=""), _PAIRS)
+    return f"<details><summary>{title}</summary>\n\n{shown}\n\n</details>"
+
+
+def _write_table(table: Table, most: int) -> str:
+    more = len(table.rows) - most
+    shown = write_markdown([table._replace(rows=table.rows[:most])]).rstrip("\n")
+    return shown + (f"\n\n{more} more: see the log." if more > 0 else "")
 
 
 def _shorten(text: str) -> str:
@@ -167,23 +176,14 @@ def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, .
     ]
 
 
-def _write_rows(header: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
-    table = write_markdown([Table.of("", header, len(header), rows[:most])]).rstrip("\n")
-    return table + (f"\n\n{len(rows) - most} more: see the log." if len(rows) > most else "")
-
-
 def _list_changes(
     comparison: Comparison, measure: str, system: str, against: str, explanation: Explanation | None
 ) -> Iterator[tuple[str, ...]]:
     """Yield the queries that changed most: id, both values, difference, cause."""
-    values = comparison.values.filter(measure=measure)
-    sides = [values.filter(system=name).select("query_id", "value") for name in (against, system)]
-    both = sides[0].join(sides[1], on="query_id", suffix="_new").drop_nulls()
-    difference = subtract_without_residue(both["value_new"].to_numpy(), both["value"].to_numpy())
-    changed = both.with_columns(difference=pl.Series(difference)).filter(pl.col("difference") != 0)
+    rows = prepare_per_query(comparison, measure, system=system, against=against).filter(pl.col("difference") != 0)
     sentences: dict[str, str | None] = {}
     if explanation is not None:
         sentences = dict(explanation.queries.filter(measure=measure).select("query_id", "sentence").iter_rows())
-    most = changed.sort(-pl.col("difference").abs(), "query_id").head(_QUERIES)
-    for query_id, base, new, difference in most.iter_rows():
+    most = rows.sort(-pl.col("difference").abs(), "query_id").head(_QUERIES)
+    for query_id, new, base, difference, _ in most.iter_rows():
         yield query_id, f"{base:.4g}", f"{new:.4g}", f"{difference:+.4g}", sentences.get(query_id) or ""

@@ -9,7 +9,6 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.pairs_table import arrange_values
 from goodgain.analysis.comparing.statistical_tests import RESIDUE, subtract_without_residue
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
 from goodgain.analysis.reporting.spends import ENOUGH
@@ -139,12 +138,9 @@ def prepare_per_query(
     """
     pair = choose_pair(comparison, measure, system=system, against=against)
     names = comparison.systems.get_column("system").to_list()
-    query_ids = comparison.values.get_column("query_id").unique().sort()
-    arranged = arrange_values(comparison.values, [pair["measure"]], names, query_ids)[pair["measure"]]
-    sides = [names.index(pair["system"]), names.index(pair["against"])]
-    value, other = arranged[sides]
+    value, other = comparison.matrices[pair["measure"]][[names.index(pair["system"]), names.index(pair["against"])]]
     difference = subtract_without_residue(value, other)
-    columns = {"query_id": query_ids, "value": value, "value_against": other, "difference": difference}
+    columns = {"query_id": comparison.query_ids, "value": value, "value_against": other, "difference": difference}
     rows = pl.DataFrame(columns).filter(pl.Series(np.isfinite(difference)))
     gain = pl.col("difference") * {"up": 1, "down": -1, None: None}[pair["better"]]
     names_of_signs = {1.0: "better", 0.0: "equal", -1.0: "worse"}
