@@ -20,7 +20,7 @@ from goodgain.analysis.comparing.comparison_sentences import (
     explain_table,
     name_test,
 )
-from goodgain.analysis.comparing.pairs_table import find_best, find_unranked
+from goodgain.analysis.comparing.pairs_table import DECIDED, find_best, find_unranked
 from goodgain.analysis.comparing.rendering import (
     ABSENT,
     VERDICT_COLOURS,
@@ -255,12 +255,8 @@ def _add_letters(means: Table, comparison: Comparison) -> Table:
     names = comparison.systems.get_column("system").to_list()
     few = len(names) <= len(ascii_lowercase)
     signs = dict(zip(names, ascii_lowercase if few else map(str, range(1, len(names) + 1)), strict=False))
-    won = set()
-    for row in comparison.pairs.iter_rows(named=True):
-        pair = (row["system"], row["against"])
-        won |= {"better": {(row["measure"], *pair)}, "worse": {(row["measure"], *pair[::-1])}}.get(
-            row["verdict"], set()
-        )
+    better, worse = (comparison.pairs.filter(verdict=verdict) for verdict in DECIDED)
+    won = {*better.select("measure", "system", "against").rows(), *worse.select("measure", "against", "system").rows()}
     measures, rows = comparison.means.get_column("measure").unique(maintain_order=True), []
     for (name, sign), (head, *cells) in zip(signs.items(), means.rows, strict=True):
         beaten = ([signs[other] for other in names if (measure, name, other) in won] for measure in measures)

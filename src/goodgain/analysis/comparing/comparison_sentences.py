@@ -110,11 +110,10 @@ def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNot
     key = ["measure", "system", "against"]
     both = pairs.select(*key, "verdict").join(without.select(*key, other="verdict"), on=key, maintain_order="left")
     changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))
-    if changed.is_empty() and not {*both.get_column("verdict")} & {*DECIDED}:
-        same = "With and without the queries absent from a run, no verdict is better or worse."
-        return GoodgainNotice(same, minor=True)
     if changed.is_empty():
-        same = "No verdict rests on the queries absent from a run: without them each stays the same."
+        same = "With and without the queries absent from a run, no verdict is better or worse."
+        if {*both.get_column("verdict")} & {*DECIDED}:
+            same = "No verdict rests on the queries absent from a run: without them each stays the same."
         return GoodgainNotice(same, minor=True)
     shown = [
         f"{measure} of {system} against {against} is {verdict or 'without a verdict'}, without them {other or 'none'}"

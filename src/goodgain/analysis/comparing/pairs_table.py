@@ -1,7 +1,7 @@
 """Means and pairs of systems: one row per measure and pair, with p-values, verdict, costs, and bounds."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
@@ -94,30 +94,29 @@ def compare_pairs(
     """
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
-    tested: dict[int, dict[str, float]] = {}
+    tested = []
     by_queries: dict[int, list[int]] = {}
     for k, of in enumerate(matched):
         by_queries.setdefault(of.shape[1], []).append(k)
     for same in by_queries.values():
         for start in range(0, len(same), _ROWS):
             at = same[start : start + _ROWS]
-            tested |= zip(at, _run_tests([matched[k] for k in at], settings), strict=True)
+            tested.append(_run_tests([matched[k] for k in at], settings).with_columns(k=pl.Series(at)))
     tukey: list[float] = []
     for of in values.values():
         whole = of[:, np.isfinite(of).all(axis=0)]
         exists = len(of) > 2 and whole.shape[1]
         tukey += run_tukey_test(whole, pairs).tolist() if exists else [math.nan] * len(pairs)
-    return pl.DataFrame(
-        {
-            "measure": [name for name, _ in rows],
-            "better": pl.Series([better[name] for name, _ in rows], dtype=pl.String),
-            "system": [systems[system] for _, (system, _) in rows],
-            "against": [systems[against] for _, (_, against) in rows],
-            "queries": [of.shape[1] for of in matched],
-            **{column: [tested[k][column] for k in range(len(rows))] for column in tested[0]},
-            "lacks_all": [not np.isfinite(values[name][[*pair]]).any(axis=1).all() for name, pair in rows],
-        }
-    ).with_columns(p_tukey=pl.Series(tukey, dtype=pl.Float64))
+    named = {
+        "measure": [name for name, _ in rows],
+        "better": pl.Series([better[name] for name, _ in rows], dtype=pl.String),
+        "system": [systems[system] for _, (system, _) in rows],
+        "against": [systems[against] for _, (_, against) in rows],
+        "queries": [of.shape[1] for of in matched],
+    }
+    lacks_all = [not np.isfinite(values[name][[*pair]]).any(axis=1).all() for name, pair in rows]
+    found = pl.DataFrame(named).hstack(pl.concat(tested).sort("k").drop("k"))
+    return found.with_columns(p_tukey=pl.Series(tukey, dtype=pl.Float64), lacks_all=pl.Series(lacks_all))
 
 
 def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
@@ -143,34 +142,34 @@ def arrange_values(
     return found
 
 
-def _run_tests(matched: Sequence[Matrix], settings: Settings) -> Iterator[dict[str, float]]:
-    """Yield the test results of each pair. `above` counts the queries in which the system has the higher value."""
+def _run_tests(matched: Sequence[Matrix], settings: Settings) -> pl.DataFrame:
+    """Return the test results of each pair. `above` counts the queries in which the system has the higher value."""
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
-    low = high = p_t = p_randomisation = effect = np.full(len(stacked), np.nan)
+    low = high = p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
         sampling = {"seed": settings.seed, "resamples": settings.resamples}
         low, high = find_intervals(stacked, settings)
         p_t, p_randomisation = run_t_test(stacked), run_randomisation_test(stacked, **sampling)
         effect = compute_effect_size(stacked)
-    sizes = average_rows(np.abs(stacked))
-    for k, (of, difference) in enumerate(zip(matched, average_rows(stacked), strict=True)):
-        mean, mean_against = average_rows(of)
-        yield {
-            "mean": mean,
-            "mean_against": mean_against,
-            # A mean at rounding level counts as 0, as that of 0.3 - 0.2 and 0 - 0.1.
-            "difference": 0.0 if abs(difference) <= RESIDUE * sizes[k] else difference,
-            "low": low[k],
-            "high": high[k],
-            "p_t": p_t[k],
-            "p_t_holm": math.nan,
-            "p_randomisation": p_randomisation[k],
-            "p_randomisation_holm": math.nan,
-            "p_tukey": math.nan,
-            "effect": effect[k],
-            "above": int((stacked[k] > 0).sum()),
-            "below": int((stacked[k] < 0).sum()),
-        }
+    mean, mean_against = np.array([average_rows(of) for of in matched]).T
+    difference, size = np.array(average_rows(stacked)), np.array(average_rows(np.abs(stacked)))
+    columns = {
+        "mean": mean,
+        "mean_against": mean_against,
+        # A mean at rounding level counts as 0, as that of 0.3 - 0.2 and 0 - 0.1.
+        "difference": np.where(np.abs(difference) <= RESIDUE * size, 0.0, difference),
+        "low": low,
+        "high": high,
+        "p_t": p_t,
+        "p_t_holm": nothing,
+        "p_randomisation": p_randomisation,
+        "p_randomisation_holm": nothing,
+        "p_tukey": nothing,
+        "effect": effect,
+        "above": (stacked > 0).sum(axis=1),
+        "below": (stacked < 0).sum(axis=1),
+    }
+    return pl.DataFrame(columns)
 
 
 def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:

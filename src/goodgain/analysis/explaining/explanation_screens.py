@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.rendering import ABSENT, count_queries, show
+from goodgain.analysis.comparing.rendering import ABSENT, show
 from goodgain.analysis.comparing.use_of_documents import USES_OF
 from goodgain.analysis.explaining.causes import add_up
 from goodgain.analysis.explaining.explanation_sentences import (
@@ -49,10 +49,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
         better = queries.filter(gain > 0).sort(-gain, maintain_order=True)
         with_cause = of.documents.filter(pl.col("measure") == str(parts.numerator), pl.col("cause").is_not_null())
         causes = add_up(with_cause, ["counted_by", "cause"]).sort("amount", maintain_order=True)
-        if not worse.height and not better.height:
-            yield Line(f"{measure}: {of.base} and {of.new} are equal in {count_queries(queries.height)}.")
-        else:
-            yield Line(describe_difference(account, parts, queries, worse, better))
+        yield Line(describe_difference(account, parts, queries, worse, better))
         if parts.denominator is not None and worse.height + better.height:
             rows, added = [], add_parts(queries)
             for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):

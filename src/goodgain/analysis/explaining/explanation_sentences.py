@@ -275,6 +275,8 @@ def describe_difference(
     account: Account, parts: Parts, queries: pl.DataFrame, worse: pl.DataFrame, better: pl.DataFrame
 ) -> str:
     of, number = account.of, queries.height
+    if not worse.height and not better.height:
+        return f"{parts.measure}: {of.base} and {of.new} are equal in {count_queries(number)}."
     total = math.fsum(queries.get_column("difference"))
     before, after = (value / number for value in sum_sides(queries, ""))
     said = [

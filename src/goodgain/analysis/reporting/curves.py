@@ -182,26 +182,19 @@ def _list_spends(
     """Yield the places of the curve of a run, one for each spend. A query still searches if it spends at least this much."""
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
-    query, spent = (rows.get_column(name).to_numpy() for name in ("query", "spend"))
-    columns = {name: rows.get_column(name).fill_null(math.nan).to_numpy() for name in values.columns[2:]}
-    before = {str(measure): math.nan if measure.declaration.null_if else 0.0 for measure in measures}
-    lengths = np.bincount(query, minlength=len(spends.query_ids))
-    starts = np.cumsum(lengths) - lengths
-    totals = np.full(len(lengths), -math.inf)  # a query without a search spends nothing, not 0
-    totals[lengths > 0] = spent[(starts + lengths - 1)[lengths > 0]]
+    queries = pl.DataFrame({"query_id": spends.query_ids})
+    totals = rows.group_by("query_id").agg(total=pl.col("spend").last())
+    totals = queries.join(totals, on="query_id", how="left", maintain_order="left").get_column("total")
     for spend in chosen:
         # a sum of costs can miss a spend that was given, by rounding
-        reached = np.bincount(query[spent <= spend * (1 + RESIDUE)], minlength=len(lengths))
-        last = np.where(reached > 0, starts + reached - 1, 0)
+        reached = rows.filter(pl.col("spend") <= spend * (1 + RESIDUE)).group_by("query_id").last()
+        reached = queries.join(reached, on="query_id", how="left", maintain_order="left")
         found = {
-            name: np.where(reached > 0, of[last] if len(of) else 0.0, before[name]) for name, of in columns.items()
+            str(measure): of if measure.declaration.null_if else of.fill_null(0.0)
+            for measure, of in zip(measures, reached.select(map(str, measures)), strict=True)
         }
-        searching = pl.Series(totals * (1 + RESIDUE) >= spend)
-        yield (
-            {"over": over, "spend": spend},
-            {name: pl.Series(of).fill_nan(None) for name, of in found.items()},
-            searching,
-        )
+        # a query without a search spends nothing, not 0
+        yield {"over": over, "spend": spend}, found, (totals * (1 + RESIDUE) >= spend).fill_null(False)
 
 
 def _average_runs(

@@ -9,7 +9,6 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.pairs_table import arrange_values
 from goodgain.analysis.comparing.statistical_tests import subtract_without_residue
 from goodgain.analysis.comparing.use_of_documents import Funnel, add_uses
 from goodgain.analysis.explaining.causes import Parts, Searched
@@ -73,34 +72,32 @@ class Evidence:
         Two systems or more add difference: the value minus that of the base. The explained measure also has cause and
         first_differing_iteration, null where the first runs and the means differ in opposite directions.
         """
-        ids = self.qrels.query_ids
-        frames = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in self.scores.items())
-        values = pl.concat(frames).select("query_id", "measure", "system", "value")
-        parts = []
-        for measure, matrix in arrange_values(values, self.measures, self.systems, ids).items():
-            for k, name in enumerate(self.systems):
-                columns: dict[str, Any] = {"query_id": ids, "value": matrix[k]}
-                if k:
-                    columns["difference"] = subtract_without_residue(matrix[k], matrix[0])
-                part = pl.DataFrame(columns).with_columns(measure=pl.lit(measure), system=pl.lit(name))
-                if k and measure == str(self.explained.measure):
-                    causes = find_main_causes(Account(self.explanations[name]), self.explained)
-                    causes = causes.select("query_id", "cause", "first_differing_iteration", of_first_runs="difference")
-                    part = part.join(causes, on="query_id", how="left", maintain_order="left")
-                    # The first runs of two systems can differ the other way than the means over their runs.
-                    agrees = pl.col("difference").sign() == pl.col("of_first_runs").sign()
-                    is_told = agrees & (pl.col("difference") != 0)
-                    part = part.with_columns(pl.when(is_told).then(pl.col("cause", "first_differing_iteration")))
-                    part = part.drop("of_first_runs")
-                parts.append(part)
-        table = pl.concat(parts, how="diagonal").with_columns(pl.col("value", "^difference$").fill_nan(None))
+        ids, names, key = self.qrels.query_ids, self.systems, ["query_id", "measure", "system"]
         about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}
         if self.groups is not None:
-            about["groups"] = [", ".join(names) for names in _list_groups(self)]
-        named = pl.DataFrame(about, schema_overrides={"query_text": pl.String})
-        first = [*about, "measure", "system", "value"]
-        joined = named.join(table, on="query_id", how="left", maintain_order="left")
-        return joined.select(*first, pl.exclude(first))
+            about["groups"] = [", ".join(groups) for groups in _list_groups(self)]
+        table = pl.DataFrame(about, schema_overrides={"query_text": pl.String})
+        for column, words in (("measure", self.measures), ("system", names)):
+            table = table.join(pl.DataFrame({column: [*words]}), how="cross", maintain_order="left_right")
+        of_systems = (scores.per_query.with_columns(system=pl.lit(name)) for name, scores in self.scores.items())
+        values = pl.concat(frame.select(*key, pl.col("value").fill_nan(None)) for frame in of_systems)
+        table = table.join(values, on=key, how="left", maintain_order="left")
+        if self.comparison is None:
+            return table
+        of_base = table.select(pl.col("value").first().over("query_id", "measure")).to_series()
+        differences = pl.Series(subtract_without_residue(table["value"].to_numpy(), of_base.to_numpy()))
+        table = table.with_columns(difference=pl.when(pl.col("system") != names[0]).then(differences.fill_nan(None)))
+        causes = pl.concat(
+            find_main_causes(Account(one), self.explained).select(
+                "query_id", "measure", "cause", "first_differing_iteration", system=pl.lit(name), of_runs="difference"
+            )
+            for name, one in self.explanations.items()
+        )
+        table = table.join(causes, on=key, how="left", maintain_order="left")
+        # The first runs of two systems can differ the other way than the means over their runs.
+        is_told = (pl.col("difference") != 0) & (pl.col("difference").sign() == pl.col("of_runs").sign())
+        told = pl.when(is_told).then(pl.col("cause", "first_differing_iteration"))
+        return table.with_columns(told).drop("of_runs")
 
     @cached_property
     def changed(self) -> list[str]:
@@ -216,10 +213,10 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
     kind = pl.when(relevance.is_null()).then(_UNJUDGED).when(relevance >= rel).then(_GOOD).otherwise(_OTHER)
     for name, searched in of.searched.items():
         firsts = searched.documents.filter(wanted).with_columns(kind=kind)
-        again = searched.repeats.filter(wanted).with_columns(kind=pl.lit(_REPEATED))
-        again = again.join(firsts.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"])
-        both = [part.select("query_id", "iteration", "kind", "doc_id", "relevance") for part in (firsts, again)]
-        ordered = pl.concat(both, how="vertical_relaxed").sort("query_id", "iteration", "kind", "doc_id")
+        again = searched.repeats.filter(wanted).drop("first_iteration")
+        again = again.join(firsts.drop("iteration"), on=["query_id", "doc_id"]).with_columns(kind=pl.lit(_REPEATED))
+        ordered = pl.concat([firsts, again], how="diagonal_relaxed").sort("query_id", "iteration", "kind", "doc_id")
+        ordered = ordered.select("query_id", "iteration", "kind", "doc_id", "relevance")
         found[name] = ordered.rows_by_key(["query_id", "iteration"])
         at[name] = _map_documents(firsts, "iteration")
     texts = of.iterations.filter(wanted).select("system", "query_id", "query_text").rows_by_key(["system", "query_id"])

@@ -37,6 +37,14 @@ _VERDICTS = {
     "equal": "equal in every query",
     None: "no query has both values",
 }
+#: Verdict -> what a pair of systems has.
+_SAID = {
+    "better": "{system} is better than {against} in {changes}.",
+    "worse": "{system} is worse than {against} in {changes}.",
+    "unclear": "{system} against {against} is unclear, no difference beyond chance, in {changes}.",
+    "equal": "{system} and {against} are equal in every query in {names}.",
+    None: "No direction is better for {changes}.",
+}
 _OF_SEARCHES = {"better": "fewer, beyond chance", "worse": "more, beyond chance"}
 #: System of a pair -> the column of its mean.
 _SIDES = (("against", "mean_against"), ("system", "mean"))
@@ -208,23 +216,14 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
         fewer = pl.col("queries") < comparison.signature["queries"]
         known = of.filter(pl.col("queries") > 0).with_columns(of_queries=pl.when(fewer).then("queries"))
         by_verdict = known.rows_by_key("verdict", named=True, include_key=True)
-        said = [
-            f"{system} is {verdict} than {against} in {join_words(map(_describe_change, by_verdict[verdict]))}."
-            for verdict in ("better", "worse")
-            if verdict in by_verdict
-        ]
-        if unclear := by_verdict.get("unclear", []):
-            changes = join_words(map(_describe_change, unclear))
-            said.append(f"{system} against {against} is unclear, no difference beyond chance, in {changes}.")
-        if equal := by_verdict.get("equal", []):
-            said.append(f"{system} and {against} are equal in every query in {join_words(map(_name_measure, equal))}.")
-        said += [
-            f"{system} and {against} are {verdict} in {join_words(map(_name_measure, rows))}."
-            for verdict, rows in by_verdict.items()
-            if verdict is not None and verdict.startswith(NOT_COMPARABLE)
-        ]
-        if untold := by_verdict.get(None, []):
-            said.append(f"No direction is better for {join_words(map(_describe_change, untold))}.")
+        incomparable = (one for one in by_verdict if one is not None and one.startswith(NOT_COMPARABLE))
+        said = []
+        for verdict in ("better", "worse", "unclear", "equal", *incomparable, None):
+            if rows := by_verdict.get(verdict, []):
+                names, changes = join_words(map(_name_measure, rows)), join_words(map(_describe_change, rows))
+                template = _SAID.get(verdict, "{system} and {against} are {verdict} in {names}.")
+                words = {"system": system, "against": against, "verdict": verdict}
+                said.append(template.format(names=names, changes=changes, **words))
         if known.height < of.height:
             lacking = of.filter(pl.col("queries") == 0).get_column("measure")
             said.append(f"No query has a value of {join_words(lacking)} in both systems.")

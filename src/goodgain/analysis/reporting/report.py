@@ -11,7 +11,6 @@ import re
 import shlex
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -237,10 +236,7 @@ _IN_SCRIPT = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u
 
 
 def _write_json(data: dict[str, Any]) -> str:
-    write = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    text = write(data)
-    if not text.isprintable() or re.search(r'\\[^\\"]', text):  # JSON writes some control characters as \n or \u001b
-        text = write(_escape(data))
+    text = json.dumps(_escape(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.translate(_IN_SCRIPT)
 
 

@@ -79,10 +79,8 @@ def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
     good, share = (_find_measure(measures, name) for name in ("NumGood", "nCG"))
     if good.removeprefix("NumGood") != share.removeprefix("nCG"):
         raise InputError(f"{good} and {share} have different thresholds: give both the same rel")
-    totals = rows.filter(measure=good).sort("iteration")
-    shares = rows.filter(measure=share).select("iteration", share="mean")
-    new = (pl.col("mean") - pl.col("mean").shift(fill_value=0.0)).alias("new_good")
-    return totals.select("iteration", new).join(shares, on="iteration", how="left", maintain_order="left")
+    means = rows.pivot("measure", on_columns=[good, share], index="iteration", values="mean").sort("iteration")
+    return means.select("iteration", new_good=pl.col(good) - pl.col(good).shift(fill_value=0.0), share=share)
 
 
 def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
