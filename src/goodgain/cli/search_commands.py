@@ -12,8 +12,8 @@ from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.analysis.explaining.explanation_screens import FORMS, render_on_terminal
 from goodgain.analysis.explaining.explanation_sentences import take_query
 from goodgain.analysis.reporting import plots
+from goodgain.analysis.reporting.page_sentences import describe_spend
 from goodgain.analysis.reporting.plots.pictures import draw_curves, write_picture
-from goodgain.analysis.reporting.spend_totals import describe_spend
 from goodgain.analysis.reporting.spends import OVER, format_amount
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress

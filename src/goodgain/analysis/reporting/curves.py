@@ -183,8 +183,8 @@ def _list_spends(
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     queries = pl.DataFrame({"query_id": spends.query_ids})
-    totals = rows.group_by("query_id").agg(total=pl.col("spend").last())
-    totals = queries.join(totals, on="query_id", how="left", maintain_order="left").get_column("total")
+    totals = queries.join(rows.group_by("query_id").last(), on="query_id", how="left", maintain_order="left")
+    total = totals.get_column("spend") * (1 + RESIDUE)
     for spend in chosen:
         # a sum of costs can miss a spend that was given, by rounding
         reached = rows.filter(pl.col("spend") <= spend * (1 + RESIDUE)).group_by("query_id").last()
@@ -194,7 +194,7 @@ def _list_spends(
             for measure, of in zip(measures, reached.select(map(str, measures)), strict=True)
         }
         # a query without a search spends nothing, not 0
-        yield {"over": over, "spend": spend}, found, (totals * (1 + RESIDUE) >= spend).fill_null(False)
+        yield {"over": over, "spend": spend}, found, (total >= spend).fill_null(False)
 
 
 def _average_runs(

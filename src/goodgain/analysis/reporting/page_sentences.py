@@ -11,6 +11,7 @@ from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_number, format_signed
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
 from goodgain.analysis.explaining.explanation_sentences import shorten
+from goodgain.analysis.reporting.spends import format_amount
 from goodgain.errors import count_of
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
 from goodgain.measures.names import find_declaration, find_direction
@@ -309,6 +310,20 @@ def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
     for row in found.frame.filter(system=system).iter_rows(named=True):
         means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in STAGES if row[stage] is not None]
         yield f"Good documents, mean over queries: {join_words(means)}."
+
+
+def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[str]:
+    """Yield the ratios of each system, and after how many searches 95 % of its gain is there. `found` is of `gg.spend`."""
+    for system, name, value, low, high, _, better in found.iter_rows():
+        interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
+        if name == "SearchesFor95":
+            searches = f"{value:.0f} search{'es' * (value != 1)}{interval}" if value else ""
+            told = f"95 % of its gain is there after {searches}" if value else "no search finds anything good"
+            yield f"{system}: {told}"
+        elif name == "SearchesWorthPrice":
+            yield f"{system}: at a price of {price:g} each, {value:.0f}{interval} searches are worth it"
+        else:
+            yield f"{system}: {add_arrow(name, better)} {'–' if value is None else format_amount(value)}{interval}"
 
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str], *, has_replicates: bool) -> list[str]:

@@ -15,11 +15,10 @@ from goodgain.analysis.comparing.outcomes import stack_outcomes
 from goodgain.analysis.comparing.pairs_table import arrange_values
 from goodgain.analysis.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, draw_queries
 from goodgain.analysis.reporting.curves import SystemCounts
-from goodgain.analysis.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, format_amount, sum_costs
+from goodgain.analysis.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, sum_costs
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
 from goodgain.errors import InputError, count_of, notice
-from goodgain.measures.declaration import add_arrow
 from goodgain.measures.parameters import is_number
 from goodgain.options import spell
 from goodgain.schema import COMPLETED
@@ -220,17 +219,3 @@ def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple
 def _drop_infinite(rows: pl.DataFrame) -> pl.DataFrame:
     numbers = cs.float()
     return rows.with_columns(pl.when(numbers.is_finite()).then(numbers))
-
-
-def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[str]:
-    """Yield lines for a reader: the ratios of each system, and after how many searches 95 % of the gain is there."""
-    for system, name, value, low, high, _, better in found.iter_rows():
-        interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
-        if name == "SearchesFor95":
-            searches = f"{value:.0f} search{'es' * (value != 1)}{interval}" if value else ""
-            told = f"95 % of its gain is there after {searches}" if value else "no search finds anything good"
-            yield f"{system}: {told}"
-        elif name == "SearchesWorthPrice":
-            yield f"{system}: at a price of {price:g} each, {value:.0f}{interval} searches are worth it"
-        else:
-            yield f"{system}: {add_arrow(name, better)} {'–' if value is None else format_amount(value)}{interval}"

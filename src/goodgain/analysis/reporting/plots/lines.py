@@ -109,7 +109,7 @@ def _draw_systems(
         _draw_line(ax, of, style)
         name = of.get_column("system")[0]
         entries.append(Entry(Line2D([], [], **style), name))
-        last = (float(numbers[-1]) for numbers in _take_numbers(of, _find_place(of), "mean"))
+        last = (float(numbers[-1]) for numbers in _take_numbers(of, of.columns[1], "mean"))
         ends.append((name, style["color"], *last))
     lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
     if lowest is not None and lowest >= 0:
@@ -126,14 +126,10 @@ def _take_numbers(rows: pl.DataFrame, *names: str) -> list[NDArray[np.float64]]:
     return [rows.get_column(name).cast(pl.Float64).fill_null(np.nan).to_numpy() for name in names]
 
 
-def _find_place(rows: pl.DataFrame) -> str:
-    return "spend" if "spend" in rows.columns else "iteration"
-
-
 def _draw_band(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any], band: _Band) -> None:
     if not rows[band.low].count():
         return
-    place = _find_place(rows)
+    place = rows.columns[1]
     x, low, high = _take_numbers(rows, place, band.low, band.high)
     if place == "spend":
         ax.fill_between(x, low, high, step="post", **band.paint(style["color"]))
@@ -144,7 +140,7 @@ def _draw_band(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any], band: _Ba
 
 
 def _draw_line(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any]) -> None:
-    x, mean = _take_numbers(rows, _find_place(rows), "mean")
+    x, mean = _take_numbers(rows, rows.columns[1], "mean")
     if "enough" in rows.columns:
         marked = rows.get_column("enough").arg_true().to_list()
         ax.plot(x, mean, drawstyle="steps-post", **style, markevery=marked)
