@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 import goodgain as gg
-from tests.support.command import run_command
 from tests.support.tables import no_notices
 
 EVIDENCE = {"q": {"a": 1, "b": 1, "c": 0, "d": -1}}
@@ -32,26 +29,9 @@ def test_rel_1_asks_for_evidence_and_rel_2_for_golds() -> None:
     assert mean == {"EvidenceRecall": 2 / 3, "EvidenceRecall(rel=2)": 1 / 2}
 
 
-def test_judge_merges_files_in_their_order(tmp_path: Path) -> None:
-    files = [tmp_path / "evidence.txt", tmp_path / "golds.txt"]
-    for path, qrels in zip(files, (EVIDENCE, GOLDS), strict=True):
-        gg.write_qrels(qrels, path)
-    done = run_command("judge", *files, "--file-labels", "1,2", "--how", "max", "-o", tmp_path / "merged.qrels")
-    assert done.returncode == 0, done.stderr
-    assert gg.read_qrels(tmp_path / "merged.qrels").frame["relevance"].to_list() == [1, 2, 0, -1, 2]
-    wrong = run_command("judge", *files, "--file-labels", "1,x", "-o", tmp_path / "merged.qrels")
-    assert wrong.returncode == 2 and "--file-labels 1,x: write numbers with commas between, such as 1,2" in wrong.stderr
-
-
 @pytest.mark.parametrize(
     ("given", "message"), [([1], "has 1 labels for 2 sources"), ([1, 0], "a label is a number above 0")]
 )
 def test_wrong_file_labels_are_errors(given: list[float], message: str) -> None:
     with pytest.raises(gg.InputError, match=message):
         labels(file_labels=given)
-
-
-def test_file_labels_and_runs_are_not_mixed() -> None:
-    asked = ("--scale", "0..4", "--agreement", "--file-labels", "1,2", "--run", "old.run")
-    done = run_command("judge", "people.csv", "model.csv", *asked)
-    assert done.returncode == 2 and "Leave out --file-labels" in done.stderr

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from tests.support.command import run_command
 from tests.support.tables import ROOT, in_one_search
 
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
@@ -112,60 +111,6 @@ def test_rescaled_qrels_keep_their_null_labels(tmp_path: Path) -> None:
     gg.write_qrels(found, tmp_path / "out.jsonl")
     rows = pl.read_ndjson(tmp_path / "out.jsonl").select("doc_id", "relevance").rows()
     assert rows == [("a", 1), ("c", 0), ("b", None)]
-
-
-def test_the_command_prints_counts_and_agreement_without_names(tmp_path: Path) -> None:
-    output = tmp_path / "out.qrels"
-    done = run_command("judge", VOTES, "--scale", "binary", "--agreement", "-o", output)
-    assert done.returncode == 0
-    assert "documents: 5, with a label: 3, judges: 3, ties: 1" in done.stderr
-    assert done.stderr.count("2 documents without a label stay unjudged") == 1
-    assert "alpha_ordinal\t" in done.stdout
-    assert "judge 1\tjudge 2\t" in done.stdout
-    assert "anna" not in done.stdout + done.stderr
-    named = run_command("judge", VOTES, "--scale", "binary", "--agreement", "--names", "-o", output)
-    assert "anna\tben\t" in named.stdout
-
-
-@pytest.mark.parametrize(("options", "says"), CASES["test_the_command_says_in_one_line_what_is_wrong"])
-def test_the_command_says_in_one_line_what_is_wrong(options: list[str], says: str, tmp_path: Path) -> None:
-    output = tmp_path / "out.qrels"
-    done = run_command("judge", VOTES, *options, "-o", output)
-    assert done.returncode == 2
-    assert says in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert not output.exists()
-
-
-def test_sheets_without_any_grade_are_named(tmp_path: Path) -> None:
-    sheets = [tmp_path / name for name in ("anna.csv", "ben.csv")]
-    for sheet in sheets:
-        sheet.write_text("query_id,doc_id,grade\nq,a,\nq,b, \n")
-    done = run_command("judge", *sheets, "-o", tmp_path / "out.qrels")
-    assert done.returncode == 2
-    assert f"{sheets[0]}, {sheets[1]}: no document has a label, because no grade is filled in" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    sheets[0].write_text("query_id,doc_id,grade\nq,a,1\n")
-    runs = ["--run", "x.run", "--run", "y.run"]
-    done = run_command("judge", *sheets, "--scale", "binary", "--agreement", *runs)
-    assert done.returncode == 2
-    assert f"goodgain: {sheets[1]}: no document has a label" in done.stderr
-
-
-def test_votes_without_any_majority_have_no_label(tmp_path: Path) -> None:
-    sheet = tmp_path / "votes.csv"
-    sheet.write_text("query_id,doc_id,judge,grade\nq,a,x,1\nq,a,y,0\n")
-    done = run_command("judge", sheet, "--scale", "binary", "-o", tmp_path / "out.qrels")
-    assert done.returncode == 2
-    assert "because no grade has a majority; choose another rule with --how" in done.stderr
-
-
-def test_the_output_is_not_one_of_the_inputs(tmp_path: Path) -> None:
-    copy = tmp_path / "votes.csv"
-    copy.write_bytes(VOTES.read_bytes())
-    done = run_command("judge", copy, "-o", copy)
-    assert done.returncode == 2
-    assert "same file as the input" in done.stderr
 
 
 def test_queries_that_have_null_labels_only_are_counted_in_the_notice(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from pathlib import Path
 from random import Random
@@ -172,31 +171,6 @@ def test_documents_of_deduplicated_results_have_their_texts() -> None:
     assert found["snippet"].null_count() == 0
 
 
-def write_sheet(folder: Path, name: str, *options: str) -> Path:
-    files = [str(EXAMPLES / "redundancy" / f"{system}.run") for system in ("lean", "repeating")]
-    done = CliRunner().invoke(program, ["pool", *files, "-o", str(folder / name), *options], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return folder / name
-
-
-def test_the_sheet_has_a_blank_grade_as_csv_and_as_json_lines(tmp_path: Path) -> None:
-    qrels = tmp_path / "some.qrels"
-    qrels.write_text("".join(f"q1 0 d{k} 1\n" for k in range(1, 6)))
-    sheet = write_sheet(tmp_path, "sheet.csv", "-k", "2", "--qrels", str(qrels))
-    assert sheet.read_text().splitlines() == [
-        "query_id,doc_id,runs,first_iteration,grade",
-        "q1,d6,2,3,",
-        "q2,e1,2,1,",
-        "q2,e2,2,1,",
-        "q2,e3,2,2,",
-        "q2,e4,1,2,",
-    ]
-    lines = write_sheet(tmp_path, "sheet.jsonl", "-k", "2", "--qrels", str(qrels)).read_text().splitlines()
-    assert json.loads(lines[0]) == {"query_id": "q1", "doc_id": "d6", "runs": 2, "first_iteration": 3, "grade": None}
-    assert len(lines) == 5
-    assert len(write_sheet(tmp_path, "flattened.csv", "-k", "1", "--flattened").read_text().splitlines()) == 3
-
-
 def test_results_of_convert_fill_the_sheet(tmp_path: Path) -> None:
     run, results, sheet = (tmp_path / name for name in ("agent.run", "results.jsonl", "sheet.csv"))
     log = ROOT / "tests/logs/traces/fixtures/browsecomp_plus/story.json"
@@ -209,18 +183,6 @@ def test_results_of_convert_fill_the_sheet(tmp_path: Path) -> None:
     found = pl.read_csv(sheet)
     assert found["search_query"].null_count() == 0
     assert found["snippet"].null_count() < found.height
-
-
-@pytest.mark.parametrize(
-    ("name", "message"), [("sheet.txt", "written as .csv or .jsonl"), ("lean.run.csv", "the same file as the input")]
-)
-def test_a_sheet_is_never_written_over_an_input_or_in_another_form(name: str, message: str, tmp_path: Path) -> None:
-    run = tmp_path / "lean.run.csv"
-    run.write_text("q 1 a 1 1 t\n")
-    done = CliRunner().invoke(program, ["pool", f"x={run}", "-o", str(tmp_path / name)])
-    assert isinstance(done.exception, gg.InputError)
-    assert message in str(done.exception)
-    assert run.read_text() == "q 1 a 1 1 t\n"
 
 
 @pytest.mark.parametrize("k", [0, -1, True, 2.0])
@@ -290,12 +252,3 @@ def test_drawn_queries_have_all_their_documents() -> None:
     assert pooling.pool(runs, sample_queries=9).equals(pooling.pool(runs, k=2**31))
     with pytest.raises(gg.InputError, match="sample_queries=10: the runs have 9 queries"):
         pooling.pool(runs, sample_queries=10)
-
-
-def test_the_command_draws_queries(tmp_path: Path) -> None:
-    rows = "".join(f"q{q} 1 d{k} {k + 1} {-k} a\n" for q in range(5) for k in range(30))
-    (tmp_path / "a.run").write_text(rows)
-    sheet = tmp_path / "sheet.jsonl"
-    found = CliRunner().invoke(program, ["pool", str(tmp_path / "a.run"), "--sample-queries", "2", "-o", str(sheet)])
-    assert found.exit_code == 0, found.output
-    assert len(sheet.read_text().splitlines()) == 60

@@ -102,28 +102,8 @@ def test_a_table_without_the_value_names_both_ways_out() -> None:
     assert gg.aggregate(grades, scale="graded", map={2: 1, 3: 1}, map_first=True)["relevance"].to_list() == [1]
 
 
-@pytest.mark.parametrize(
-    ("rows", "options", "says"),
-    [
-        ([("q", "d", "a", 4)], {"scale": "graded"}, r"has the grade 4, which is not on the scale graded \(0, 1, 2, 3\)"),
-        ([("q", "d", "a", 2.5)], {"scale": "graded"}, "has the grade 2.5, which is not on the scale"),
-        ([("q", "d", "a", 2)], {"how": "majority"}, "has the grade 2, and a majority vote needs 0 and 1"),
-        ([("q", "d", "a", 1), ("q", "d", "a", 1)], {}, "row 0 and .* row 1 are two grades of one judge for query 'q'"),
-        ([("q", "d", "a", 1), ("q", "d", "a", None)], {}, "two grades of one judge"),
-        ([("q", "d", "a", "good")], {}, "has the grade 'good', which is not a finite number"),
-        ([("q", "d", "a", "E")], {}, "scale='esci'"),
-        ([("q", "d", "a", float("inf"))], {}, "not a finite number"),
-        ([("q", None, "a", 1)], {}, "has no doc_id"),
-        ([("q", "d", "", 1)], {}, "has no judge"),
-        ([("q", "-", "a", 1)], {}, "grades the document '-'"),
-        ([("q", "d", "a", 1)], {"how": "average"}, "how='average' is not a rule. Choose majority, mean"),
-        ([("q", "d", "a", 1)], {"scale": "good"}, "'good' is not a scale"),
-        ([("q", "d", "a", 1)], {"scale": "3..3"}, "'3..3' is not a scale"),
-        ([("q", "d", "a", 1)], {"map": "1=2"}, "'1=2' is not a map"),
-        ([("q", "d", "a", 1)], {"map": "1:2,1:3"}, "is not a map"),
-        ([("q", "d", "a", 1)], {"map_first": True}, "has no map to apply"),
-    ],
-)  # fmt: skip
+@pytest.mark.each
+@pytest.mark.parametrize(("rows", "options", "says"), CASES["errors of aggregate"])
 def test_an_error_says_what_where_and_the_remedy(rows: list[Any], options: dict[str, Any], says: str) -> None:
     with pytest.raises(gg.InputError, match=says):
         gg.aggregate(frame_of(*rows), **options)
@@ -210,18 +190,13 @@ def test_rescaled_qrels_with_subtopics_keep_a_label_for_each_subtopic_and_one_fo
     assert scores == {"SubtopicRecall": 1 / 2, "CG": 2.0, "nCG": 1 / 2}
 
 
-@pytest.mark.parametrize(
-    ("scale", "grades"),
-    [("0..2", (0, 1, 2)), ("0,3,1", (0, 1, 3)), ([2, 1, 2], (1, 2)), ((0.5, 1), (0.5, 1)), ("-1..0", (-1, 0))],
-)
+@pytest.mark.parametrize(("scale", "grades"), CASES["scales"])
 @pytest.mark.each
-def test_a_scale_of_ones_own_has_its_grades_in_order(scale: Any, grades: tuple[float, ...]) -> None:
-    assert find_scale(scale).grades == grades
+def test_a_scale_of_ones_own_has_its_grades_in_order(scale: Any, grades: list[float]) -> None:
+    assert find_scale(scale).grades == tuple(grades)
 
 
-@pytest.mark.parametrize(
-    "scale", ["3", [1], [], [1, 1], "a,b", "4..0", "2..2", "0,inf", [0, float("nan")], "0..99999", 7]
-)
+@pytest.mark.parametrize("scale", CASES["no scales"])
 @pytest.mark.each
 def test_one_grade_is_not_a_scale(scale: Any) -> None:
     with pytest.raises(gg.InputError, match=r"is not a scale of two or more grades\. Write "):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import random
 import warnings
-from pathlib import Path
 
 import pytest
 
 import goodgain as gg
 from goodgain.errors import GoodgainNotice
-from tests.support.command import run_command
 from tests.support.counts import how_many
 from tests.support.tables import no_notices
 
@@ -75,13 +73,3 @@ def test_a_pool_leaves_out_a_page_that_is_judged_under_another_address() -> None
     with no_notices():
         kept = gg.pool(runs, qrels={"q": {ONE: 3}}, urls="keep")
     assert kept.height == 3
-
-
-def test_judge_has_the_option(tmp_path: Path) -> None:
-    for name, url in (("x", ONE), ("y", OTHER)):
-        (tmp_path / f"{name}.qrels").write_text(f"q 0 {url} 2\n")
-    for option, lines in (("join", 1), ("keep", 2)):
-        command = ("judge", tmp_path / "x.qrels", tmp_path / "y.qrels", "--urls", option, "-o", tmp_path / "out.qrels")
-        done = run_command(*command)
-        assert done.returncode == 0, done.stderr
-        assert len((tmp_path / "out.qrels").read_text().splitlines()) == lines
