@@ -1,8 +1,9 @@
 """Cases of the command: each is a rule, files, and commands in order with what they print and write and how they exit.
 
 A file is its text, or `{"copy": an example, "replace": {...}}`, `{"link": a file}`, `{"hardlink": a file}`, or lines with k from 1:
-`{"repeat": "q{k} 0 a 2\n", "times": 9}`; a list is one after the other. `example` is a folder of qrels_examples to copy too.
-`for` has the values of words such as `$form`: each combination is a case. The commands run in the folder of the files.
+`{"repeat": "q{k} 0 a 2\n", "times": 9}`, or a log: `{"searches": [results, ...], "in": "openai_chat"}`; a list is one after the
+other. `example` is a folder of qrels_examples to copy too. `for` has the values of words such as `$form`: each combination is a
+case. The commands run in the folder of the files.
 A step has a status if it is not 0. `stdout`, `stderr` and `written` list parts of a text; `stdout_is` is the whole text.
 `_lacks`, `_matches` (patterns), `_counts`, `_cells` (rows of a table on a terminal) and `_json` (a path such as `pairs.*.measure`)
 say what else holds. `same_stdout` is another command that prints the same; `changes: false` says that no file changes;
@@ -24,6 +25,7 @@ from typing import Any
 import pytest
 
 import goodgain as gg
+from tests.logs.traces.logs import WRITERS, Call, Story, Turn
 from tests.support.command import run_command
 from tests.support.tables import ROOT
 
@@ -109,6 +111,7 @@ def _write(path: Path, content: Any) -> None:
     elif isinstance(content, dict) and "hardlink" in content:
         path.hardlink_to(path.parent / content["hardlink"])
     else:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(_make_text(content), "utf-8")
 
 
@@ -117,6 +120,9 @@ def _make_text(content: Any) -> str:
         return content
     if isinstance(content, list):
         return "".join(map(_make_text, content))
+    if "searches" in content:
+        story = Story([Turn([[Call(found)] for found in content["searches"]])])
+        return WRITERS[content["in"]][0](story)
     if "repeat" in content:
         first = content.get("from", 1)
         return "".join(content["repeat"].format(k=k) for k in range(first, first + content["times"]))

@@ -205,18 +205,6 @@ def test_earlier_results_without_documents_and_without_deduplication_are_errors(
     assert not (tmp_path / "a.run").exists()
 
 
-def test_names_on_the_command_line_are_for_all_logs_or_none(tmp_path: Path, logs: dict[str, Path]) -> None:
-    out = tmp_path / "{system}.run"
-    with pytest.raises(InputError, match="the other logs name their systems; write NAME="):
-        _run("convert", f"old={logs['old']}", logs["new"], "-o", out)
-    with pytest.raises(InputError, match="write NAME=FILE"):
-        _run("convert", f"={logs['old']}", "-o", out)
-    odd = _log(tmp_path / "a=b.json", OLD)  # a file of that whole name
-    _run("convert", odd, "-o", tmp_path / "a.run")
-    _run("convert", f"x={odd}", f"x={logs['old']}", "-o", out)
-    assert len(_documents(tmp_path / "x.run")) == 6
-
-
 def test_the_program_joins_results_to_earlier_ones(tmp_path: Path, logs: dict[str, Path]) -> None:
     for name, log in logs.items():
         gg.write_results(read_traces({name: log}), tmp_path / f"{name}.jsonl")
