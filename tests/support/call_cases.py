@@ -14,8 +14,8 @@
 
 `shared` has values that several cases give, and `*` arguments by place. `error` is a pattern. `notices` are patterns of all notices
 except the usual ones, or "any"; `told`, `not_told`, `notes` and `notes_lack` are patterns of some. `gives` has what the result
-(`""`) or a part of it is: a frame by its columns, of the rows in `where`; a text by what it `has` or `lacks`. `lines` are checked,
-and `outcomes` has what comes of them.
+(`""`) or a part of it is: a frame by its columns, of the rows in `where`; a text by what it `has` or `lacks`; the texts `with` a
+word by patterns. A report is its JSON. `lines` are checked, and `outcomes` has what comes of them.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ def check_call_case(call: str, case: dict[str, Any], folder: Path) -> None:
         warnings.simplefilter("always", gg.GoodgainNotice)
         try:
             given = build(case["given"], folder)
+            if call == "report":
+                given |= {"path": folder / "report.json"}
             result = _CALLS.get(call, getattr(gg, call, None))(*given.pop("*", []), **given)
             if "lines" in case:
                 outcomes = check_requirements(result, case["lines"], **case.get("check", {}))
@@ -137,9 +139,13 @@ def make_run(queries: dict[str, list[list[str]] | None]) -> pl.DataFrame:
 
 def _find(value: Any, path: str) -> Any:
     """Follow a path such as `signature/rel`; `to_text:markdown` is a call with one argument."""
-    for part in filter(None, path.split("/")):
+    parts = [part for part in path.split("/") if part]
+    for k, part in enumerate(parts):
+        if part == "*":
+            return [_find(one, "/".join(parts[k + 1 :])) for one in value]
         name, _, argument = part.partition(":")
-        value = value[part] if isinstance(value, dict) else getattr(value, name)
+        key: Any = int(part) if isinstance(value, list) else part
+        value = value[key] if isinstance(value, (dict, list)) else getattr(value, name)
         value = value(argument) if argument else value
     return value
 
@@ -154,8 +160,13 @@ def check_value(found: Any, wanted: Any, name: str) -> None:
         wanted = dict(wanted)
         rows = found.filter(**wanted.pop("where", {}))
         found = {column: rows.get_column(column).to_list() for column in wanted}
-    if isinstance(wanted, dict) and "lacks" in wanted:
-        assert not [part for part in wanted["lacks"] if part in found], (name, found)
+    if isinstance(wanted, dict) and {*wanted} <= {"has", "lacks"}:
+        assert all(part in str(found) for part in wanted.get("has", [])), (name, found)
+        text = found if isinstance(found, dict) else str(found)
+        assert not [part for part in wanted.get("lacks", []) if part in text], (name, found)
+    elif isinstance(wanted, dict) and "match" in wanted:
+        texts = [text for text in found if wanted["with"] in text]
+        assert all(re.search(p, text) for p, text in zip(wanted["match"], texts, strict=True)), (name, texts)
     elif isinstance(wanted, dict) and isinstance(found, dict):
         assert found.keys() == wanted.keys(), name
         for key, value in wanted.items():
@@ -164,8 +175,6 @@ def check_value(found: Any, wanted: Any, name: str) -> None:
         assert len(found) == len(wanted), (name, found)
         for one, value in zip(found, wanted, strict=True):
             check_value(one, value, name)
-    elif isinstance(wanted, dict) and "has" in wanted:
-        assert all(part in str(found) for part in wanted["has"]), (name, found)
     elif isinstance(found, float) and wanted is not None:
         number = math.prod([float(part) ** (-1) ** (k > 0) for k, part in enumerate(str(wanted).split("/"))])
         assert found == pytest.approx(number, rel=1e-9, abs=1e-12), (name, found)
@@ -179,4 +188,8 @@ def _score_systems(**given: Any) -> dict[str, gg.Scores]:
     return {name: gg.evaluate(run=run, **given) for name, run in systems.items()}
 
 
-_CALLS: dict[str, Callable[..., Any]] = {"evaluate each": _score_systems}
+def _read_report(*args: Any, **given: Any) -> Any:
+    return json.loads(gg.report(*args, **given).read_text("utf-8"))
+
+
+_CALLS: dict[str, Callable[..., Any]] = {"evaluate each": _score_systems, "report": _read_report}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import polars as pl
 import pytest
@@ -18,7 +17,7 @@ from goodgain.measures import MEASURES
 from tests.support import oracle
 from tests.support.counts import how_many, some_of
 from tests.support.random_runs import Case, cases, run_text, shapes
-from tests.support.tables import ROOT, in_one_search, no_notices, qrels_frame, run_frame, write_repeating_run
+from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame, write_repeating_run
 
 EXAMPLES = ROOT / "qrels_examples"
 #: Those with a value for every query: the mean over runs of their means is the mean over queries of the means over runs.
@@ -72,26 +71,6 @@ def test_means_of_random_runs_are_those_of_evaluate_and_of_the_oracle(case: Case
         assert searching == sum(n >= i for n in lengths)
 
 
-def test_a_query_that_has_stopped_counts_on_where_an_average_of_the_ledger_drops_it() -> None:
-    qrels, run = (EXAMPLES / "redundancy" / name for name in ("qrels.txt", "repeating.run"))
-    by_hand = gg.ledger(qrels, run, measures="CG").group_by("iteration").agg(pl.col("CG").mean()).sort("iteration")
-    found = gg.curve(qrels, {"repeating": run}, "CG")
-    assert by_hand["CG"].to_list() == [3.5, 6.5, 10.0]
-    assert found["mean"].to_list() == [3.5, 6.5, 7.5]
-    assert found["searching"].to_list() == [2, 2, 1]
-
-
-def test_all_systems_go_as_far_as_the_one_that_searched_most() -> None:
-    folder = EXAMPLES / "guideline"
-    runs = {name: folder / f"{name}.run" for name in ("stopped_early", "agent")}
-    found = gg.curve(folder / "qrels.txt", runs, "RG")
-    assert found.filter(pl.col("system") == "stopped_early").select("iteration", "mean", "searching").rows() == [
-        (1, 5.0, 1),
-        (2, 4.5, 1),
-        (3, 3.0, 0),
-    ]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("scattered", [False, True])
 def test_a_large_file_in_blocks_gives_the_same_curve(
@@ -106,35 +85,6 @@ def test_a_large_file_in_blocks_gives_the_same_curve(
         assert isinstance(opened, run_in_blocks.RunFile)
         small_blocks = run_in_blocks.RunFile(path, "close", 1, is_text=True, block=2_000)
         assert_frame_equal(gg.curve(qrels, {"agent": small_blocks}, ALONG, resamples=50), wanted, check_exact=True)
-
-
-def test_a_run_without_any_judged_query_has_a_curve_of_one_iteration() -> None:
-    with pytest.warns(gg.GoodgainNotice, match="agent: no query of the run is in the qrels"):
-        found = gg.curve({"q": {"a": 3}}, {"agent": in_one_search({"other": {"a": 1.0}})}, "CG")
-    assert found.rows() == [("agent", "CG", 1, 0.0, 0, 1, 0.0, 0.0, None)]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"measures": "nDCG@10"}, "a curve shows only the good-gain measures"),
-        ({"measures": "CG@3"}, "write it without @"),
-        ({"measures": "IterationsForAllGoodResults"}, "has no value per iteration"),
-        ({"upto": 0}, "upto=0"),
-        ({"upto": 1_001}, "from 1 to 1,000"),
-        ({"upto": True}, "upto=True"),
-        ({"resamples": -1}, "resamples=-1: give a whole number from 0"),
-        ({"resamples": 10**14}, "resamples=10+: .* from 0 to 1,000,000"),
-        ({"seed": 1.5}, "seed=1.5"),
-        ({"alpha": 1}, "alpha=1"),
-        ({"runs": {}}, "no run was given"),
-        ({"runs": "agent.run"}, "give each run a name"),
-    ],
-)
-def test_what_has_no_curve_is_an_error(wrong: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {"runs": {"a": {"q": {"a": 1.0}}}, "measures": "CG", **wrong}
-    with pytest.raises(gg.GoodgainError, match=message):
-        gg.curve({"q": {"a": 3}}, **given)
 
 
 def check_intervals(found: pl.DataFrame, qrels: Path, run: object, measures: str, **options: float) -> None:
@@ -160,12 +110,6 @@ def test_intervals_do_not_depend_on_what_is_resampled_together(monkeypatch: pyte
     wanted = gg.curve(folder / "qrels.txt", runs, "CG SRE", resamples=200)
     monkeypatch.setattr(curves, "_CELLS", 30)
     assert_frame_equal(gg.curve(folder / "qrels.txt", runs, "CG SRE", resamples=200), wanted, rel_tol=1e-12)
-
-
-def test_without_resamples_there_is_no_interval() -> None:
-    run = pl.DataFrame({"query_id": ["p", "q"], "iteration": 1, "doc_id": "a"})
-    found = gg.curve({"p": {"a": 3}, "q": {"a": 3}}, {"agent": run}, "CG", resamples=0)
-    assert found.select("mean", "low", "high", "queries").rows() == [(3.0, None, None, 2)]
 
 
 def test_a_query_of_very_many_iterations_needs_upto(tmp_path: Path) -> None:
@@ -245,19 +189,3 @@ def test_the_means_and_intervals_of_several_runs_are_those_of_evaluate_and_compa
 def test_a_list_of_one_run_is_this_run() -> None:
     one, alone = (gg.curve(REPEATED / "qrels.txt", {"new": run}, "CG") for run in (RUNS["new"][:1], RUNS["new"][0]))
     assert_frame_equal(one, alone, check_exact=True)
-
-
-def test_two_runs_of_a_system_may_share_no_query() -> None:
-    qrels = {"p": {"a": 3}, "q": {"a": 3}}
-    runs = [in_one_search({query: {"a": 1.0}}) for query in qrels]
-    with no_notices():
-        found = gg.curve(qrels, {"agent": runs}, "CG")
-    assert found.select("mean", "searching", "coverage", "least", "most").rows() == [(1.5, 2, 1.0, 1.5, 1.5)]
-
-
-def test_costs_need_one_run_of_each_system() -> None:
-    costs = pl.DataFrame({"query_id": ["q01"], "iteration": [1], "cost": [0.5]})
-    with pytest.raises(gg.InputError, match="costs=: old has 3 runs, but costs need one run of each system"):
-        gg.curve(REPEATED / "qrels.txt", RUNS, "CG", over="cost", costs=costs)
-    with pytest.raises(gg.InputError, match="costs=: old has 3 runs"):
-        gg.spend(REPEATED / "qrels.txt", RUNS, costs)

@@ -91,11 +91,3 @@ def test_every_call_that_shows_coverage_shows_the_same() -> None:
         sums = judged.group_by("iteration").agg(judged=(pl.col("UR") * pl.col("coverage")).sum()).sort("iteration")
         assert sums["judged"].to_list() == pytest.approx(of_system["judged"].to_list()[1:])
         assert ledger.filter(~pl.col("judged"))["coverage"].null_count() == ledger.filter(~pl.col("judged")).height
-
-
-def test_a_system_without_results_has_no_coverage() -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["-"]})
-    assert gg.coverage({"q": {"a": 1}}, {"agent": run}).rows() == [
-        ("agent", None, 0, 0, None),
-        ("agent", 1, 0, 0, None),
-    ]

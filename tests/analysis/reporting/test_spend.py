@@ -142,20 +142,6 @@ def test_a_curve_has_at_most_50_observed_spends_evenly_spaced_in_rank() -> None:
         assert found.filter(system=name)["spend"].to_list() == [seen[rank] for rank in ranks]
 
 
-def test_given_spends_need_not_be_observed_and_rounding_does_not_miss_them() -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 3], "doc_id": ["a", "b", "c"]})
-    costs = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 3], "cost": [0.1, 0.1, 0.1]})  # 0.1 + 0.1 + 0.1 > 0.3
-    qrels = {"q": {"a": 2, "b": 2, "c": 2}}
-    found = gg.curve(qrels, {"a": run}, "NumGood", over="cost", costs=costs, at=[9, 0, 0.3, 0.25], resamples=0)
-    assert found.select("spend", "mean", "searching").rows() == [
-        (0.0, 0.0, 1),
-        (0.25, 2.0, 1),
-        (0.3, 3.0, 1),
-        (9.0, 3.0, 0),
-    ]
-    assert found.columns == ["system", "measure", "over", "spend", "mean", "searching", "queries", "low", "high"]
-
-
 def test_a_query_without_costs_is_left_out_in_all_systems_with_one_notice() -> None:
     costs = pl.read_csv(COSTS).filter((pl.col("query_id") != "q03") | (pl.col("system") == "late"))
     with pytest.warns(
@@ -167,26 +153,6 @@ def test_a_query_without_costs_is_left_out_in_all_systems_with_one_notice() -> N
         wanted = gg.curve(kept, RUNS, "CG", over="tokens", costs=costs, at=[10_000], resamples=0)
     assert_frame_equal(found, wanted)
     assert found["queries"].to_list() == [24, 24]
-
-
-def test_the_cost_of_the_answer_counts_in_the_total_and_not_in_the_curve() -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": [1], "doc_id": ["a"]})
-    for place in (0, None):
-        costs = pl.DataFrame({"query_id": "q", "iteration": [1, place], "cost": [1.0, 10.0]})
-        curve = gg.curve({"q": {"a": 2}}, {"a": run}, "CG", over="cost", costs=costs, resamples=0)
-        assert curve.select("spend", "mean").rows() == [(1.0, 2.0)]
-        found = gg.spend({"q": {"a": 2}}, {"a": run}, costs, resamples=0)
-        assert found.filter(quantity="CostPerGood")["value"].to_list() == [11.0]
-
-
-@pytest.mark.parametrize("numbers", [(1, 4), (0, 1), (2, 3)])
-@pytest.mark.filterwarnings("ignore:.*numbers of iterations are missing:goodgain.GoodgainNotice")
-@pytest.mark.filterwarnings("ignore:.*iterations start:goodgain.GoodgainNotice")
-def test_costs_are_those_of_the_iteration_number_in_the_run(numbers: tuple[int, int]) -> None:
-    run = pl.DataFrame({"query_id": "q", "iteration": numbers, "doc_id": ["a", "b"]})
-    costs = pl.DataFrame({"query_id": "q", "iteration": numbers, "cost": [1.0, 5.0]})
-    found = gg.curve({"q": {"a": 3, "b": 2}}, {"g": run}, "CG", over="cost", costs=costs, resamples=0)
-    assert found.select("spend", "mean").rows() == [(1.0, 3.0), (6.0, 5.0)]
 
 
 def curve_from_0(costs: Iterable[tuple[Any, ...]], first: int, over: str) -> list[tuple[float, float]]:
@@ -211,43 +177,6 @@ def test_costs_are_those_of_the_search_whatever_number_is_the_first_or_an_error(
     else:
         with no_notices():
             assert curve_from_0(*given) == [*map(tuple, case["curve"])]
-
-
-def test_costs_of_an_iteration_that_the_run_lacks_are_named() -> None:
-    costs = SPENT.with_columns(iteration=pl.Series([1, 7]))
-    with pytest.warns(
-        gg.GoodgainNotice, match="costs= has cost for 1 iteration that a lacks, such as iteration 7 of query q"
-    ):
-        gg.curve(LABELS, {"a": ONE}, "CG", over="cost", costs=costs, resamples=0)
-
-
-def test_costs_that_no_query_has_in_all_systems_are_an_error() -> None:
-    qrels = {query_id: {"a": 2} for query_id in ("q1", "q2")}
-    run = pl.DataFrame({"query_id": ["q1", "q2"], "iteration": 1, "doc_id": "a"})
-    costs = pl.DataFrame({"query_id": ["q1", "q2"], "system": ["zA", "zB"], "iteration": 1, "cost": 1.0})
-    runs = dict.fromkeys(("zA", "zB"), run)
-    for compute in (
-        lambda: gg.curve(qrels, runs, "CG", over="cost", costs=costs),
-        lambda: gg.spend(qrels, runs, costs),
-    ):
-        with no_notices(), pytest.raises(gg.InputError, match="costs=: no judged query has cost in all systems"):
-            compute()
-
-
-def test_tokens_per_solved_names_the_queries_without_an_outcome() -> None:
-    qrels = {query_id: {"a": 2} for query_id in ("q1", "q2")}
-    run = pl.DataFrame({"query_id": ["q1", "q2"], "iteration": 1, "doc_id": "a"})
-    key = {"query_id": ["q1", "q2"] * 2, "system": ["zA", "zA", "zB", "zB"]}
-    costs = pl.DataFrame({**key, "iteration": 1, "input_tokens": [100, 9900, 100, 100]})
-    outcomes = pl.DataFrame({**key, "solved": [1, 0, 1, None]})
-    with pytest.warns(
-        gg.GoodgainNotice, match=r"^TokensPerSolved leaves out 1 query for which a system has no outcome: q2\.$"
-    ):
-        found = gg.spend(qrels, dict.fromkeys(("zA", "zB"), run), costs, outcomes=outcomes, resamples=0)
-    assert found.filter(quantity="TokensPerSolved").select("value", "queries").rows() == [(100.0, 1)] * 2
-    nothing = outcomes.with_columns(solved=pl.when(pl.col("query_id") == "q1", pl.col("system") == "zA").then(0))
-    with pytest.raises(gg.InputError, match="outcomes= has no query with costs that has an outcome in all systems"):
-        gg.spend(qrels, dict.fromkeys(("zA", "zB"), run), costs, outcomes=nothing, resamples=0)
 
 
 # --- gg.spend ---------------------------------------------------------------------------------------------------------
@@ -378,28 +307,6 @@ def test_two_agents_by_hand() -> None:
     assert all(row["low"] <= row["value"] <= row["high"] for row in late.values())
 
 
-def test_a_system_without_a_kind_of_costs_leaves_the_others_theirs() -> None:
-    costs = [SPENT.with_columns(system=pl.lit("a")), SPENT.with_columns(system=pl.lit("b")).drop("cost")]
-    with pytest.warns(gg.GoodgainNotice, match=r"costs= has no cost of b\. CostPerGood is for the other systems only"):
-        found = spend_one(costs, ("a", "b"))
-    assert [row[:2] for row in found] == [
-        ("a", "CostPerGood"), ("a", "GainPerCall"), ("a", "SearchesFor95"), ("b", "GainPerCall"), ("b", "SearchesFor95"),
-    ]  # fmt: skip
-
-
-def test_a_system_that_finds_nothing_has_no_ratio_and_no_limit() -> None:
-    run = pl.DataFrame({"query_id": ["p", "q"], "iteration": 1, "doc_id": ["x", "a"]})
-    costs = pl.DataFrame({"query_id": ["p", "q"], "cost": [1.0, 2.0]})
-    found = gg.spend({"p": {"a": 2}, "q": {"a": 2}}, {"a": run}, costs, resamples=100)
-    row = found.row(0, named=True)
-    assert (row["quantity"], row["value"], row["low"], row["high"]) == ("CostPerGood", 3.0, 2.0, None)
-    nothing = gg.spend({"p": {"a": 2}}, {"a": run}, costs.head(1), resamples=100)
-    assert nothing.select("quantity", "value", "low", "high", "queries").rows() == [
-        ("CostPerGood", None, None, None, 1),
-        ("SearchesFor95", None, None, None, 0),
-    ]
-
-
 # --- Reading costs ----------------------------------------------------------------------------------------------------
 
 ONE = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
@@ -458,51 +365,6 @@ def test_costs_that_cannot_be_used_are_an_error_with_its_remedy(case: dict[str, 
     changed = pl.concat([changed.clear(), *[changed] * case.get("times", 1)])
     with pytest.raises(gg.InputError, match=case["error"]):
         spend_one(case.get("source", changed))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"over": "money"}, "over='money': give one of searches, results"),
-        ({"over": "cost"}, "over='cost': needs costs="),
-        ({"costs": SPENT}, "costs=: needs over="),
-        ({"at": [1]}, "at=: needs over="),
-        ({"over": "searches", "upto": 3}, "upto=: is for a curve over iterations"),
-        ({"over": "searches", "at": []}, r"at=\[\]: give numbers"),
-        ({"over": "searches", "at": [-1]}, r"at=\[-1\]: give numbers"),
-        ({"over": "searches", "at": "12"}, "at='12': give numbers"),
-        (
-            {"over": "cost", "costs": SPENT.drop("iteration").head(1)},
-            "the cost of a are per query, and a curve needs them",
-        ),
-        ({"over": "seconds", "costs": SPENT}, "has no seconds for any judged query of a"),
-    ],
-)
-def test_options_of_a_curve_that_do_not_fit_are_an_error(options: Any, message: str) -> None:
-    with pytest.raises(gg.InputError, match=message):
-        gg.curve(LABELS, {"a": ONE}, "CG", **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"price_per_search": -1}, "price_per_search=-1: give a number from 0"),
-        ({"price_per_search": float("nan")}, "price_per_search=nan"),
-        ({"outcomes": pl.DataFrame({"query_id": ["q"], "system": "a", "solved": 1})}, "outcomes=: needs costs="),
-        (
-            {"costs": SPENT, "outcomes": pl.DataFrame({"query_id": ["q"], "system": "a", "x": 1, "y": 0})},
-            "has the columns x, y",
-        ),
-        (
-            {"costs": SPENT.with_columns(system=None), "runs": {"a": ONE, "b": ONE}},
-            "rows have no system, and there are several",
-        ),
-    ],
-)
-def test_options_of_spend_that_do_not_fit_are_an_error(options: Any, message: str) -> None:
-    options = {"runs": {"a": ONE}, **options}
-    with pytest.raises(gg.InputError, match=message):
-        gg.spend(LABELS, **options)
 
 
 @pytest.mark.parametrize(
