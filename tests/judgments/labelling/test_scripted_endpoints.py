@@ -82,8 +82,12 @@ def test_an_endpoint_s_answers_have_the_stated_outcome(
             (run_step if "run" in current else ask_step)(current, server)
             assert server.count == current.get("calls", server.count)
             assert server.count <= current.get("calls at most", server.count)
-    for call, sent in zip(server.calls, case.get("sent", []), strict=False):
-        assert {name: call.body.get(name, "absent") for name in sent} == sent
+    if "sent" in case:
+        found = [
+            {name: call.body.get(name, "absent") for name in sent}
+            for call, sent in zip(server.calls, case["sent"], strict=True)
+        ]
+        assert found == case["sent"]
 
 
 def ask_step(step: dict[str, Any], server: Server) -> None:
@@ -107,12 +111,8 @@ def run_step(step: dict[str, Any], server: Server) -> None:
     arguments = [*write_job(Path(), step["documents"])[3:], "--base-url", server.url]
     done = run_command(*(word for word in arguments if word not in step.get("without", [])), *shlex.split(step["run"]))
     assert done.returncode == step["status"], done.stderr
-    names = {"host": server.url.removeprefix("http://").removesuffix("/v1")}
-    for said in step.get("stderr", []):
-        assert Template(said).safe_substitute(names) in done.stderr
-    last = step.get("last lines", [])
-    for wanted, line in zip(last, done.stderr.splitlines()[-len(last) :] if last else [], strict=True):
-        assert re.fullmatch(wanted, line), (wanted, line)
-    for name, lines in step.get("written", {}).items():
-        rows = Path(name).read_text().splitlines()
-        assert [json.loads(row)["grade"] if name.endswith(".jsonl") else row for row in rows] == lines
+    assert all(said in done.stderr for said in step.get("stderr", [])), done.stderr
+    for place, wanted in enumerate(reversed(step.get("last lines", [])), 1):
+        assert re.fullmatch(wanted, done.stderr.splitlines()[-place])
+    if "grades" in step:
+        assert [json.loads(row)["grade"] for row in Path("grades.jsonl").read_text().splitlines()] == step["grades"]

@@ -13,7 +13,6 @@ from goodgain.logs.traces.model import Step, ToolCall, Trace, Turn, Usage
 from goodgain.logs.traces.reading.queries_and_costs import Query, read_queries
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
-from tests.support.command import run_command
 
 
 def search(number: int, *documents: str) -> list[dict[str, Any]]:
@@ -52,15 +51,6 @@ def test_a_conversation_is_one_query_whose_iterations_run_on(tmp_path: Path) -> 
     ]  # fmt: skip
     assert pl.read_parquet(queries)["text"].to_list() == ["Compare the costs.\nEurope only."]
     assert (made.summary.turns_read, made.summary.turns_used) == (2, 2)
-
-
-def test_the_first_text_joins_the_query_with_that_of_another_system(tmp_path: Path) -> None:
-    new = write_log(tmp_path / "new.json", [say("user", "Compare the costs."), *search(1, "x"), say("assistant", "ok")])
-    old = write_log(tmp_path / "old.json", CLARIFIED)
-    done = run_command("convert", f"old={old}", f"new={new}", "--turns", "joined", "-o", tmp_path / "{system}.run")
-    assert done.returncode == 0, done.stderr
-    ids = {line.split()[0] for name in ("old", "new") for line in (tmp_path / f"{name}.run").read_text().splitlines()}
-    assert len(ids) == 1
 
 
 def make_step(minute: int, second: int, *, tokens: int, search: bool) -> Step:

@@ -12,7 +12,6 @@ from goodgain.errors import InputError
 from goodgain.logs.traces.model import Trace, Turn
 from goodgain.logs.traces.reading.queries_and_costs import join_logs
 from goodgain.logs.traces.reading.read_options import ReadOptions
-from tests.support.command import run_command
 
 #: The searches of three logs: the minute and the document that each found. The second log overlaps the first.
 LOGS = {"lead": {0: "a", 4: "d"}, "helper": {2: "b", 3: "c"}, "other": {1: "x"}}
@@ -35,14 +34,6 @@ def read(paths: Any, **options: Any) -> list[tuple[str, int, str]]:
     return gg.read_traces(paths, query_ids=TABLE, **options).select("query_id", "iteration", "doc_id").rows()
 
 
-def convert(folder: Path, *options: str, times: bool = True) -> str:
-    TABLE.write_csv(folder / "ids.csv")
-    logs = write_logs(folder, times=times)
-    done = run_command("convert", *logs, "--query-ids", folder / "ids.csv", *options, "-o", folder / "a.run")
-    assert done.returncode == 0, done.stderr
-    return done.stderr
-
-
 def test_the_steps_of_logs_with_one_id_are_one_query_by_time(tmp_path: Path) -> None:
     paths = write_logs(tmp_path)
     expected = [("z", 1, "x"), ("q", 1, "a"), ("q", 2, "b"), ("q", 3, "c"), ("q", 4, "d")]
@@ -57,11 +48,6 @@ def test_logs_without_times_need_order_given_which_takes_one_after_another(tmp_p
         read(paths)
     assert [doc for query, _, doc in read(paths, order="given") if query == "q"] == ["a", "d", "b", "c"]
     assert read(paths[0]) == [("q", 1, "a"), ("q", 2, "d")], "a log alone is read as without the others"
-
-
-def test_with_errors_skip_a_query_without_times_is_left_out_by_its_id(tmp_path: Path) -> None:
-    convert(tmp_path, "--errors", "skip", times=False)
-    assert (tmp_path / "a.run.unread").read_text().split() == ["q"]
 
 
 def test_equal_ids_without_a_table_stay_an_error(tmp_path: Path) -> None:
@@ -81,7 +67,3 @@ def test_each_system_has_its_own_logs_of_a_query(tmp_path: Path) -> None:
     found = gg.read_traces({"old": [lead, other], "new": [helper]}, query_ids=TABLE).filter(query_id="q")
     rows = found.select("system", "iteration", "doc_id").rows()
     assert rows == [("old", 1, "a"), ("old", 2, "d"), ("new", 1, "b"), ("new", 2, "c")]
-
-
-def test_the_command_says_which_logs_are_one_query(tmp_path: Path) -> None:
-    assert "logs that --query-ids joins: 2 are 1 query" in convert(tmp_path, "--order", "time")

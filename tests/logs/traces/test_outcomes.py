@@ -114,12 +114,3 @@ def test_epochs_are_replicates(tmp_path: Path) -> None:
         ("mock_model", "1", 1.0),  # the names of the files mock_model.1.run and mock_model.2.run
         ("mock_model", "2", 0.0),
     ]
-
-
-def test_a_log_without_outcomes_is_noticed(tmp_path: Path) -> None:
-    log = tmp_path / "log.jsonl"
-    log.write_text(json.dumps({"task_id": "q", "messages": CHAT}), encoding="utf-8")
-    done = run_command("convert", log, "-o", tmp_path / "a.run", "--outcomes", tmp_path / "outcomes.jsonl")
-    assert done.returncode == 0
-    assert "the logs record no scores, rewards or feedback" in done.stderr
-    assert (tmp_path / "outcomes.jsonl").read_text(encoding="utf-8") == ""

@@ -13,7 +13,6 @@ import pytest
 
 from goodgain.errors import GoodgainNotice
 from goodgain.logs.traces import convert_traces, read_traces
-from tests.cli.test_command_line import goodgain
 
 
 def _calls(*doc_ids: str) -> list[dict[str, Any]]:
@@ -113,15 +112,6 @@ def test_objects_beside_a_record_are_not_queries(tmp_path: Path) -> None:
     assert _convert(tmp_path, log) == ({"t": ["a0", "b0"]}, 1, 0, [])
 
 
-def test_convert_names_the_queries_by_their_keys(tmp_path: Path) -> None:
-    log = tmp_path / "log.json"
-    log.write_text(json.dumps({"q0": [_user("what 0"), _KNOWN], "q1": _record(1)["steps"], "q2": []}))
-    _, said = goodgain("convert", log, "--format", "shape", "--iteration", "call", "-o", tmp_path / "a.run")
-    assert "3 traces in 1 file" in said
-    assert "queries that never searched: 2" in said
-    assert [line.split()[0] for line in (tmp_path / "a.run").read_text().splitlines()] == ["q0", "q1", "q1", "q2"]
-
-
 @pytest.mark.parametrize("kind", _PARTS)
 def test_keys_of_steps_and_agents_are_one_query(kind: str, tmp_path: Path) -> None:
     assert _convert(tmp_path, _PARTS[kind]) == ({"log": ["a", "b"]}, 1, 0, [])
@@ -136,19 +126,6 @@ def test_where_nothing_decides_the_keys_are_one_query_and_a_notice_names_them(ki
     assert notice.startswith(f"the keys {keys[0]!r}, {keys[1]!r} in {tmp_path / 'log.json'}")
     confirmed = _convert(tmp_path, _DOUBTFUL[kind], query_id="mine")
     assert confirmed == ({"mine": ["a", "b"]}, 1, 0, [])
-
-
-def test_the_notice_on_doubtful_keys_says_what_to_do_and_comes_once(tmp_path: Path) -> None:
-    for name in ("x", "y", "z"):
-        (tmp_path / f"{name}.json").write_text(
-            json.dumps({"results": _DOUBTFUL["numbers"] | {"hotpot_3": [], "hotpot_4": []}})
-        )
-    _, said = goodgain("convert", tmp_path, "--format", "shape", "--iteration", "call", "-o", tmp_path / "a.run")
-    assert (
-        f"notice: the keys 'hotpot_1', 'hotpot_2', 'hotpot_3', ... in {tmp_path / 'x.json'}, at /results may be query ids, but "
-        "their calls count as one query, in 3 objects. If they are, write one record per line, with a field query_id; "
-        "if not, confirm with --query-id.\n" in said
-    )
 
 
 def test_the_remedies_of_the_notice_on_doubtful_keys_work(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 import goodgain as gg
 from goodgain.logs.traces.tools import decide_tool, is_search_tool
-from tests.support.command import run_command
 
 FIXTURES = Path(__file__).parent / "fixtures"
 #: The names seen in logs and libraries, by what they are, written down by hand from what is known of each tool.
@@ -48,13 +47,6 @@ def test_a_tool_that_no_log_calls_is_an_error_that_lists_those_they_call_and_not
         gg.convert_traces(log, tmp_path / "agent.run", tools=["web_lokup"])
     assert not (tmp_path / "agent.run").exists()
     assert gg.read_traces(log, tools=["search", "web_lokup"]).height == gg.read_traces(log, tools=["search"]).height
-
-
-def test_several_tools_can_be_named_with_commas(tmp_path: Path) -> None:
-    log = FIXTURES / "jsonl" / "story.jsonl"
-    for number, tools in enumerate((["--tools", "search, other"], ["--tools", "other", "--tools", "search"])):
-        assert run_command("convert", log, "-o", tmp_path / f"{number}.run", *tools).returncode == 0
-    assert (tmp_path / "0.run").read_bytes() == (tmp_path / "1.run").read_bytes() != b""
 
 
 def test_runs_of_unnamed_logs_are_one_run_with_a_notice(tmp_path: Path) -> None:
