@@ -70,6 +70,7 @@ def test_other_threads_never_write_without_the_umask_meanwhile(name: str, tmp_pa
         return create
 
     before, tracing = os.umask(0o077), sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 sends events of instructions if a frame asks before `settrace`
     sys.settrace(create)
     try:
         _write(tmp_path / name)
