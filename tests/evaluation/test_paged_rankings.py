@@ -149,22 +149,6 @@ def test_the_flag_of_a_measure_says_whether_pages_of_another_length_change_it(na
     assert (values[0] != values[1] or values[1] != values[2]) == measure.depends_on_ends
 
 
-def test_pages_are_cut_after_chunks_became_documents_and_addresses_one() -> None:
-    rows = [("q", f"http://a.org/{doc}", rank) for rank, doc in enumerate(["x-1", "x-2", "y-1", "z-1"], 1)]
-    run = pl.DataFrame(rows, schema=["query_id", "doc_id", "rank"], orient="row")
-    qrels = {"q": {"http://a.org/y": 3}}
-    options: dict[str, Any] = {"documents": r"^(.+)-\d+$", "page": 2}
-    found = {}
-    for source in (run, gg.read_run(run, page=2)):
-        given = options if source is run else options | {"page": None}
-        found[id(source)] = gg.ledger(qrels, source, **given).select("iteration", "R", "G").rows()
-    assert [*found.values()] == [[(1, 2, 3.0), (2, 1, 0.0)]] * 2  # x and y, then z
-
-
-SMALL = pl.DataFrame({"query_id": "q", "doc_id": list("abcd"), "score": [4.0, 3.0, 2.0, 1.0]})
-ITERATED = SMALL.with_columns(iteration=pl.Series([1, 1, 2, 2]))
-
-
 def test_a_large_file_with_iterations_is_not_cut(tmp_path: Path) -> None:
     run = read_in_blocks(write(tmp_path, cut_by_hand(ROWS, SIZE)), block=200)
     with pytest.raises(InputError, match="page=3: bm25 has iterations already"):
@@ -182,12 +166,6 @@ def test_repeats_in_a_run_without_column_2_are_in_pages_and_not_told_as_one_sear
     large = read_in_blocks(write(tmp_path, frame_of(REPEATS).drop("iteration"), "bm25.parquet"), block=64)
     assert gg.evaluate({"q": {"a": 2, "b": 2}}, large, "SRR@1 SRR@2", page=2).means == {"SRR@1": 0.0, "SRR@2": 0.5}
     assert gg.read_run(path, page=2).frame["iteration"].to_list() == [1, 1, 2, 2]
-
-
-def test_the_pool_of_a_paged_run_has_the_first_results_of_each_page() -> None:
-    run = gg.read_run(SMALL, page=3)
-    for flattened, wanted in ((False, [("a", 1), ("d", 2)]), (True, [("a", 1)])):
-        assert gg.pool({"bm25": run}, k=1, flattened=flattened).select("doc_id", "first_iteration").rows() == wanted
 
 
 def test_the_command_pages_all_systems_or_one(tmp_path: Path) -> None:

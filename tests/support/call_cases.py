@@ -13,9 +13,9 @@
 | `{"read": ..., "gaps": "empty"}` | a run that was read with options |
 
 `shared` has values that several cases give, and `*` arguments by place. `error` is a pattern. `notices` are patterns of all notices
-except the usual ones, or "any"; `told`, `not_told`, `notes` and `notes_lack` are patterns of some. `gives` has what the result
-(`""`) or a part of it is: a frame by its columns, of the rows in `where`; a text by what it `has` or `lacks`; the texts `with` a
-word by patterns. A report is its JSON. `lines` are checked, and `outcomes` has what comes of them.
+except the usual ones, with `only` of all and in order, or "any"; `told`, `not_told`, `notes` and `notes_lack` are patterns of some.
+`gives` has what the result (`""`) or a part of it is: a frame by its columns, of the rows in `where`; a text by what it `has` or
+`lacks`; the texts `with` a word by patterns. A report is its JSON. `lines` are checked, and `outcomes` has what comes of them.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ def check_call_case(call: str, case: dict[str, Any], folder: Path) -> None:
         assert sum(bool(re.search(pattern, text)) for text in told) == 1, (pattern, told)
     assert not [text for text in told if any(re.search(pattern, text) for pattern in case.get("not_told", []))]
     patterns = case.get("notices", "any" if {"told", "not_told"} & {*case} else [])
-    if patterns != "any":
+    if case.get("only"):
+        assert all(re.search(pattern, text) for pattern, text in zip(patterns, told, strict=True)), told
+    elif patterns != "any":
         named = [text for text in told if any(re.search(pattern, text) for pattern in patterns)]
         assert len(named) == len(patterns), told
         assert all(any(re.search(pattern, text) for text in named) for pattern in patterns), named

@@ -17,6 +17,7 @@ import pytest
 
 import goodgain as gg
 from goodgain import Comparison, compare
+from goodgain.analysis.comparing.statistical_tests import correct_by_holm
 from goodgain.errors import GoodgainNotice
 from goodgain.judgments.labelling.documents_to_label import collect_documents
 from goodgain.measures import MEASURES
@@ -312,3 +313,23 @@ def test_a_run_that_shares_less_than_half_its_queries_with_the_qrels_is_a_notice
     if told is not None:
         missing = f"'x{shared + 1}', the qrels have 'q{shared + 1}'). Check that both use the same query ids."
         assert told in texts[0] and missing in texts[0]
+
+
+STAGED = {f"q{number}": {"a": 3, "b": 2, "c": 0} for number in range(8)}
+STAGES = {
+    name: in_one_search({query: {doc: float(len(docs) - k) for k, doc in enumerate(docs)} for query in STAGED})
+    for name, docs in {"bm25": "cb", "dense": "bc", "fused": "ab", "reranked": "a"}.items()
+}
+
+
+def test_the_numbers_of_a_pair_against_the_previous_system_are_those_of_all_pairs_but_for_the_correction() -> None:
+    every, previous = (compare(STAGED, STAGES, "SRE@1 CG@1", against=way) for way in (None, "previous"))
+    columns = ["measure", "system", "against", "difference", "low", "high", "p_t", "p_randomisation", "p_tukey", "wins"]
+    of_every = {row[:3]: row for row in every.pairs.select(columns).rows()}
+    for row in previous.pairs.select(columns).rows():
+        assert row == of_every[row[:3]]
+    for measure in ("SRE@1", "CG@1"):
+        rows = previous.pairs.filter(measure=measure)
+        corrected = correct_by_holm(rows["p_randomisation"].to_numpy())
+        assert rows["p_randomisation_holm"].to_list() == pytest.approx(corrected.tolist())
+    assert "against" not in every.signature

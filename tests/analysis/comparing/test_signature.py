@@ -12,10 +12,6 @@ import pytest
 
 import goodgain as gg
 from goodgain.formats.run import Reading
-from tests.analysis.comparing.test_comparison import EXAMPLES
-
-TWO = EXAMPLES / "two_agents"
-QRELS, QUICK, LATE = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 
@@ -180,14 +176,6 @@ def test_the_reading_of_a_run_has_all_options_and_a_large_file_has_the_same(tmp_
     assert small.reading == large.reading == read_whole(large).reading
     assert small.reading.signature == {"gaps": "empty", "first": 0, "columns": "turn=iteration"}
     assert small.with_frame(small.frame).reading == small.reading
-
-
-def test_systems_that_were_read_in_other_ways_are_named_in_the_signature() -> None:
-    runs = {"old": gg.read_run(RUN), "new": gg.read_run(RUN, gaps="empty")}
-    assert gg.compare(LABELS, runs, "nCG").signature["gaps"] == ["old:close", "new:empty"]
-    assert gg.compare(LABELS, dict.fromkeys(runs, runs["new"]), "nCG").signature["gaps"] == "empty"
-    several = gg.evaluate(LABELS, [*runs.values()], "nCG").signature
-    assert several["gaps"] == ["run 1:close", "run 2:empty"]
 
 
 def test_a_run_with_other_names_of_columns_is_compared_with_a_baseline_file(tmp_path: Path) -> None:
