@@ -85,6 +85,14 @@ def expect_optional_text(value: Any, at: str) -> str | None:
     return None if value is None else expect_text(value, at)
 
 
+def objects_in(members: Any) -> list[dict[str, Any]]:
+    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+
+
+def object_or_empty(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
 def as_word(value: Any, default: str = "") -> str:
     """Return a word to look up in a table. Another value, such as a list, becomes a word that no table has."""
     if value is None:

@@ -14,15 +14,10 @@ ToolPredicate = Callable[[str], bool]
 #: The kinds of tools. A search of code counts only if `tools=` names it.
 Decision = Literal["search", "search of code", "open", "not a search"]
 
-SEARCH: Decision = "search"
-CODE_SEARCH: Decision = "search of code"
-OPEN: Decision = "open"
-NOT_SEARCH: Decision = "not a search"
-
 #: The tools in use, by name. Names are compared in lower case and without punctuation: `WebSearch` is web_search. Searches
 #: that answer in prose are included: their results are unparsed or unrecorded, which is an error and not a zero.
 _NAMES: dict[Decision, str] = {
-    SEARCH: """
+    "search": """
         web_search web_search_preview google_web_search google_search browser.search web.run web__run
         tavily_search tavily_search_results_json tavily_answer tavily tavily_research firecrawl_search
         firecrawl_research_search_papers brave_search brave_web_search brave_news_search brave_local_search
@@ -36,18 +31,18 @@ _NAMES: dict[Decision, str] = {
         file_search local_knowledge_base_retrieval VertexAiSearchTool retriever retrieve rag_query vector_search
         query_knowledge_base search
     """,
-    CODE_SEARCH: """
+    "search of code": """
         grep glob LSP grep_search search_file_content get_code_context_exa codebase_search ripgrep search_files
     """,
     # They show one document or page: its address or id is an argument. Two are actions of hosted searches.
-    OPEN: """
+    "open": """
         WebFetch web_fetch fetch visit visit_webpage open_page open_url browser.open url_context get_document get_content
         get_contents read_page read_url scrape crawl browse extract download tavily_extract tavily_crawl firecrawl_scrape
         firecrawl_crawl firecrawl_extract crawling_exa web_fetch_exa web_search_call_open_page web_search_open_page
     """,
     # They search for tools, replace text, or search for other things than documents: the agent's own notes, pictures, the
     # user's mail and calendar, prices; or they act inside a page that is open.
-    NOT_SEARCH: """
+    "not a search": """
         find_in_page tavily_map firecrawl_map click scroll screenshot
         tool_search tool_search_tool_bm25 tool_search_tool_regex search_tools search_replace mcp_list_tools
         search_memory load_memory brave_image_search brave_video_search search_gmail messages_search events_search
@@ -74,7 +69,7 @@ _OPENED_WORDS = {
     *("site", "website"),
 }
 #: The decisions that a name in `tools=` can add, after its equals sign.
-_ADDED: dict[str, Decision] = {"open": OPEN, "search": SEARCH}
+_ADDED: dict[str, Decision] = {"open": "open", "search": "search"}
 
 #: `mcp__brave-search__get_page`: the server's name says nothing about its tool.
 _MCP_SERVER = re.compile(r"^mcp__.+?__(?=.)", re.IGNORECASE)
@@ -123,8 +118,8 @@ def decide_tool(name: str) -> Decision:
     words = _split_name(name)
     is_other = not words or words[0] == "open" or not _OTHER_WORDS.isdisjoint(words)
     if not is_other and not _SEARCH_WORDS.isdisjoint(words):
-        return SEARCH
-    return NOT_SEARCH if _OPEN_WORDS.isdisjoint(words) or _OPENED_WORDS.isdisjoint(words) else OPEN
+        return "search"
+    return "not a search" if _OPEN_WORDS.isdisjoint(words) or _OPENED_WORDS.isdisjoint(words) else "open"
 
 
 def hands_over(name: str) -> bool:
@@ -159,7 +154,7 @@ def is_search_tool(name: str) -> bool:
     >>> [is_search_tool(name) for name in ("web_search", "mcp__brave-search__get_page", "searchMemories", "research")]
     [True, False, False, False]
     """
-    return decide_tool(name) == SEARCH
+    return decide_tool(name) == "search"
 
 
 def has_answer(name: str) -> bool:
@@ -170,12 +165,13 @@ def has_answer(name: str) -> bool:
 def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
     """Return the decision on a tool in words, for the summary of a reading."""
     if _normalise_name(name) in _DOUBTFUL:
-        return f"{SEARCH if counted else NOT_SEARCH} (some tools of this name search, others do not; {spell('tools')} decides)"
+        decision = "search" if counted else "not a search"
+        return f"{decision} (some tools of this name search, others do not; {spell('tools')} decides)"
     if counted or opens:
-        return SEARCH if counted else "opens a document"
-    if decide_tool(name) == CODE_SEARCH:
-        return f"{CODE_SEARCH}, counted only if {spell('tools')} names it"
-    return NOT_SEARCH
+        return "search" if counted else "opens a document"
+    if decide_tool(name) == "search of code":
+        return f"search of code, counted only if {spell('tools')} names it"
+    return "not a search"
 
 
 @dataclass(frozen=True)
@@ -198,11 +194,11 @@ class ChosenTools:
 
     def __call__(self, name: str) -> bool:
         found = self.find(name)
-        return found == SEARCH if found is not None else self.rule is not None and self.rule(name)
+        return found == "search" if found is not None else self.rule is not None and self.rule(name)
 
     def opens(self, name: str) -> bool:
         found = self.find(name)
-        return found == OPEN if found is not None else decide_tool(name) == OPEN and not self(name)
+        return found == "open" if found is not None else decide_tool(name) == "open" and not self(name)
 
     def find_inner_tool(self, name: str, arguments: Any) -> tuple[str, Any] | None:
         """Return the tool and the arguments that a call of a proxy names. If the caller decided on the proxy, return None.
@@ -248,7 +244,7 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
     # `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
     added = {name: _ADDED[how] for name, _, how in (text.rpartition("=") for text in names) if name and how in _ADDED}
     bare = [text for text in names if text.rpartition("=")[0] not in added]
-    return ChosenTools(dict.fromkeys(bare, SEARCH) | added, None if bare else is_search_tool)
+    return ChosenTools(dict.fromkeys(bare, _ADDED["search"]) | added, None if bare else is_search_tool)
 
 
 def _call_predicate(tools: ToolPredicate, name: str) -> bool:

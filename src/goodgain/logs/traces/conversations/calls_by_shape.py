@@ -39,14 +39,11 @@ _CALL = re.compile(r"(on)?(tool|function)(call|use|start|request|invocation)s?")
 _BESIDE = tuple(name for name in _OUTPUTS if name not in ("content", "response"))
 _AGENTS = {"assistant", "assistantmessage", "ai", "aimessage", "agent", "agentmessage", "model", "bot", "gpt"}
 _USERS = {"user", "usermessage", "human", "humanmessage"}
-#: Pieces of a stream.
 _PIECE = re.compile("chunk|delta|partial")
 _TEXTS = ("content", "text", "message", "value")
-#: Fields that may hold JSON as text.
 _JSON_FIELDS = {"data", "payload", "body", "event", "record", "trace", "trajectory", "messages", "steps", "toolcalls"}
 #: A name is one line, and not a sentence of 80 characters.
 _NAME = re.compile(r"(?=.{1,80}$).*\S.*")
-#: LangChain's events.
 _EVENT = re.compile(r"on_(tool|retriever|chat_model|llm|chain|prompt|parser)_(start|stream|end|error)")
 
 Object = dict[str, Any]
@@ -90,7 +87,6 @@ class _Fields:
 
     @property
     def kind(self) -> str:
-        """The kind that the object names, spelled as a key; empty if the object names none."""
         kinds = (normalise_key(value) for key in KINDS if isinstance(value := self.item.get(key), str))
         return next(filter(None, kinds), "")
 
@@ -334,11 +330,12 @@ def _read_events(members: list[Any]) -> list[Any]:
     if not calls:
         return members
     tools = {members[index]["run_id"] for index, (what, _) in calls.items() if what == "tool"}
-    parents = {index: members[index].get("parent_ids") for index in calls}  # the outermost first
-    above = {
-        index: [run for run in runs if isinstance(run, str) and run in tools] if isinstance(runs, list) else []
-        for index, runs in parents.items()
-    }
+    above: dict[int, list[str]] = {}  # the tools above each call, the outermost first
+    for index in calls:
+        parents = members[index].get("parent_ids")
+        above[index] = (
+            [run for run in parents if isinstance(run, str) and run in tools] if isinstance(parents, list) else []
+        )
     replaced = {run for index, runs in above.items() if calls[index][0] == "retriever" for run in runs[-1:]}
     made: list[Any] = [None if index in events else member for index, member in enumerate(members)]
     begun: dict[Any, Any] = {}
@@ -368,7 +365,6 @@ def _read_event_kind(member: Any) -> tuple[str, str] | None:
 
 
 def _read_event_output(data: dict[str, Any]) -> tuple[Any, Any]:
-    """Return the output and the error of an event. A tool's message gives the artifact, else the content."""
     if (error := data.get("error")) is not None:
         return "", error
     output = data.get("documents") if data.get("output") is None else data["output"]

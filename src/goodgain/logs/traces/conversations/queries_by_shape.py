@@ -155,7 +155,6 @@ def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], 
 
 
 def _find_id(one: Found, name: str) -> Key | None:
-    """Return the place and the id of the innermost object with an id around a call."""
     for place, holder in reversed(one.holders):
         if (query_id := id_or_none(tree.follow_path(holder, name))) is not None:
             return Key(place, query_id, query_id)
@@ -163,7 +162,6 @@ def _find_id(one: Found, name: str) -> Key | None:
 
 
 def _find_by_question(one: Found) -> Key | None:
-    """Return the place and the question of the outermost object with a question around a call."""
     place, holder = next(((place, holder) for place, holder in one.holders if find_question(holder)), ((), None))
     asked = find_question(holder, ASKED)
     return Key(place, asked) if asked else None
@@ -189,7 +187,6 @@ def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place]
 
 
 def _find_trial(one: Found) -> str | None:
-    """Return the name of the run in the innermost object around a call; None if no object names a run."""
     values = (
         find_id(holder, OF_RUNS if place == one.place or is_part(holder) else REPEATS)
         for place, holder in reversed(one.holders)

@@ -22,6 +22,8 @@ from goodgain.logs.traces.expected_values import (
     format_place,
     unexpected_value,
 )
+from goodgain.logs.traces.expected_values import object_or_empty as object_or_empty
+from goodgain.logs.traces.expected_values import objects_in as objects_in
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall
 from goodgain.logs.traces.tool_outputs.result_objects import join_texts
@@ -78,10 +80,6 @@ def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
 
 def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
     return any(map(test, objects_in(members)))
-
-
-def objects_in(members: Any) -> list[dict[str, Any]]:
-    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
 
 
 def walk_parts(content: Any, at: str) -> Iterator[Placed]:
@@ -206,10 +204,6 @@ def expect_output(output: Any, at: str) -> Any:
 def or_unanswered(output: Any) -> Any:
     """Return an output. Null becomes UNANSWERED, because most logs write null for a call without an answer."""
     return UNANSWERED if output is None else output
-
-
-def object_or_empty(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def text_or_none(value: Any) -> str | None:

@@ -103,7 +103,7 @@ class StepFinder:
 
 def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
     """Return whether a span is below a span of the same call, such as an MCP server's tool below the agent's tool."""
-    if span.kind == "RETRIEVER":  # the agent saw the outer one's list
+    if span.kind == "RETRIEVER":  # the agent saw the list of the outer retriever
         return any(one.kind == "RETRIEVER" and read_retrieval(one, "").answered for one in above)
     name = find_tool_name(span)
     return any(one.kind == "TOOL" and find_tool_name(one) == name and read_tool(one, "").answered for one in above)

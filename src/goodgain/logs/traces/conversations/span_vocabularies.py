@@ -6,7 +6,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations.record_tree import objects_in
@@ -45,7 +45,6 @@ _MLFLOW_KINDS = {
     **dict.fromkeys(("CHAT_MODEL", "COMPLETION"), "LLM"),
     "UNKNOWN": BY_ITS_NAME,  # a function without a given type
 }
-#: Types of Langfuse's observations.
 LANGFUSE_KINDS = {
     **{kind: kind for kind in ("TOOL", "RETRIEVER", "AGENT", "CHAIN", "EMBEDDING", "EVALUATOR", "GUARDRAIL")},
     **dict.fromkeys(("SPAN", "EVENT"), BY_ITS_NAME),  # of old versions
@@ -71,16 +70,15 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
 
     `is_search` decides by name if the kind of a span is generic.
     """
-    for prefix, vocabulary in _VOCABULARIES.items():
+    for prefix, (start, copies, read) in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):
-            start = vocabulary.metadata
             held = [key for key in attributes if start and key.startswith(start)]
             metadata = {key.removeprefix(start): attributes[key] for key in held}
             _add(attributes, "metadata", metadata or None)
             _add(attributes, "session.id", find_id(metadata, SESSIONS))
-            for ours, theirs in vocabulary.copies.items():
+            for ours, theirs in copies.items():
                 _add(attributes, ours, decode(attributes.get(theirs)))
-            return vocabulary.read(attributes, name, is_search)
+            return read(attributes, name, is_search)
     return ""
 
 
@@ -202,27 +200,18 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
     return kind
 
 
-class _Vocabulary(NamedTuple):
-    """The prefix of metadata, the attributes to copy by our names, and the function that finds the kind."""
-
-    metadata: str
-    copies: dict[str, str]
-    read: Callable[[Attributes, str, ToolPredicate], str]
-
-
-_VOCABULARIES = {
-    "ai.": _Vocabulary("ai.telemetry.metadata.", {
+#: By a prefix of attributes: the prefix of metadata, the attributes to copy by our names, and the function that finds the kind.
+_VOCABULARIES: dict[str, tuple[str, dict[str, str], Callable[[Attributes, str, ToolPredicate], str]]] = {
+    "ai.": ("ai.telemetry.metadata.", {
         "tool.name": "ai.toolCall.name", CALL_ID: "ai.toolCall.id", "input.value": "ai.toolCall.args",
         "output.value": "ai.toolCall.result",
     }, _read_vercel),
-    "traceloop.": _Vocabulary(
-        "traceloop.association.properties.", {"tool.name": "traceloop.entity.name"}, _read_traceloop
-    ),
-    "mlflow.": _Vocabulary("", {
+    "traceloop.": ("traceloop.association.properties.", {"tool.name": "traceloop.entity.name"}, _read_traceloop),
+    "mlflow.": ("", {
         "input.value": "mlflow.spanInputs", "output.value": "mlflow.spanOutputs", "session.id": "mlflow.trace.session",
     }, lambda held, *rest: read_kind(decode(held.get("mlflow.spanType")), _MLFLOW_KINDS, *rest)),
-    "langfuse.": _Vocabulary("langfuse.trace.metadata.", {
+    "langfuse.": ("langfuse.trace.metadata.", {
         "input.value": "langfuse.observation.input", "output.value": "langfuse.observation.output",
     }, lambda held, *rest: read_kind(decode(held.get("langfuse.observation.type")), LANGFUSE_KINDS, *rest)),
-    "span.type": _Vocabulary("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
+    "span.type": ("scope.", {"session.id": "scope.agentic.session"}, _read_monocle),
 }  # fmt: skip

@@ -89,9 +89,25 @@ class Span(msgspec.Struct):
         return collect_objects({name: nested} if isinstance(nested, list) else self.attributes, name)
 
 
-def read_spans(source: Source, value: Any, at: str) -> Iterator[Span]:
-    for raw, span_at, otlp in _find_spans(value, at):
-        yield _make_span(source, raw, span_at, otlp=otlp)
+def read_spans(source: Source, value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[Span]:
+    """Yield the spans in a document: OTLP, a list, an object with a list, or one span."""
+    if isinstance(value, list) and depth:
+        for index, member in enumerate(value):
+            yield from read_spans(source, member, f"{at}/{index}", depth - 1)
+        return
+    record = expect_object(value, at)
+    if (resources := next((key for key in ("resourceSpans", "resource_spans") if key in record), None)) is not None:
+        for resource, resource_at in walk(record[resources], f"{at}/{resources}"):
+            if (scopes := next((one for one in _SCOPES if one in resource), None)) is None:
+                raise unexpected_value(f"{resource_at}/scopeSpans", "a list of scopes with spans", None)
+            for scope, scope_at in walk(resource[scopes], f"{resource_at}/{scopes}"):
+                for span, span_at in walk(scope.get("spans"), f"{scope_at}/spans"):
+                    yield _make_span(source, span, span_at, otlp=True)
+    elif (key := next((key for key in ("spans", "data") if isinstance(record.get(key), list)), None)) is not None:
+        for span, span_at in walk(record[key], f"{at}/{key}"):
+            yield _make_span(source, span, span_at, otlp=False)
+    else:
+        yield _make_span(source, record, at, otlp="startTimeUnixNano" in record)
 
 
 def read_each(
@@ -110,25 +126,6 @@ def iterate_ancestors(span: Span, by_id: Mapping[tuple[str, str], Span]) -> Iter
         seen.add(at.span_id)
         yield at
         at = by_id.get((at.trace_id, at.parent_id or ""))
-
-
-def _find_spans(value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[tuple[dict[str, Any], str, bool]]:
-    """Yield the raw spans in a document, their places, and whether they are in OTLP."""
-    if isinstance(value, list) and depth:
-        for index, member in enumerate(value):
-            yield from _find_spans(member, f"{at}/{index}", depth - 1)
-        return
-    record = expect_object(value, at)
-    if (resources := next((key for key in ("resourceSpans", "resource_spans") if key in record), None)) is not None:
-        for resource, resource_at in walk(record[resources], f"{at}/{resources}"):
-            if (scopes := next((one for one in _SCOPES if one in resource), None)) is None:
-                raise unexpected_value(f"{resource_at}/scopeSpans", "a list of scopes with spans", None)
-            for scope, scope_at in walk(resource[scopes], f"{resource_at}/{scopes}"):
-                yield from ((*span, True) for span in walk(scope.get("spans"), f"{scope_at}/spans"))
-    elif (key := next((key for key in ("spans", "data") if isinstance(record.get(key), list)), None)) is not None:
-        yield from ((*span, False) for span in walk(record[key], f"{at}/{key}"))
-    else:
-        yield record, at, "startTimeUnixNano" in record
 
 
 def _get_first(raw: dict[str, Any], *keys: str) -> Any:

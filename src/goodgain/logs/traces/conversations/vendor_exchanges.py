@@ -53,8 +53,8 @@ class JoinedConversation(Conversation):
     ) -> Iterator[Trace]:
         """Join recorded exchanges into conversations, and yield their traces.
 
-        An exchange continues an earlier exchange if it names that one's id. It also does if its messages begin with the
-        messages and the answer of the earlier exchange, and neither record names another query or run.
+        A request continues an earlier exchange if the request names the id of that exchange. So does a request whose messages
+        begin with the messages and the answer of the earlier exchange, if both records name the same query and run.
         `make` turns a record that is not a request with its response into an exchange.
         """
         threads: list[list[Exchange]] = []
@@ -159,8 +159,8 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
         streamed = assemble_events(response)
     elif (stream := _find_stream(response)) is not None and not stream.lstrip().startswith("{"):
         streamed = assemble_stream(stream)
-    if streamed is not None and streamed.is_whole and streamed.value is not None:
-        response = streamed.value
+    if streamed is not None and streamed[1] and streamed[0] is not None:
+        response = streamed[0]
     return (request, response) if isinstance(response, dict) and answered in response else None
 
 
@@ -194,7 +194,6 @@ def _has_field(request: Any, field: str, depth: int = 3) -> bool:
 
 
 def _find_stream(response: Any) -> str | None:
-    """Return the text of server-sent events or JSON in a response; None if the response has no such text."""
     for text in response.values() if isinstance(response, dict) else [response]:
         if isinstance(text, dict):
             text = text.get("string", text.get("text"))

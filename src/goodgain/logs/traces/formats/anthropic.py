@@ -52,7 +52,6 @@ def _is_tool_block(block: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
     if JoinedConversation.are_exchanges(source.head):
         return _Messages.join_exchanges(source)
     return _Messages.read_source(source, _find_messages)

@@ -38,7 +38,6 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of messages. If each line is a message, all lines are one trace."""
     find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
     return _Messages.read_source(source, find, of_list=lambda one: "type" in one, of_line=_is_message)
 

@@ -47,7 +47,6 @@ def _is_event(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace for a rollout, or one per thread of `exec`."""
     lines: list[tree.Placed] = []
     for value, at in tree.read_records(source):
         with source.handle_errors():

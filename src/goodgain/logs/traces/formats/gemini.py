@@ -266,7 +266,6 @@ def _set_output(call: ToolCall, response: Any) -> None:
 
 
 def _read_event_rows(source: Source) -> Iterator[Trace]:
-    """Yield one trace per session from ADK's events, as a database stores them."""
     sessions: dict[str | None, list[tree.Placed]] = {}
     for row, at in tree.read_records(source):
         with source.handle_errors():

@@ -19,7 +19,6 @@ from goodgain.logs.traces.conversations.turns_and_calls import read_usage
 from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, place
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 
-#: Known types of messages.
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
 #: Types of parts: those of calls repeat `tool_calls`.
 _PART_TYPES = tree.PLAIN_PARTS | {

@@ -85,7 +85,6 @@ def _is_of_other_format(message: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of messages, or one per conversation of recorded exchanges."""
     if JoinedConversation.are_exchanges(source.head):
         return _Messages.join_exchanges(source)
     return _Messages.read_source(source, _find_messages)
@@ -98,7 +97,7 @@ def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
 
 
 class _Messages(JoinedConversation):
-    """Reports messages. `model` is that of the object around them; `hosted` counts the vendor's searches so far."""
+    """Reports messages. `model` is the model of the object around them. `hosted` counts the vendor's searches so far."""
 
     asked, answered = "messages", "choices"
     hosted = 0
@@ -216,7 +215,6 @@ class _Messages(JoinedConversation):
         self._add_unlogged_searches(message, shown, at)
 
     def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
-        """Add the searches that the vendor's usage counts, if the log shows none."""
         if self.hosted == shown and (usage := holder.get("usage")):
             self.hosted += self.add_counted_searches(usage, at, _advise())
 

@@ -146,7 +146,6 @@ def _find_doubt(searches: list[_Search]) -> str:
 
 
 def _find_passages(value: dict[str, Any]) -> list[str]:
-    """Return the keys of an object's lists of passages, the best first."""
     names = {name: key for key, name in reversed(normalise_keys(tuple(value)))}
     held = (names[name] for name in _CONTEXTS if name in names)
     return [key for key in held if isinstance(_read_passages(value[key]), list)]

@@ -32,7 +32,6 @@ _MAX_TRIED, _TRIED_DEPTH = 2000, 8
 
 
 def sniff(head: FileHead) -> bool:
-    """Return False: only the caller chooses this format."""
     return False
 
 

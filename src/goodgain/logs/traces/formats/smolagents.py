@@ -44,7 +44,6 @@ def _is_step(step: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of steps. If each line is a step, all lines are one trace."""
     marks = {"step_number", "task", "role"}
 
     def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:

@@ -6,11 +6,12 @@ Vercel AI SDK, and deer-flow.
 
 from collections import Counter
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
 from goodgain.files.json_text import parse_if_json
+from goodgain.logs.traces.expected_values import object_or_empty, objects_in
 
 Event = dict[str, Any]
 
@@ -34,12 +35,8 @@ _CALL_STATES = {
 }
 _CALL_FIELDS = ("input", "output", "errorText", "preliminary", "providerExecuted")
 
-
-class Assembled(NamedTuple):
-    """The assembled answer, and whether the stream is complete. An incomplete stream may lack calls."""
-
-    value: Any
-    is_whole: bool
+#: The answer in a stream, and whether the stream is complete. An incomplete stream may lack calls.
+Assembled = tuple[Any, bool]
 
 
 def assemble_stream(text: str) -> Assembled | None:
@@ -47,7 +44,7 @@ def assemble_stream(text: str) -> Assembled | None:
     events = _parse_events(text)
     assembled = assemble_events(events) if events is not None else None
     has_end = text.rstrip()[-20:].replace(" ", "").endswith("data:[DONE]")
-    return assembled and assembled._replace(is_whole=assembled.is_whole or has_end)
+    return assembled and (assembled[0], assembled[1] or has_end)
 
 
 def assemble_events(events: list[Event]) -> Assembled | None:
@@ -125,22 +122,12 @@ def _name_answers(events: list[Event]) -> list[str]:
     """Return the key of the answer that each chunk belongs to: the chunk's id, or how many answers ended before."""
     # Groq's agents give each chunk its own id, and the last chunks of all answers the same id.
     ids = [str(event.get("id")) for event in events]
-    ends = [any(choice.get("finish_reason") for choice in _list_objects(event, "choices")) for event in events]
+    ends = [any(choice.get("finish_reason") for choice in objects_in(event.get("choices"))) for event in events]
     counts = Counter(ids)
     if any(counts[name] > 1 and not end for name, end in zip(ids, ends, strict=True)):
         return ids
     ended = accumulate(ends, initial=0)
     return [str(number - (number > 0 and not one.get("choices"))) for number, one in zip(ended, events, strict=False)]
-
-
-def _list_objects(holder: Event, key: str) -> list[Event]:
-    members = holder.get(key)
-    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
-
-
-def _get_object(holder: Event, key: str) -> Event:
-    value = holder.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def _find_last(holders: list[Event], key: str) -> Any:
@@ -152,26 +139,20 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
     chunks: dict[str, list[Event]] = {}
     for name, event in zip(_name_answers(events), events, strict=True):
         chunks.setdefault(name, []).append(event)
-    answers: list[Event] = []
+    model = _find_last(next(iter(chunks.values())), "model")
+    answers: list[tuple[Event, Any, Any]] = []
     for of_answer in chunks.values():
-        choices = [one for event in of_answer for one in _list_objects(event, "choices") if one.get("index", 0) == 0]
-        delta = _join_pieces([_get_object(choice, "delta") for choice in choices])
-        answers.append(
-            {
-                "model": _find_last(of_answer, "model"),
-                "message": {"role": "assistant", "content": None, **delta},
-                "finish_reason": _find_last(choices, "finish_reason"),
-                "usage": _find_last(of_answer, "usage"),
-            }
-        )
-    whole = all(answer["finish_reason"] for answer in answers)
-    first = answers[0]
+        choices = [one for event in of_answer for one in objects_in(event.get("choices")) if one.get("index", 0) == 0]
+        delta = _join_pieces([object_or_empty(choice.get("delta")) for choice in choices])
+        message = {"role": "assistant", "content": None, **delta}
+        answers.append((message, _find_last(choices, "finish_reason"), _find_last(of_answer, "usage")))
+    is_whole = all(end for _, end, _ in answers)
     if len(answers) > 1:
-        messages = [one["message"] | ({"usage": one["usage"]} if one["usage"] else {}) for one in answers]
-        return Assembled({"model": first["model"], "messages": messages}, whole)
-    choice = {"index": 0, "message": first["message"], "finish_reason": first["finish_reason"]}
-    value = {"object": "chat.completion", "model": first["model"], "choices": [choice], "usage": first["usage"]}
-    return Assembled(value, whole)
+        messages = [message | ({"usage": usage} if usage else {}) for message, _, usage in answers]
+        return {"model": model, "messages": messages}, is_whole
+    message, end, usage = answers[0]
+    choice = {"index": 0, "message": message, "finish_reason": end}
+    return {"object": "chat.completion", "model": model, "choices": [choice], "usage": usage}, is_whole
 
 
 def _assemble_responses(events: list[Event]) -> Assembled | None:
@@ -193,7 +174,7 @@ def _assemble_responses(events: list[Event]) -> Assembled | None:
     is_whole = not (begun or items)
     if not is_whole:
         responses.append({**begun, "object": "response", "output": items})
-    return Assembled(responses[0] if len(responses) == 1 else responses, is_whole)
+    return responses[0] if len(responses) == 1 else responses, is_whole
 
 
 def _assemble_anthropic(events: list[Event]) -> Assembled | None:
@@ -202,7 +183,7 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
     blocks: list[dict[int, list[Event]]] = []  # the pieces of each message's blocks
     ended = 0
     for event in events:
-        kind, index, delta = event.get("type"), event.get("index"), _get_object(event, "delta")
+        kind, index, delta = event.get("type"), event.get("index"), object_or_empty(event.get("delta"))
         if kind == "message_start" and isinstance(event.get("message"), dict):
             messages.append(dict(event["message"]))
             blocks.append({})
@@ -227,7 +208,7 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
             if arguments := block.pop("partial_json", None):
                 parsed = parse_if_json(str(arguments))
                 block["input"] = parsed if isinstance(parsed, dict) else arguments
-    return Assembled(messages[0] if len(messages) == 1 else {"messages": messages}, ended == len(messages))
+    return messages[0] if len(messages) == 1 else {"messages": messages}, ended == len(messages)
 
 
 def _assemble_gemini(events: list[Event]) -> Assembled | None:
@@ -239,10 +220,10 @@ def _assemble_gemini(events: list[Event]) -> Assembled | None:
     seen: set[tuple[str, bytes]] = set()
     for event in events:
         whole.update({key: value for key, value in event.items() if key != "candidates"})
-        first = next(iter(_list_objects(event, "candidates")), {})
-        found = _get_object(first, "content").get("parts")
+        first = next(iter(objects_in(event.get("candidates"))), {})
+        found = object_or_empty(first.get("content")).get("parts")
         parts += found if isinstance(found, list) else []
-        for key, values in _get_object(first, "groundingMetadata").items():
+        for key, values in object_or_empty(first.get("groundingMetadata")).items():
             for value in values if isinstance(values, list) else ():
                 if (mark := (key, orjson.dumps(value))) not in seen:
                     seen.add(mark)
@@ -251,7 +232,7 @@ def _assemble_gemini(events: list[Event]) -> Assembled | None:
     candidate["content"] = {"role": "model", "parts": parts}
     if grounding:
         candidate["groundingMetadata"] = grounding
-    return Assembled({**whole, "candidates": [candidate]}, candidate.get("finishReason") is not None)
+    return {**whole, "candidates": [candidate]}, candidate.get("finishReason") is not None
 
 
 def _assemble_ui_message(events: list[Event]) -> Assembled | None:
@@ -279,7 +260,7 @@ def _assemble_ui_message(events: list[Event]) -> Assembled | None:
             call["state"] = _CALL_STATES.get(kind, call["state"])
             if kind == "tool-output-available" and not event.get("preliminary"):
                 call.pop("preliminary", None)
-    return Assembled([message], any(event.get("type") == "finish" for event in events))
+    return [message], any(event.get("type") == "finish" for event in events)
 
 
 def _assemble_deer_flow(events: list[Event]) -> Assembled:
@@ -302,15 +283,15 @@ def _assemble_deer_flow(events: list[Event]) -> Assembled:
             messages.append(by_id[name])
         message = by_id[name]
         message["content"] += text if isinstance(text, str) else ""
-        for call in _list_objects(event, "tool_calls"):
+        for call in objects_in(event.get("tool_calls")):
             if call.get("name"):
                 call_id = call.get("id") or f"{name}-{len(message.get('tool_calls', []))}"
                 waiting.setdefault(agent, []).append(call_id)
                 made = {"name": call["name"], "arguments": call.get("args") or ""}
                 message.setdefault("tool_calls", []).append({"id": call_id, "type": "function", "function": made})
-        for piece in _list_objects(event, "tool_call_chunks"):
+        for piece in objects_in(event.get("tool_call_chunks")):
             made_calls, index = message.get("tool_calls", []), piece.get("index")
             place = index if isinstance(index, int) and 0 <= index < len(made_calls) else -1
             if made_calls and isinstance(made_calls[place]["function"]["arguments"], str):
                 made_calls[place]["function"]["arguments"] += str(piece.get("args") or "")
-    return Assembled({"messages": messages}, True)
+    return {"messages": messages}, True

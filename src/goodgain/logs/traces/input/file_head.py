@@ -6,6 +6,7 @@ from typing import Any
 
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import BOM, JSON_LINES
+from goodgain.logs.traces.expected_values import objects_in
 
 #: Bytes read to recognise a format: enough for a system prompt and the first messages. Of a longer text (a pasted
 #: document, a screenshot) only the second number counts. The third is the limit.
@@ -130,11 +131,7 @@ class FileHead:
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
         """The objects among the records, and in records that are lists."""
-        found: list[dict[str, Any]] = []
-        for record in self.records:
-            members = record if isinstance(record, list) else [record]
-            found += [member for member in members if isinstance(member, dict)]
-        return found
+        return [one for held in self.records for one in objects_in(held if isinstance(held, list) else [held])]
 
     @property
     def is_sequence(self) -> bool:

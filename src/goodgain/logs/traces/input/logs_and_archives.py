@@ -24,6 +24,7 @@ from goodgain.files import opening
 from goodgain.files.json_text import NotJSONError, loads, parse_if_json
 from goodgain.files.opening import COMPRESSED, JSON_LINES
 from goodgain.files.table_reading import read_container
+from goodgain.logs.traces.expected_values import object_or_empty, objects_in
 from goodgain.logs.traces.input.event_streams import assemble_stream
 from goodgain.logs.traces.input.file_head import HEAD_SIZE, MAX_HEAD, FileHead
 from goodgain.logs.traces.tool_outputs.values_in_text import read_python
@@ -124,7 +125,6 @@ def read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
 def _open_archive(
     path: Path, is_wanted: Callable[[str], bool]
 ) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
-    """Open a zip archive, with its files that have a wanted name, sorted by name."""
     with _explain_errors(path), zipfile.ZipFile(path) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir() and is_wanted(info.filename)]
         total = sum(info.file_size for info in infos)
@@ -235,8 +235,8 @@ def _assemble(log: Log) -> Log:
     assembled = assemble_stream(content.decode("utf-8", "replace"))
     if assembled is None:
         return log
-    whole = orjson.dumps(assembled.value)
-    return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled.is_whole)
+    whole = orjson.dumps(assembled[0])
+    return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled[1])
 
 
 def _rewrite(part: bytes) -> bytes:
@@ -250,9 +250,7 @@ def _rewrite(part: bytes) -> bytes:
 
 def _unwrap(record: Any) -> Any:
     """Return the exchanges of a recording, or an exchange of bodies without HTTP; any other value is unchanged."""
-    log = record.get("log") if isinstance(record, dict) else None
-    held = log.get("entries") if isinstance(log, dict) else None
-    entries = [entry for entry in held if isinstance(entry, dict)] if isinstance(held, list) else []
+    entries = objects_in(object_or_empty(object_or_empty(record).get("log")).get("entries"))
     if any("request" in entry for entry in entries):
         return list(map(_read_entry, entries))
     if not isinstance(record, dict) or not {"request", "response"} <= record.keys():
@@ -268,8 +266,8 @@ def _unwrap(record: Any) -> Any:
 
 def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
     """Return an entry of a HAR recording as an exchange. A request without a JSON body becomes its address."""
-    request, response = ({**one} if isinstance(one := entry.get(key), dict) else {} for key in ("request", "response"))
-    asked, answer = (one if isinstance(one, dict) else {} for one in (request.get("postData"), response.get("content")))
+    request, response = (object_or_empty(entry.get(key)) for key in ("request", "response"))
+    asked, answer = object_or_empty(request.get("postData")), object_or_empty(response.get("content"))
     body, text = parse_if_json(asked.get("text")), answer.get("text")
     if answer.get("encoding") == "base64" and isinstance(text, str):
         with suppress(ValueError):

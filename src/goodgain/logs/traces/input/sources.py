@@ -33,8 +33,7 @@ _MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
 #: A limit against malicious files: how many unknown items of a trace are kept.
 _MAX_UNKNOWN = 1000
 
-#: Makes a trace of a value and its place.
-_Make = Callable[[Any, str], Trace | None]
+_Make = Callable[[Any, str], Trace]
 
 
 @dataclass
@@ -141,7 +140,6 @@ class Source:
         return content.removeprefix(BOM)
 
     def text(self) -> str:
-        """Read the whole file as text."""
         content = self.bytes()
         if len(content) > _MAX_PIECE:
             raise InputError(f"{self.path}: is text of more than 256 MiB; write its traces to several files")
@@ -173,8 +171,7 @@ class Source:
 
     def _read_one(self, one: _Make, value: Any, at: str, number: int | None = None) -> Iterator[Trace]:
         with self.handle_errors(self._name_lost(value, number) if self.skip else None):
-            if (trace := one(value, at)) is not None:
-                yield trace
+            yield one(value, at)
 
     @contextmanager
     def handle_errors(self, query_id: str | None = None) -> Iterator[None]:

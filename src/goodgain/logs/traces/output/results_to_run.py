@@ -25,9 +25,9 @@ NormaliseUrl = Callable[[str], str | None]
 
 _NEEDED = ("query_id", "iteration", "search", "rank")
 _TEXTS = ("system", "replicate", "document", "doc_id", "url", "title", "snippet")
-_RUN = ["query_id", "system", "replicate"]
+OF_RUN = ["query_id", "system", "replicate"]
 _PLACE = ["iteration", "search", "rank"]
-_DOCUMENT = [*_RUN, "doc_id"]
+_DOCUMENT = [*OF_RUN, "doc_id"]
 _NO_OPENS = "call that opens a document, so opens are unknown (null). If a tool opens them, name it:"
 _NO_ANSWER = "final answer, so cited is unknown (null)."
 
@@ -186,7 +186,7 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
     """
     found = results.filter(pl.col("rank") > 0)
     known = [found] if earlier is None else [found, earlier]
-    named, place = mentions.filter(pl.col("kind") != "query"), [*_RUN, *_PLACE]
+    named, place = mentions.filter(pl.col("kind") != "query"), [*OF_RUN, *_PLACE]
     of_place = found.select(*place, "document")
     named = named.join(of_place, on=place, how="left", nulls_equal=True, maintain_order="left")
     named = named.with_columns(doc_id=pl.coalesce("document", _name_others(named, known)))
@@ -199,15 +199,15 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
     )
     returned = (
         found.sort(_PLACE, maintain_order=True)
-        .with_columns(rank=pl.int_range(1, pl.len() + 1).over(*_RUN, "iteration"))
-        .group_by(*_RUN, doc_id="document", maintain_order=True)
+        .with_columns(rank=pl.int_range(1, pl.len() + 1).over(*OF_RUN, "iteration"))
+        .group_by(*OF_RUN, doc_id="document", maintain_order=True)
         .agg(returned_at=pl.col("iteration").first(), rank=pl.col("rank").first())
     )
     both = returned.join(used, on=_DOCUMENT, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
-    queries = mentions.filter(pl.col("kind") == "query").select(*_RUN, "answered", "can_open")
-    whole = queries.join(both, on=_RUN, how="left", nulls_equal=True, maintain_order="left_right")
+    queries = mentions.filter(pl.col("kind") == "query").select(*OF_RUN, "answered", "can_open")
+    whole = queries.join(both, on=OF_RUN, how="left", nulls_equal=True, maintain_order="left_right")
     return whole.select(
-        *_RUN,
+        *OF_RUN,
         pl.col("doc_id").fill_null(EMPTY_DOC),
         "returned_at",
         "rank",

@@ -31,7 +31,7 @@ Deduplicate = Callable[..., Any]
 
 #: Stands for the name of a system in the name of an output.
 PLACEHOLDER = "{system}"
-#: Whether a result of the query lacks an id: deduplication then finds its documents.
+#: Whether a result of the query lacks an id. Deduplication then finds the documents of the query.
 LACKS_IDS = ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
 #: The columns for a run in which each id is a document.
 _OF_RUNS = ("query_id", "system", "replicate", "iteration", "search", "rank", "doc_id", "type", "url", "score")
@@ -219,8 +219,8 @@ class OutputWriter:
                         f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand."
                     )
                 names = rows.get_column("outcome").unique(maintain_order=True).to_list()
-                index = ["query_id", "system", "replicate"]
-                rows = self._name_as_runs(rows).pivot("outcome", on_columns=names, index=index, values="value")
+                rows = self._name_as_runs(rows)
+                rows = rows.pivot("outcome", on_columns=names, index=results_to_run.OF_RUN, values="value")
                 rows = rows.with_columns(pl.col(COMPLETED).fill_null(1.0)) if COMPLETED in names else rows
             self._appends[path](writing.encode_rows(rows, path))
 

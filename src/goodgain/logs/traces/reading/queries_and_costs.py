@@ -158,7 +158,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
         beside: list[tuple[int, ToolCall]] = []
         for call in step.calls:
             is_open = _is_open(call, options)
-            if is_open:  # one beside a search in a step belongs to the iteration before
+            if is_open:  # in a step with searches, the opened document belongs to the iteration before
                 beside.append((0 if iteration == "step" else len(searches), call))
             if _is_search(call, options):
                 searches.append(_read_search(call, options, summary))

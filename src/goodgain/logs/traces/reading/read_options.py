@@ -12,7 +12,7 @@ from goodgain.logs.traces.formats import get_format
 from goodgain.logs.traces.input.logs_and_archives import base_name
 from goodgain.logs.traces.model import Trace
 from goodgain.logs.traces.tool_outputs.readers import Parse
-from goodgain.logs.traces.tools import OPEN, ChosenTools, ToolPredicate, make_tool_predicate
+from goodgain.logs.traces.tools import ChosenTools, ToolPredicate, make_tool_predicate
 from goodgain.options import spell
 
 QueryId = str | Callable[[Trace], str]
@@ -91,7 +91,7 @@ class ReadOptions:
     @property
     def opens_named(self) -> bool:
         """Whether `tools` names a tool that opens documents. Then a log without such a call has no opens."""
-        return OPEN in self.tool_rule.decisions.values()
+        return "open" in self.tool_rule.decisions.values()
 
     @property
     def choices(self) -> list[str]:

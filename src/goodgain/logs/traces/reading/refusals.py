@@ -7,7 +7,7 @@ from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 
@@ -29,13 +29,6 @@ _LONGEST_REASON, _LONGEST_TEXT = 160, 60
 _CASSETTE = (b"interactions:", b'"interactions":', b'"http_interactions":')
 
 
-class _Trial(NamedTuple):
-    name: str
-    reason: str
-    place: str = ""
-    calls: int = 0
-
-
 def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
     path = options.query_id if isinstance(options.query_id, str) else ""
     return Source(
@@ -46,13 +39,13 @@ def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
 
 def describe_unclaimed(log: Log, options: ReadOptions) -> str:
     known = [one for one in formats().values() if one.name != "shape"]
-    trials = [_try(one, log.path, log.head) for one in known]
+    trials = [(*_try(one, log.path, log.head), "", one.name) for one in known]
     for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
         with suppress(TypeError):  # a value nests too deep
             head = FileHead("value.json", orjson.dumps(value), whole=True)
-            trials += [_try(one, log.path, head, place) for one in known if one.sniff(head)]
-    nearest = max(trials, key=lambda one: (one.calls, bool(one.place), -len(one.place)))
-    near = f"; the nearest is {nearest.name} ({nearest.reason})" if nearest.calls else ""
+            trials += [(*_try(one, log.path, head, place), place, one.name) for one in known if one.sniff(head)]
+    calls, reason, _, name = max(trials, key=lambda trial: (trial[0], bool(trial[2]), -len(trial[2])))
+    near = f"; the nearest is {name} ({reason})" if calls else ""
     counted, example = _count_by_shape(log, options)
     way_out = f"write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md){example}"
     if any(words in log.head.raw[:1000] for words in _CASSETTE):
@@ -70,7 +63,7 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
         yield f"{log.path}: {log.head.description}"
         for known in formats().values():
             if known.name != "shape":
-                reason = "claims it" if known.sniff(log.head) else _try(known, log.path, log.head).reason
+                reason = "claims it" if known.sniff(log.head) else _try(known, log.path, log.head)[1]
                 yield f"  {known.name}: {reason}"
         yield f"  {_count_by_shape(log, options)[0] or 'shape: no call of a tool was found in it'}"
 
@@ -126,7 +119,8 @@ def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str
             yield from _list_values(value, f"{place}/{key}", depth - 1)
 
 
-def _try(known: Format, path: Path, head: FileHead, place: str = "") -> _Trial:
+def _try(known: Format, path: Path, head: FileHead, place: str = "") -> tuple[int, str]:
+    """Return how many calls a format finds in the beginning of a log, and why the format does not claim the log."""
     content = head.raw
     try:
         if head.kind == "jsonl":  # the whole values in the head
@@ -134,24 +128,24 @@ def _try(known: Format, path: Path, head: FileHead, place: str = "") -> _Trial:
         elif head.kind == "json":
             content = orjson.dumps(head.value)
     except TypeError:
-        return _Trial(known.name, "its JSON nests too deep")
+        return 0, "its JSON nests too deep"
     source = Source(path, FileHead(head.name, content, whole=True), Summary(), lambda: BytesIO(content))
     try:
         trace = next(known.read(source), None)
     except InputError as error:
         reason = str(error).replace(f"{path}, ", "").replace(f"{path}: ", "").partition("; ")[0]
         reason = reason.partition(", found an object with")[0]  # the message has its keys already
-        return _Trial(known.name, " ".join(reason.split())[:_LONGEST_REASON])
+        return 0, " ".join(reason.split())[:_LONGEST_REASON]
     except Exception:  # a plugin's own
         if not known.is_plugin:
             raise
-        return _Trial(known.name, "its reader failed")
+        return 0, "its reader failed"
     if unknown := (trace.unknown if trace else ()) + source.take_unknown():
-        return _Trial(known.name, f"{unknown[0].what} is not understood"[:_LONGEST_REASON])
+        return 0, f"{unknown[0].what} is not understood"[:_LONGEST_REASON]
     calls = sum(len(turn.calls) for turn in trace.turns) if trace else 0
     if not calls:
-        return _Trial(known.name, "no call of a tool was found in it")
+        return 0, "no call of a tool was found in it"
     if place:
-        return _Trial(known.name, f"it finds calls at {place}; write what is there to a file of its own", place, calls)
-    reason = f"its reader can read the beginning, but the format's marks are missing: pass {spell('format', known.name)} to use it"
-    return _Trial(known.name, reason, "", calls)
+        return calls, f"it finds calls at {place}; write what is there to a file of its own"
+    how = f"pass {spell('format', known.name)} to use it"
+    return calls, f"its reader can read the beginning, but the format's marks are missing: {how}"

@@ -69,24 +69,23 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
     files: list[Path] = []
     for path in (make_path(one, "one of the traces") for one in given):
         with explain_read_errors(path):
-            files += _list_files_at(path)
+            try:
+                mode = (
+                    path.stat().st_mode
+                )  # fails if there is no such file, or if a log passed as text is too long for a name
+            except ValueError as error:  # a NUL in the name
+                fault = f"{str(path)[:200]!r}: {error_reason(error)}"
+                raise InputError(f"{fault}; give the path of a readable file") from error
+            found = [path]
+            if stat.S_ISDIR(mode):
+                found = [file for known in formats().values() for file in known.find(path)] or list_logs(path)
+            elif not stat.S_ISREG(mode):
+                raise InputError(f"{path}: is a pipe or a device, but a log is read twice; write it to a file")
+        if not found:
+            endings = ", ".join(LOG_ENDINGS)
+            raise InputError(f"{path}: the directory holds no file that ends in {endings}; name the files")
+        files += found
     return files
-
-
-def _list_files_at(path: Path) -> list[Path]:
-    try:
-        mode = path.stat().st_mode  # fails if there is no such file, or if a log passed as text is too long for a name
-    except ValueError as error:  # a NUL in the name
-        raise InputError(f"{str(path)[:200]!r}: {error_reason(error)}; give the path of a readable file") from error
-    if stat.S_ISDIR(mode):
-        if whole := [file for known in formats().values() for file in known.find(path)]:
-            return whole
-        if inside := list_logs(path):
-            return inside
-        raise InputError(f"{path}: the directory holds no file that ends in {', '.join(LOG_ENDINGS)}; name the files")
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{path}: is a pipe or a device, but a log is read twice; write it to a file")
-    return [path]
 
 
 def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
@@ -96,11 +95,9 @@ def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
     for file in files:
         task.append(file)
         size += file.size
-        if size >= _TASK_SIZE:
+        if size >= _TASK_SIZE or file is files[-1]:
             yield task
             task, size = [], 0
-    if task:
-        yield task
 
 
 def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int) -> Iterator[list[Value]]:

@@ -16,10 +16,15 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated, parse_if_json
 from goodgain.logs.traces.expected_values import as_number, describe, format_place
 from goodgain.logs.traces.model import Result
-from goodgain.logs.traces.tool_outputs import outcomes, overlooked_results, result_objects, service_answers
+from goodgain.logs.traces.tool_outputs import outcomes, result_objects, service_answers
 from goodgain.logs.traces.tool_outputs import text_blocks as blocks
 from goodgain.logs.traces.tool_outputs import text_lists as lists
 from goodgain.logs.traces.tool_outputs.outcomes import EMPTY, ERROR, UNPARSED, Outcome
+from goodgain.logs.traces.tool_outputs.overlooked_results import (
+    find_overlooked_addresses,
+    find_overlooked_objects,
+    find_unnamed_lists,
+)
 from goodgain.logs.traces.tool_outputs.result_objects import Object
 from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
 
@@ -168,20 +173,14 @@ class _OutputReader(NamedTuple):
         """Read a text in the first layout that knows it, or the value in it."""
         for read in LAYOUTS.values():
             if results := read(text):
-                overlooked = (
-                    ()
-                    if read in _WITH_OTHER_LINKS
-                    else tuple(overlooked_results.find_overlooked_addresses(text, results))
-                )
-                return Outcome("ok", tuple(results), overlooked)
+                others = () if read in _WITH_OTHER_LINKS else find_overlooked_addresses(text, results)
+                return Outcome("ok", tuple(results), tuple(others))
         for find in NOTATIONS.values():
             if (found := find(text)) is not None:
                 value, around = found
                 outcome = self.read_value(value, depth - 1)
                 if outcome.status != "unparsed":
-                    return outcome.add_overlooked_names(
-                        overlooked_results.find_overlooked_addresses(around, outcome.results)
-                    )
+                    return outcome.add_overlooked_names(find_overlooked_addresses(around, outcome.results))
         return UNPARSED
 
     def read_blocks(self, blocks: list[Any], depth: int) -> Outcome:
@@ -225,16 +224,13 @@ class _OutputReader(NamedTuple):
             return self.read_unnamed_lists(members, depth)
         if list not in map(type, chain.from_iterable(map(dict.values, members))):
             return Outcome("ok", results)  # nothing can be overlooked
-        found_lists = (overlooked_results.find_overlooked_objects(member, [], lists_only=True) for member in members)
+        found_lists = (find_overlooked_objects(member, [], lists_only=True) for member in members)
         return Outcome("ok", results, tuple(chain.from_iterable(found_lists)))
 
     def read_unnamed_lists(self, members: list[Object], depth: int) -> Outcome:
         """Read the lists of results of several queries under a key that only their tool knows."""
-        lists = (
-            overlooked_results.find_unnamed_lists(members)
-            if self.reads_ids and not any(map(outcomes.has_error, members))
-            else None
-        )
+        is_read = self.reads_ids and not any(map(outcomes.has_error, members))
+        lists = find_unnamed_lists(members) if is_read else None
         return UNPARSED if lists is None else self.read_blocks(lists, depth)
 
     def read_parts(self, parts: list[Object], depth: int) -> Outcome:
@@ -286,8 +282,8 @@ class _OutputReader(NamedTuple):
             is_read = all(one.status != "unparsed" for one in found)
             outcome = outcomes.join_outcomes(found) if is_read else UNPARSED
             if outcome.status != "empty" or not outcomes.has_error(item):
-                return outcome.add_overlooked_names(overlooked_results.find_overlooked_objects(item, lists))
-        is_whole = not any(overlooked_results.find_overlooked_objects(item, []))
+                return outcome.add_overlooked_names(find_overlooked_objects(item, lists))
+        is_whole = not any(find_overlooked_objects(item, []))
         if is_whole and outcomes.says_nothing_found(item):
             return EMPTY
         if outcomes.has_error(item):
@@ -303,7 +299,7 @@ def _wraps_results(item: dict[str, Any]) -> bool:
     """Return whether an object with an id only holds results, as the answer of a service does."""
     keys = result_objects.make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
-    return not own and any(overlooked_results.find_overlooked_objects(item, []))
+    return not own and any(find_overlooked_objects(item, []))
 
 
 def _join_blocks(blocks: list[Any], found: list[Outcome], *, among_prose: bool = False) -> Outcome:
@@ -317,6 +313,6 @@ def _join_blocks(blocks: list[Any], found: list[Outcome], *, among_prose: bool =
             text = block.strip() if isinstance(block, str) else "["
             # Among prose, a text without an address that does not begin like JSON holds no results.
             may_be_list = text.startswith(("{", "[")) or (text and not among_prose)
-            addresses = list(overlooked_results.find_overlooked_addresses(text, []))
+            addresses = list(find_overlooked_addresses(text, []))
             overlooked += addresses or ([f"block {number} of the output"] if may_be_list else [])
     return joined.add_overlooked_names(overlooked)

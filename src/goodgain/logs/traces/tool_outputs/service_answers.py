@@ -28,12 +28,10 @@ _PARALLEL_LISTS = _ALWAYS_LISTS | {
 }
 #: Keys of lists of pictures, which are not documents even if the key ends in `results`.
 PICTURE_LISTS = ("image", "images", "imageresults", "imagesresults", "inlineimages", "visualresults")
-#: Types of content parts, of MCP and of the model vendors.
 _PART_TYPES = {
     *("text", "input_text", "output_text", "search_result", "resource", "resource_link", "image", "audio", "document"),
 }
 _PICTURE_KEYS = {"type", "name", "title", "url", "favicon"}
-#: Chroma's columns, as the keys of a hit.
 _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "distances": "distance"}
 
 
@@ -169,12 +167,9 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
 
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
     """Leave out the pictures among typed results. A picture has a name and an address, and no text."""
-    kept = [hit for hit in hits if hit.get("type") != "image" or not _is_picture(hit)]
-    return kept if kept and len(kept) < len(hits) else None
-
-
-def _is_picture(image: Object) -> bool:
-    return "image_url" in image or ("url" in image and image.keys() <= _PICTURE_KEYS)
+    images = [hit for hit in hits if hit.get("type") == "image"]
+    pictures = [one for one in images if "image_url" in one or ("url" in one and one.keys() <= _PICTURE_KEYS)]
+    return [hit for hit in hits if hit not in pictures] if 0 < len(pictures) < len(hits) else None
 
 
 #: The readers of objects as a whole, and of lists of objects, by their names in the docs, in the order tried.
