@@ -214,9 +214,9 @@ class CallFinder:
         return one.is_sure or call.answered or asks
 
     def pair(self, found: list[Found]) -> list[Found]:
-        """Give each call its answer, by id, else in order. Copies of calls, and objects that only look like calls, go.
+        """Give each call its answer, by id, else in order. Drop copies of calls, and objects that only look like calls.
 
-        Ids may restart in each query. An answer of an unknown query belongs to any query.
+        Ids may restart in each query. If the query of an answer is unknown, the answer may belong to any query.
         """
         kept: list[Found] = []
         by_id: dict[tuple[Any, str], Found] = {}
@@ -271,7 +271,7 @@ class CallFinder:
 
 
 def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
-    """Return the fields of a call: those of the object, or those of the one inner object with arguments, and its key.
+    """Return the fields of a call, and the key of the inner object that holds these fields; None if the object holds them.
 
     An example with an inner object: `{"tool": "search", "state": {"input": ..., "output": ...}}`.
     """

@@ -92,7 +92,7 @@ class FoundQuery(Struct):
 def tell_queries_apart(
     calls: list[Found], locate: Callable[[Place], str], source: Source
 ) -> Callable[[Found], Key | None]:
-    """Return what finds the key of a query.
+    """Return the function that finds the key of a query.
 
     An id that all calls have around them tells queries apart; else the question of records that are calls; else records
     under the keys of an object; else records in a list with a question, or with lists of calls; else several ids in metadata.
@@ -172,7 +172,7 @@ def _is_below(one: Found, level: int) -> bool:
 
 
 def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
-    """Return the one of these places that holds a call; its last key is the id. Without places, all calls are one query."""
+    """Return the place that holds a call, with the last key as query id. Without places, all calls are one query."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
 

@@ -14,11 +14,11 @@ from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_o
 
 
 def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> dict[int, Span | None]:
-    """Return the spans that are not searches, by `id()`: retrievers with the tool that counts instead, tools with None.
+    """Return the spans that are not searches, by `id()`: a retriever with the tool that counts instead, a tool with None.
 
-    The agent saw what its tool returned: the outermost tool with a list of its own counts, and its retrievers do not.
-    If a model ran in a tool, only the innermost tool may count. Any other tool gives way to its retrievers. An agent between
-    the two read what the retrievers found, so they count. Retrievers that the caller names as search tools count too.
+    The agent saw what the tool returned: the outermost tool with its own list counts, and the retrievers below it do not.
+    If a model ran in a tool, only the innermost tool may count. Any other tool gives way to the retrievers below it. If an
+    agent between tool and retrievers read the results, the retrievers count. So do retrievers that the caller names as tools.
     """
     with_model = {id(one) for span in spans if span.kind in ("LLM", "AGENT") for one in iterate_ancestors(span, by_id)}
     given_way: dict[int, Span | None] = {}

@@ -197,7 +197,7 @@ def _read_id(value: Any, at: str) -> str:
 
 
 def read_nanoseconds(value: Any, at: str) -> int:
-    """Return a time in nanoseconds since 1970, from ISO 8601, a data frame's time, or a number. Its size gives the unit."""
+    """Return a time in nanoseconds since 1970, from ISO 8601, a data frame's time, or a number, whose size gives the unit."""
     if isinstance(value, datetime):
         value = value.isoformat()
     if isinstance(value, str) and value.isdecimal() and len(value) < 30:

@@ -23,6 +23,7 @@ from goodgain.logs.traces.conversations import Conversation, FileHead, Source, T
 from goodgain.logs.traces.conversations import queries_by_shape as queries
 from goodgain.logs.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
 from goodgain.logs.traces.expected_values import format_place
+from goodgain.logs.traces.formats import find_reader
 from goodgain.options import spell
 
 #: The most values of a file, one a line: a small file can unpack to millions.
@@ -111,7 +112,7 @@ class _Log:
         except TypeError:  # a number beyond 64 bits, or lists 250 deep: no known format has them
             return None
         head = FileHead("value.json", raw, whole=True)
-        if (read_format := self.source.find_reader(head)) is None:
+        if (read_format := find_reader(head)) is None:
             return None
         inside = self.locate(place).partition(", at ")[2]
         inner = replace(self.source, head=head, open=lambda: BytesIO(raw), inside=inside, skip=False)

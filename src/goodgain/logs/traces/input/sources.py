@@ -52,8 +52,6 @@ class Source:
     is_search: ChosenTools = BY_NAME
     inside: str = ""  # the place of the value that is read, if it is a part of the file
     query_path: str = ""  # the field path or name of query ids that the caller gave, or a constant
-    #: Returns the `read` of the one known format that claims a value in a file.
-    find_reader: Callable[[FileHead], Callable[[Source], Iterator[Trace]] | None] = lambda head: None
     number: int = field(default=1, init=False)  # of the next trace
     bytes_read: int = field(default=0, init=False)  # of lines
     _values: int = field(default=0, init=False)

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from goodgain.errors import InputError, count_of
-from goodgain.logs.traces.formats import Format, find_reader, formats, get_format, is_claimed
+from goodgain.logs.traces.formats import Format, formats, get_format, is_claimed
 from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
@@ -33,7 +33,7 @@ def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
     path = options.query_id if isinstance(options.query_id, str) else ""
     return Source(
         log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs, options.uses,
-        skip=options.errors == "skip", is_search=options.tool_rule, query_path=path, find_reader=find_reader,
+        skip=options.errors == "skip", is_search=options.tool_rule, query_path=path,
     )  # fmt: skip
 
 
