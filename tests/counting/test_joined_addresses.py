@@ -8,15 +8,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import polars as pl
 import pytest
 
 import goodgain as gg
 from goodgain.counting.joined_addresses import join_labels
-from tests.counting.test_large_files import in_blocks
 from tests.support.command import run_command
 from tests.support.counts import how_many
+from tests.support.forms import in_blocks, in_every_form
 from tests.support.tables import no_notices
 
 VIDEO, WATCH = "https://youtu.be/abcdefghijk", "https://www.youtube.com/watch?v=abcdefghijk&t=4"
@@ -44,10 +43,7 @@ def means(qrels: Any, run: Any, measures: str = MEASURES, **options: Any) -> dic
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_the_worked_example_has_its_numbers_in_every_kind_of_run(tmp_path: Path) -> None:
-    path = tmp_path / "a.run"
-    gg.write_run(RUN, path)
-    lazy = duckdb.connect().from_arrow(RUN.to_arrow())
-    for run in (RUN, RUN.lazy(), gg.read_run(RUN), path, in_blocks(path, block=20), lazy):
+    for run in in_every_form(RUN, tmp_path):
         assert means(QRELS, run) == pytest.approx(JOINED), run
         assert means(QRELS, run, urls="keep") == pytest.approx(KEPT), run
 

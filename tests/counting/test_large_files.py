@@ -19,7 +19,8 @@ from goodgain.counting.run_in_blocks import RunFile, text_blocks
 from goodgain.files.opening import Content, open_stream, read_bytes
 from tests.evaluation.test_against_oracle import all_cases
 from tests.support.counts import some_of
-from tests.support.tables import SESSIONS, in_blocks, no_notices, qrels_frame, run_frame
+from tests.support.forms import in_blocks
+from tests.support.tables import SESSIONS, no_notices, qrels_frame, run_frame
 
 OURS = "CG RG DCGG DRG RAG DRAG SRE SRR CG@3 AvgGain@3 SRE(rel=3)@2 IterationsForAllGoodResults NumUnjudged"
 CLASSIC = "nDCG@10 RR@10 R@100 AP P@3 NumRet"

@@ -7,15 +7,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from tests.counting.test_large_files import in_blocks
 from tests.support.command import run_command
 from tests.support.counts import how_many
+from tests.support.forms import in_every_form
 
 RUN = pl.DataFrame(
     {
@@ -42,10 +41,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 
 
 def test_the_worked_example_has_its_numbers_in_every_kind_of_run(tmp_path: Path) -> None:
-    path = tmp_path / "a.run"
-    gg.write_run(RUN, path)
-    lazy = duckdb.connect().from_arrow(RUN.to_arrow())
-    for run in (RUN, RUN.lazy(), gg.read_run(RUN), path, in_blocks(path, block=20), lazy):
+    for run in in_every_form(RUN, tmp_path):
         scores = gg.evaluate(QRELS, run, [*MEANS], leave_out="own")
         assert scores.mean() == pytest.approx(MEANS), run
         assert scores.signature["leave_out"] == "own"

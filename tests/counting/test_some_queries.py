@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 import pytest
 
 import goodgain as gg
-from tests.counting.test_large_files import in_blocks
 from tests.support.command import run_command
+from tests.support.forms import in_every_form, write_table
 
 IDS = [f"q{k}" for k in range(6)]
 SOME = ["q1", "q2", "q5"]
@@ -39,12 +38,8 @@ def cut(frame: pl.DataFrame) -> pl.DataFrame:
 
 @pytest.mark.slow
 def test_values_are_those_of_files_without_the_other_queries_in_every_kind_of_run(tmp_path: Path) -> None:
-    path, parquet = tmp_path / "a.run", tmp_path / "a.parquet"
-    gg.write_run(RUN, path)
-    RUN.write_parquet(parquet)
-    lazy = duckdb.connect().from_arrow(RUN.to_arrow())
     wanted = gg.evaluate(cut(QRELS), cut(RUN), MEASURES)
-    for run in (RUN, RUN.lazy(), gg.read_run(RUN), path, parquet, in_blocks(path, block=30), lazy):
+    for run in (*in_every_form(RUN, tmp_path, block=30), write_table(RUN, tmp_path / "a.parquet")):
         found = gg.evaluate(QRELS, run, MEASURES, only=SOME)
         assert found.per_query.equals(wanted.per_query), run
         assert found.signature.pop("only").startswith("3:")

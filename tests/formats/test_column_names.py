@@ -23,6 +23,7 @@ from goodgain.measures.names import parse_measures
 from tests.cli.test_command_line import goodgain
 from tests.support.command import run_command
 from tests.support.counts import some_of
+from tests.support.forms import FRAMES, write_table
 from tests.support.tables import no_notices
 
 QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
@@ -31,12 +32,6 @@ RUN = pl.DataFrame(
 )
 LABELS = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "relevance": [3, 2, 0]})
 MEASURES = "CG@1 CG@2 SRR nDCG@10 RR@10"
-FRAMES: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
-    "frame": lambda frame, _: frame,
-    "lazy": lambda frame, _: frame.lazy(),
-    "pandas": lambda frame, _: frame.to_pandas(),
-    "tuples": lambda frame, _: list(frame.to_pandas().itertuples(index=False)),
-}
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
 
 
@@ -47,6 +42,13 @@ def notices_of(call: Callable[[], Any], *, coverage: bool = False) -> tuple[Any,
         result = call()
     texts = [str(one.message) for one in caught if issubclass(one.category, gg.GoodgainNotice)]
     return result, [text for text in texts if coverage or "coverage is low" not in text]
+
+
+def give(frame: pl.DataFrame, form: str, path: Path) -> Any:
+    """The frame as one of an engine, as named tuples, or as a file with this ending."""
+    if form == "tuples":
+        return list(frame.to_pandas().itertuples(index=False))
+    return FRAMES[form](frame) if form in FRAMES else write_table(frame, path.with_suffix(f".{form}"))
 
 
 WANTED = gg.evaluate(QRELS, RUN, MEASURES).mean()
@@ -95,29 +97,14 @@ def test_usual_names_are_understood_and_said_once_in_every_source(name: str, tmp
     column = ours.get(name, "relevance")
     run = RUN.rename({column: name}, strict=False)
     qrels = LABELS.rename({column: name}, strict=False)
-    for k, source in enumerate([*FRAMES.values(), *map(_write, ("parquet", "arrow", "jsonl", "csv", "tsv"))]):
-        sources = [source(frame, tmp_path / f"{kind}{k}") for kind, frame in (("qrels", qrels), ("run", run))]
+    for form in ("polars", "lazy", "pandas", "tuples", "parquet", "arrow", "jsonl", "csv", "tsv"):
+        sources = [give(frame, form, tmp_path / kind) for kind, frame in (("qrels", qrels), ("run", run))]
         scores, told = notices_of(partial(gg.evaluate, *sources, MEASURES))
         assert scores.mean() == WANTED
         assert len(told) == (1 if column == "relevance" else 2), told  # one for the qrels, one for the run
         assert all(f"{name!r} was read as {column}. If that is wrong, set columns=" in text for text in told)
         scores, told = notices_of(partial(gg.evaluate, *sources, MEASURES, columns={name: column}))
         assert scores.mean() == WANTED and not told
-
-
-def _write(ending: str) -> Callable[[pl.DataFrame, Path], Path]:
-    def write(frame: pl.DataFrame, path: Path) -> Path:
-        path = path.with_suffix(f".{ending}")
-        {
-            "parquet": frame.write_parquet,
-            "arrow": frame.write_ipc,
-            "jsonl": frame.write_ndjson,
-            "csv": frame.write_csv,
-            "tsv": lambda path: frame.write_csv(path, separator="\t"),
-        }[ending](path)
-        return path
-
-    return write
 
 
 def test_two_usual_names_of_one_column() -> None:
@@ -134,7 +121,7 @@ def test_two_usual_names_of_one_column() -> None:
 
 def test_grade_and_relevance_in_one_table_are_an_error_whoever_reads_it(tmp_path: Path) -> None:
     frame = pl.DataFrame({"query_id": "q1", "doc_id": ["d1"], "grade": 0, "relevance": 2})
-    for source in (frame, _write("csv")(frame, tmp_path / "t"), _write("jsonl")(frame, tmp_path / "t")):
+    for source in (frame, write_table(frame, tmp_path / "t.csv"), write_table(frame, tmp_path / "t.jsonl")):
         with pytest.raises(gg.InputError, match="two columns that may be relevance, 'relevance' and 'grade'"):
             gg.read_qrels(source)
         with pytest.raises(gg.InputError, match=r"two .* that may be the grade, grade and relevance"):
@@ -169,9 +156,8 @@ CASES = json.loads(Path(__file__).with_name("names_people_use.json").read_text()
 @pytest.mark.parametrize("case", CASES)
 def test_what_people_have_ends_in_the_right_numbers_or_in_the_remedy(case: str, tmp_path: Path) -> None:
     of = CASES[case]
-    make = FRAMES.get(of["form"]) or _write(of["form"])
-    run = make(RUN.rename(of.get("run", {})), tmp_path / "run")
-    qrels, columns = make(LABELS.rename(of.get("qrels", {})), tmp_path / "qrels"), of.get("columns")
+    run = give(RUN.rename(of.get("run", {})), of["form"], tmp_path / "run")
+    qrels, columns = give(LABELS.rename(of.get("qrels", {})), of["form"], tmp_path / "qrels"), of.get("columns")
     if "says" in of:
         with pytest.raises((gg.InputError, gg.GoodgainNotice), match=of["says"]):  # a notice is an error in these tests
             gg.evaluate(qrels, run, MEASURES, columns=columns)
@@ -208,15 +194,10 @@ def test_a_row_read_as_the_header_is_an_error(tmp_path: Path) -> None:
         gg.read_qrels(pd.read_csv(path))
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet", "frame"])
+@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet", "polars"])
 def test_a_number_as_the_name_of_one_column_can_be_renamed(form: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({"query_id": ["q"], "doc_id": ["d"], "2023": [2]})
-    path = tmp_path / f"qrels.{form}"
-    if form == "json":
-        path.write_text(frame.write_json())
-    elif form != "frame":
-        {"csv": frame.write_csv, "jsonl": frame.write_ndjson, "parquet": frame.write_parquet}[form](path)
-    source = frame if form == "frame" else path
+    source = give(frame, form, tmp_path / "qrels")
     with no_notices():
         judged = gg.read_qrels(source, columns={"2023": "relevance"})
     assert judged.frame.rows() == [("q", "0", "d", 2)]

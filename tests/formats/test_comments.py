@@ -15,10 +15,11 @@ import zstandard
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.counting.run_in_blocks import RunFile, text_blocks
+from goodgain.counting.run_in_blocks import text_blocks
 from goodgain.formats.qrels import looks_like_qrels
 from tests.cli.test_command_line import goodgain
 from tests.support.counts import some_of
+from tests.support.forms import in_blocks
 
 QRELS = {f"q{query}": {"a": 3, "b": 2, f"c#{query}": 2, "d": 0, "x#": 0} for query in range(1, 7)}
 MEASURES = "CG@2 SRE SRR NumResults nDCG@10 RR@10 AP"
@@ -64,10 +65,6 @@ WANTED = scores_of(
 )
 
 
-def in_blocks(path: Path, size: int) -> RunFile:
-    return RunFile(path, gaps="close", first=1, is_text=True, block=size)
-
-
 @contextmanager
 def one_notice(count: int, what: str) -> Iterator[None]:
     """Check that one notice is given, which says what there is and how many of it; none where there is none."""
@@ -95,7 +92,7 @@ def test_comments_are_no_rows_in_any_reader(tmp_path: Path, comment: str, separa
     count = text.count(comment.encode("latin-1") + b"\n") + 1 if COMMENTS[comment] else 0
     path = tmp_path / f"agent.run{ending}"
     path.write_bytes(COMPRESS[ending](text))
-    for run in (path, in_blocks(path, 100), in_blocks(path, 10**6)):
+    for run in (path, in_blocks(path, block=100), in_blocks(path, block=10**6)):
         with one_notice(count, "begin with '#' and were left out as comments"):
             assert scores_of(run) == pytest.approx(WANTED, abs=1e-12)
     with one_notice(count, "as comments"):
@@ -111,7 +108,7 @@ def test_queries_scattered_among_comments_are_put_together(tmp_path: Path, comme
     path = tmp_path / "agent.run"
     path.write_bytes(text)
     with one_notice(text.count(comment.encode("latin-1") + b"\n") + 1 if COMMENTS[comment] else 0, "comments"):
-        assert scores_of(in_blocks(path, 100)) == pytest.approx(WANTED, abs=1e-12)
+        assert scores_of(in_blocks(path, block=100)) == pytest.approx(WANTED, abs=1e-12)
 
 
 def test_a_comment_is_not_taken_for_a_query_when_blocks_are_cut(tmp_path: Path) -> None:
@@ -132,7 +129,7 @@ def test_a_line_that_is_wrong_is_counted_with_the_comments_before_it(tmp_path: P
     scattered = "# one\nq1 1 a 1 1.0 t\nq2 1 a 1 1.0 t\n\nq1 Q0 b 2 1.0 t"  # the last line has no end
     path.write_text(scattered)
     with pytest.raises(gg.InputError, match=r"line [25]"):
-        scores_of(in_blocks(path, 20))
+        scores_of(in_blocks(path, block=20))
 
 
 @pytest.mark.parametrize("ending", COMPRESS)
@@ -160,7 +157,7 @@ def test_a_run_is_not_taken_for_qrels_by_its_comment(tmp_path: Path) -> None:
 def test_a_byte_order_mark_may_stand_before_a_comment(tmp_path: Path) -> None:
     path = tmp_path / "agent.run"
     path.write_bytes(b"\xef\xbb\xbf# comment\n" + CLEAN.encode())
-    for run in (path, in_blocks(path, 100)):
+    for run in (path, in_blocks(path, block=100)):
         assert scores_of(run) == pytest.approx(WANTED, abs=1e-12)
 
 
@@ -177,7 +174,7 @@ def test_query_ids_that_begin_with_the_sign_are_written_so_that_they_are_rows(tm
 def test_what_follows_the_tag_is_not_read(tmp_path: Path, tag: str) -> None:
     path = tmp_path / "agent.run"
     path.write_text(CLEAN.replace(" t\n", f" {tag}\n", 4))
-    for run in (path, in_blocks(path, 100), in_blocks(path, 10**6)):
+    for run in (path, in_blocks(path, block=100), in_blocks(path, block=10**6)):
         with one_notice(4, "have text after the tag (field 6)"):
             assert scores_of(run) == pytest.approx(WANTED, abs=1e-12)
     with one_notice(4, "after the tag"):

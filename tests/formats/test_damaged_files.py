@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import itertools
 import os
 import zlib
@@ -20,6 +19,7 @@ import zstandard
 import goodgain as gg
 from goodgain.files import opening
 from tests.support.counts import how_many
+from tests.support.forms import encode
 from tests.support.readers import PATH_READERS
 from tests.support.tables import no_notices
 
@@ -52,21 +52,6 @@ def make_frame(table: str) -> pl.DataFrame:
         texts = frame.select("query_id", "doc_id", title="t" + pl.col("doc_id"), url=pl.lit("u"), snippet=pl.lit("s"))
         return texts.with_columns(grade=pl.lit(None, pl.Int64))
     return frame.drop("iteration").with_columns(judge=pl.lit("j"), grade=pl.int_range(90) % 4)
-
-
-def encode(frame: pl.DataFrame, ending: str) -> bytes:
-    content = io.BytesIO()
-    kind = opening._CONTAINERS.get(ending, ending)
-    write: dict[str, Callable[[], object]] = {
-        "parquet": lambda: frame.write_parquet(content),
-        "arrow": lambda: frame.write_ipc(content),
-        "jsonl": lambda: frame.write_ndjson(content),
-        ".csv": lambda: frame.write_csv(content),
-        ".tsv": lambda: frame.write_csv(content, separator="\t"),
-        ".txt": lambda: frame.write_csv(content, separator=" ", include_header=False),
-    }
-    write[kind]()
-    return content.getvalue()
 
 
 def damage(content: bytes, random: Random) -> bytes:

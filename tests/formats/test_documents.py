@@ -12,9 +12,9 @@ import pytest
 
 import goodgain as gg
 from goodgain.formats.documents import read_document_map
-from tests.counting.test_large_files import in_blocks
 from tests.support.command import run_command
 from tests.support.counts import how_many
+from tests.support.forms import FRAMES, in_blocks, in_every_form
 from tests.support.tables import no_notices
 
 PATTERN = r"^(.+)-\d+$"
@@ -40,19 +40,15 @@ def score(qrels: Any, run: Any, measures: str, **options: Any) -> dict[str, floa
 @pytest.mark.slow
 def test_the_worked_example_of_chunks_has_its_numbers(tmp_path: Path) -> None:
     run = run_of(*WORKED)
-    path = tmp_path / "chunks.run"
-    gg.write_run(run, path)
-    for source in (run, run.lazy(), path, in_blocks(path, block=20)):
-        for documents in (PATTERN, TABLE):
+    for source in in_every_form(run, tmp_path):
+        for documents in (TABLE,) if isinstance(source, duckdb.DuckDBPyRelation) else (PATTERN, TABLE):
             assert score(QRELS, source, MEASURES, documents=documents) == pytest.approx(COLLAPSED)
             repeated = score(QRELS, source, MEASURES, documents=documents, chunks="repeat")
             assert repeated == pytest.approx(REPEATED)
 
 
-def test_a_lazy_frame_of_another_engine_takes_a_table_and_refuses_a_pattern() -> None:
-    for chunks, expected in (("collapse", COLLAPSED), ("repeat", REPEATED)):
-        run = duckdb.connect().from_arrow(run_of(*WORKED).to_arrow())
-        assert score(QRELS, run, MEASURES, documents=TABLE, chunks=chunks) == pytest.approx(expected)
+def test_a_lazy_frame_of_another_engine_refuses_a_pattern() -> None:
+    run = FRAMES["duckdb"](run_of(*WORKED))
     with pytest.raises(gg.InputError, match="give a table of chunk_id and doc_id"):
         gg.evaluate(QRELS, run, MEASURES, documents=PATTERN)
 
@@ -108,7 +104,7 @@ def test_mapping_is_what_a_reader_does_by_hand(chunks: str, tmp_path: Path) -> N
         table = {doc: doc[0] for _, _, doc in rows}
         for source in (path, in_blocks(path, block=60)):
             assert score(qrels, source, measures, documents=PATTERN, chunks=chunks) == pytest.approx(expected)
-        on_engine = duckdb.connect().from_arrow(run_of(*rows).to_arrow())
+        on_engine = FRAMES["duckdb"](run_of(*rows))
         assert score(qrels, on_engine, measures, documents=table, chunks=chunks) == pytest.approx(expected)
 
 

@@ -8,7 +8,6 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import duckdb
 import ir_measures
 import pandas as pd
 import polars as pl
@@ -20,6 +19,7 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from tests.support.counts import how_many
+from tests.support.forms import FRAMES
 from tests.support.tables import no_notices
 
 RUN = b"q1 1 d1 1 3.0 t\nq1 1 d2 2 2.0 t\nq1 2 d1 1 2.5 t\nq2 1 - 0 0 t\nq2 2 d9 1 1.0 t\n"
@@ -87,18 +87,11 @@ def test_a_pipe_can_be_read(tmp_path: Path) -> None:
 # --- frames, dicts, tuples --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["polars", "polars lazy", "pandas", "pyarrow", "duckdb"])
+@pytest.mark.parametrize("engine", FRAMES)
 def test_a_frame_of_any_engine_is_a_run_and_qrels(tmp_path: Path, engine: str) -> None:
     run, qrels = frames(tmp_path)
-    as_engine = {
-        "polars": lambda frame: frame,
-        "polars lazy": lambda frame: frame.lazy(),
-        "pandas": lambda frame: frame.to_pandas(),
-        "pyarrow": lambda frame: frame.to_arrow(),
-        "duckdb": lambda frame: duckdb.connect().from_arrow(frame.to_arrow()),
-    }[engine]
     names = "CG SRE SRR NumIter NumUnjudged IterationsForAllGoodResults RR"
-    found = gg.evaluate(as_engine(qrels), as_engine(run), names).mean()
+    found = gg.evaluate(FRAMES[engine](qrels), FRAMES[engine](run), names).mean()
     assert found == gg.evaluate(qrels, run, names).mean()
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import duckdb
 import ir_measures
 import pandas as pd
 import polars as pl
@@ -21,6 +20,7 @@ import goodgain as gg
 from tests.cli.test_command_line import goodgain
 from tests.support.command import COMMAND
 from tests.support.counts import some_of
+from tests.support.forms import FRAMES, write_table
 from tests.support.seconds import find_faster_growth, measure_seconds
 from tests.support.tables import in_one_search, no_notices
 
@@ -63,12 +63,6 @@ def test_ids_that_a_text_reader_would_change_are_written_so_that_it_does_not(tmp
     assert not (tmp_path / "b.run").exists()
 
 
-ENGINES: dict[str, Callable[[pl.DataFrame], Any]] = {
-    "polars": lambda frame: frame,
-    "lazy": lambda frame: frame.lazy(),
-    "pandas": lambda frame: frame.to_pandas(),
-    "duckdb": lambda frame: duckdb.from_arrow(frame.to_arrow()),
-}
 ITERATIONS = {
     "text": (["1", "2"], [1, 2]),
     "text with signs": (["+1", "02"], [1, 2]),
@@ -78,12 +72,12 @@ ITERATIONS = {
 
 
 @pytest.mark.parametrize("kind", ITERATIONS)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", FRAMES)
 def test_iterations_of_any_type_on_any_engine(kind: str, engine: str) -> None:
     values, wanted = ITERATIONS[kind]
     frame = pl.DataFrame({"query_id": "q", "iteration": values, "doc_id": ["a", "b"], "score": [1.0, 2.0]})
     with no_notices():  # of the run that has a word
-        found = gg.ledger({"q": {"a": 2}}, ENGINES[engine](frame))["iteration"].to_list()
+        found = gg.ledger({"q": {"a": 2}}, FRAMES[engine](frame))["iteration"].to_list()
     assert found == list(range(1, len(wanted) + 1))
 
 
@@ -92,7 +86,7 @@ def test_iterations_of_any_type_on_any_engine(kind: str, engine: str) -> None:
 def test_numbers_that_are_no_iterations(value: float, engine: str) -> None:
     frame = pl.DataFrame({"query_id": "q", "iteration": [1.0, value], "doc_id": ["a", "b"], "score": [1.0, 2.0]})
     with pytest.raises(gg.InputError):
-        gg.read_run(ENGINES[engine](frame))
+        gg.read_run(FRAMES[engine](frame))
 
 
 def test_tags_that_are_missing_are_no_tags() -> None:
@@ -253,15 +247,13 @@ def test_a_row_without_doc_id_that_may_be_a_result_is_told_with_its_place(
     tmp_path: Path, columns: dict[str, list[Any]]
 ) -> None:
     frame = _unnamed(**columns)
-    frame.write_csv(tmp_path / "a.csv")
-    frame.write_ndjson(tmp_path / "a.jsonl")
-    frame.write_parquet(tmp_path / "a.parquet")
+    files = {name: write_table(frame, tmp_path / name) for name in ("a.csv", "a.jsonl", "a.parquet")}
     places = dict.fromkeys(["lazy", "duckdb"], "a row .*'q1'") | {
         "a.csv": ".*the header as row 1, row 3",
         "a.jsonl": '.*line 2: \'.*"doc_id":null',
     }
-    for name in (*ENGINES, "a.csv", "a.jsonl", "a.parquet"):
-        source, place = ENGINES[name](frame) if name in ENGINES else tmp_path / name, places.get(name, ".*row 1")
+    for name, source in (files | {name: make(frame) for name, make in FRAMES.items()}).items():
+        place = places.get(name, ".*row 1")
         with pytest.warns(gg.GoodgainNotice, match=f"1 row without a doc_id looks like a result .* the first: {place}"):
             gg.read_run(source)
 

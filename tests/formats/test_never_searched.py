@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import ir_measures
 import polars as pl
 import pytest
@@ -18,8 +17,8 @@ import ranx
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.counting.run_in_blocks import RunFile
 from tests.support.command import run_command
+from tests.support.forms import FRAMES, in_blocks
 
 #: q begins at 3 and has a gap; e has one empty search; idle and still never searched; gone is absent.
 ROWS = pl.DataFrame(
@@ -61,15 +60,10 @@ FILES: dict[str, tuple[str, bytes]] = {
     "JSON Lines": (".jsonl", as_json("-")),
     "JSON Lines, null": (".jsonl", as_json(None)),
 }
-FRAMES: dict[str, Callable[[pl.DataFrame], Any]] = {
-    "polars": lambda frame: frame,
+ROWS_AS: dict[str, Callable[[pl.DataFrame], Any]] = FRAMES | {
     "null doc_id": lambda frame: frame.with_columns(pl.col("doc_id").replace("-", None)),
     "text": lambda frame: frame.with_columns(pl.col("iteration").cast(pl.String)),
     "dashes": lambda frame: frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("-")),
-    "lazy": lambda frame: frame.lazy(),
-    "pandas": lambda frame: frame.to_pandas(),  # with floats as iterations
-    "pyarrow": lambda frame: frame.to_arrow(),
-    "duckdb": lambda frame: duckdb.connect().from_arrow(frame.to_arrow()),
 }
 
 
@@ -85,9 +79,8 @@ def says_what_the_rows_say(source: Any, queries: int = 2) -> None:
     assert scores.queries.only_judged.to_list() == ["gone"]
     assert scores.queries.never_searched.sort().to_list() == ["idle", "still"]
     lacking = ROWS.filter(pl.col("iteration").is_not_null())
-    assert scores.mean() == pytest.approx(
-        gg.evaluate(QRELS, lacking, OURS).mean()
-    )  # the numbers of a run without the rows
+    # the numbers of a run without the rows
+    assert scores.mean() == pytest.approx(gg.evaluate(QRELS, lacking, OURS).mean())
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
@@ -100,9 +93,9 @@ def test_files_of_text_have_the_row(form: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-@pytest.mark.parametrize("form", FRAMES)
+@pytest.mark.parametrize("form", ROWS_AS)
 def test_frames_have_the_row(form: str) -> None:
-    says_what_the_rows_say(FRAMES[form](ROWS))
+    says_what_the_rows_say(ROWS_AS[form](ROWS))
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
@@ -123,7 +116,7 @@ def test_large_files_have_the_row(is_text: bool, block: int, tmp_path: Path) -> 
     path = tmp_path / ("agent.run" if is_text else "agent.parquet")
     scattered = pl.concat([ROWS[3:], ROWS[:3]]) if block == 60 else ROWS
     path.write_bytes(text(scattered)) if is_text else scattered.write_parquet(path)
-    file = RunFile(path, "close", 1, is_text, block=block if is_text else block * 2)
+    file = in_blocks(path, block=block if is_text else block * 2, is_text=is_text)
     found, wanted = gg.evaluate(QRELS, file, OURS), gg.evaluate(QRELS, ROWS, OURS)
     assert found.mean() == wanted.mean()
     assert found.signature == wanted.signature
@@ -135,7 +128,7 @@ def test_large_files_have_the_row(is_text: bool, block: int, tmp_path: Path) -> 
 def test_the_row_is_the_only_one_of_its_query(more: bytes, block: int | None, tmp_path: Path) -> None:
     path = tmp_path / "agent.run"
     path.write_bytes(b"p 1 a 1 1.0 t\nq - - 0 0.0 t\nr 1 a 1 1.0 t\n" + more)
-    source = path if block is None else RunFile(path, "close", 1, is_text=True, block=block)
+    source = path if block is None else in_blocks(path, block=block)
     with pytest.raises(
         gg.InputError, match=r"line 2: 'q - - 0 0.0 t' says that query 'q' never searched, but the query has"
     ):

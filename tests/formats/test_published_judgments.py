@@ -9,6 +9,7 @@ import pytest
 
 import goodgain as gg
 from tests.support.command import run_command
+from tests.support.forms import write_table
 from tests.support.tables import ROOT, no_notices
 
 FOLDER = ROOT / "qrels_examples/benchmarks"
@@ -46,15 +47,12 @@ def test_a_table_of_retrieved_documents_is_a_run() -> None:
 @no_notices()
 def test_beirs_header_is_read_without_columns(tmp_path: Path) -> None:
     frame = pl.DataFrame({"query-id": ["q1", "q1", "q2"], "corpus-id": ["d1", "d2", "d1"], "score": [1, 0, 2]})
-    tsv, csv, parquet = (tmp_path / f"test.{ending}" for ending in ("tsv", "csv", "parquet"))
-    frame.write_csv(tsv, separator="\t")
-    frame.write_csv(csv)
-    frame.write_parquet(parquet)
-    for source in (tsv, csv, parquet, frame, frame.to_pandas()):
+    files = [write_table(frame, tmp_path / f"test.{ending}") for ending in ("tsv", "csv", "parquet")]
+    for source in (*files, frame, frame.to_pandas()):
         judged = gg.read_qrels(source).frame.select("query_id", "doc_id", "relevance")
         assert judged.rows() == [("q1", "d1", 1), ("q1", "d2", 0), ("q2", "d1", 2)]
     (tmp_path / "a.run").write_text("q1 1 d1 1 2.0 t\nq2 1 d1 1 1.0 t\n")
-    done = run_command("evaluate", tsv, tmp_path / "a.run", "P@1", "-o", "tsv")
+    done = run_command("evaluate", files[0], tmp_path / "a.run", "P@1", "-o", "tsv")
     assert done.returncode == 0 and "1.0000" in done.stdout
 
 

@@ -16,6 +16,7 @@ import goodgain as gg
 from goodgain.judgments.judging.pooling import write_sheet
 from goodgain.judgments.labelling.documents_to_label import read_texts
 from tests.support.counts import how_many
+from tests.support.forms import write_table
 
 #: White space and signs without width, of which Python, Polars or a regular expression strip some.
 BLANKS = "\x1c\x1d\x1e\x1f\x85\u00a0\u1680\u2000\u2003\u2009\u200b\u2028\u2029\u202f\u205f\u3000\ufeff"
@@ -58,24 +59,12 @@ def _delimited(separator: str) -> Callable[[pl.DataFrame, Path], Path]:
     return write
 
 
-def _json_lines(frame: pl.DataFrame, path: Path) -> Path:
-    path = path.with_suffix(".jsonl")
-    frame.write_ndjson(path)
-    return path
-
-
-def _parquet(frame: pl.DataFrame, path: Path) -> Path:
-    path = path.with_suffix(".parquet")
-    frame.write_parquet(path)
-    return path
-
-
 WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
     "text": _text,
     "csv": _delimited(","),
     "tsv": _delimited("\t"),
-    "jsonl": _json_lines,
-    "parquet": _parquet,
+    "jsonl": lambda frame, path: write_table(frame, path.with_suffix(".jsonl")),
+    "parquet": lambda frame, path: write_table(frame, path.with_suffix(".parquet")),
     "lazy": lambda frame, _path: frame.lazy(),
     "pandas": lambda frame, _path: frame.to_pandas(),
 }

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
 from typing import Any
 
-import polars as pl
 import pytest
 import ranx
 
@@ -14,9 +12,9 @@ import goodgain as gg
 import goodgain.hosts.ranx as host
 from goodgain.measures.names import HOST_NAMES
 from tests.support.counts import how_many
-from tests.support.random_runs import SMALL, Case, make_case, qrels_text, run_text
+from tests.support.random_runs import SMALL, make_case
+from tests.support.tables import SESSIONS, qrels_frame, run_frame
 
-SESSIONS = Path(__file__).parents[3] / "shared" / "data" / "sessions"
 CLASSIC = ["ndcg@10", "mrr@10", "recall@100", "map", "precision@5-l2"]
 SAME_ELSEWHERE = {"ndcg@10": "nDCG@10", "recall@100": "R@100", "map": "AP", "precision@5-l2": "P(rel=2)@5"}
 
@@ -70,21 +68,7 @@ def plain_ranx(qrels: gg.Qrels, run: Any, metric_names: list[str]) -> dict[str, 
 def test_random_runs_with_repeats_have_the_values_of_evaluate_and_of_plain_ranx(seed: int) -> None:
     shape = SMALL._replace(fractional=seed % 3 == 1, by_iteration=seed % 3 == 2)
     case = make_case(Random(seed), shape)
-    run, qrels = frames(case)
-    same_as_everywhere(qrels, run, 1 + seed % 4, labels=case.labels)
-
-
-def frames(case: Case) -> tuple[pl.DataFrame, pl.DataFrame]:
-    run = [line.split() for line in run_text(case.run).splitlines()]
-    qrels = [line.split() for line in qrels_text(case.qrels).splitlines()]
-    columns = ["query_id", "iteration", "doc_id", "rank", "score", "tag"]
-    numbers = [pl.col("rank").cast(pl.Int64), pl.col("score").cast(pl.Float64)]
-    return (
-        pl.DataFrame(run, schema=columns, orient="row").with_columns(numbers),
-        pl.DataFrame(qrels, schema=["query_id", "iteration", "doc_id", "relevance"], orient="row").with_columns(
-            pl.col("relevance").cast(pl.Float64)
-        ),
-    )
+    same_as_everywhere(qrels_frame(case.qrels), run_frame(case.run), 1 + seed % 4, labels=case.labels)
 
 
 @pytest.mark.filterwarnings(

@@ -20,7 +20,8 @@ from tests.measures.test_session_measures import random_searches
 from tests.support import oracle
 from tests.support.command import run_command
 from tests.support.counts import how_many
-from tests.support.tables import Searched, frame_of, in_every_form, work_out
+from tests.support.forms import in_every_form
+from tests.support.tables import Searched, frame_of, work_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 #: Four queries, their search strings (with a ligature, blanks and cases), what each step cost, and values worked by hand.

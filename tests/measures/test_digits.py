@@ -15,6 +15,7 @@ import goodgain as gg
 from goodgain.measures.ranking_values import score_ranking
 from tests.measures.test_ranked_values import ALL
 from tests.support.counts import how_many
+from tests.support.forms import FRAMES, write_table
 from tests.support.ranking_cases import FRACTIONAL, WHOLE, make_case
 
 DEEPEST = 49
@@ -27,28 +28,12 @@ CUTOFFS = range(1, DEEPEST + 1)
 POWERS = ("RBP", "RBPResidual", "ERR", "goodgain.ERR")
 
 
-def _frames(form: str, run: pl.DataFrame, qrels: pl.DataFrame, folder: Path) -> tuple[Any, Any]:
-    if form == "frame":
-        return run, qrels
-    if form == "lazy":
-        return run.lazy(), qrels.lazy()
-    if form == "duckdb":
-        connection = pytest.importorskip("duckdb").connect()
-        connection.register("run", run.to_arrow())
-        connection.register("qrels", qrels.to_arrow())
-        return connection.table("run"), connection.table("qrels")
-    paths = folder / "run.parquet", folder / "qrels.parquet"
-    run.write_parquet(paths[0])
-    qrels.write_parquet(paths[1])
-    return paths
-
-
 def _per_query(run: Any, qrels: Any, measures: Any) -> dict[tuple[str, str], float]:
     values = gg.evaluate(qrels, run, measures).per_query
     return {(measure, query): value for query, measure, value in values.select("query_id", "measure", "value").rows()}
 
 
-@pytest.mark.parametrize("form", ["frame", "lazy", "duckdb", "file"])
+@pytest.mark.parametrize("form", ["polars", "lazy", "duckdb", "parquet"])
 def test_precision_and_rates_have_the_digits_of_pythons_quotient(form: str, tmp_path: Path) -> None:
     rows = [(query, 1, doc, score) for query, docs in RANKING.items() for doc, score in docs.items()]
     run = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "score"], orient="row")
@@ -60,7 +45,11 @@ def test_precision_and_rates_have_the_digits_of_pythons_quotient(form: str, tmp_
         *(gg.RG @ i for i in CUTOFFS),
         gg.ElevenPointAP,
     ]
-    found = _per_query(*_frames(form, run, qrels, tmp_path), measures)
+    given = [
+        FRAMES[form](table) if form in FRAMES else write_table(table, tmp_path / f"{k}.parquet")
+        for k, table in enumerate((run, qrels))
+    ]
+    found = _per_query(*given, measures)
     for query, number in FOUND.items():
         for k in CUTOFFS:
             hits = min(number, k)

@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from random import Random
 
-import duckdb
 import ir_measures
 import polars as pl
 import pytest
@@ -20,6 +19,7 @@ from tests.measures.test_hostless_measures import make_finite
 from tests.support import ranking_oracle
 from tests.support.command import run_command
 from tests.support.counts import how_many
+from tests.support.forms import FRAMES, in_blocks
 from tests.support.ranking_cases import (
     BELOW_ZERO,
     FRACTIONAL,
@@ -30,7 +30,7 @@ from tests.support.ranking_cases import (
     make_case,
     parameters_of,
 )
-from tests.support.tables import ROOT, in_blocks
+from tests.support.tables import ROOT
 
 CASE = make_finite(make_case(Random(8), queries=40, labels=(*WHOLE, *BELOW_ZERO, *FRACTIONAL)))
 CASE.scores["none_graded"] = {"x": 2.0, "y": 1.0}
@@ -81,11 +81,9 @@ def test_large_files_of_text_are_scored_in_blocks(tmp_path: Path) -> None:
     check(gg.evaluate(qrels, in_blocks(run, block=300), MEASURES))
 
 
-@pytest.mark.parametrize("engine", ["lazy polars", "duckdb"])
+@pytest.mark.parametrize("engine", ["lazy", "duckdb"])
 def test_values_and_nulls_are_the_oracles_on_engines(engine: str) -> None:
-    frame = CASE.ranking.with_columns(iteration=1)
-    run = frame.lazy() if engine == "lazy polars" else duckdb.connect().from_arrow(frame.to_arrow())
-    check(gg.evaluate(CASE.labels, run, MEASURES))
+    check(gg.evaluate(CASE.labels, FRAMES[engine](CASE.ranking.with_columns(iteration=1)), MEASURES))
 
 
 # --- What null means --------------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ import goodgain as gg
 from goodgain.measures.names import SESSION_MEASURES, parse_measure
 from tests.support import session_oracle as oracle
 from tests.support.counts import how_many
-from tests.support.tables import ROOT, Searched, frame_of, in_every_form, no_notices
+from tests.support.forms import in_every_form
+from tests.support.tables import ROOT, Searched, frame_of, no_notices
 
 CASES = ROOT.parent / "shared" / "spec" / "session_cases"
 Labels = dict[str, dict[str, dict[str, float]]]  # query -> document -> subtopic -> label

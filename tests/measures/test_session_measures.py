@@ -15,7 +15,8 @@ import goodgain as gg
 from goodgain.measures.names import find_direction, parse_measure
 from tests.support.command import run_command
 from tests.support.counts import how_many
-from tests.support.tables import Searched, frame_of, in_every_form, no_notices
+from tests.support.forms import in_every_form
+from tests.support.tables import Searched, frame_of, no_notices
 
 DIVERSITY = "q 1 a 2\nq 1 b 2\nq 2 a 0\nq 2 c 3\nq 3 d 1\nq 4 e 2\n"
 

@@ -9,13 +9,10 @@ from math import log, log2
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 import pytest
 
-import goodgain as gg
 from goodgain import GoodgainNotice
-from goodgain.counting.run_in_blocks import RunFile
 from tests.support.oracle import QrelRow, RunRow
 
 ROOT = Path(__file__).parents[2]
@@ -57,20 +54,6 @@ def frame_of(searched: Searched) -> pl.DataFrame:
         for rank, doc in enumerate(documents or ["-"], 1)
     ]
     return pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank", "score"], orient="row")
-
-
-def in_blocks(path: Path, *, block: int, **options: object) -> RunFile:
-    """A file as a large one is opened, with so few bytes a block."""
-    given = {"gaps": "close", "first": 1, "is_text": True} | options
-    return RunFile(path, **given, block=block)  # type: ignore[arg-type]  # by name
-
-
-def in_every_form(run: pl.DataFrame, folder: Path, *, block: int = 20) -> list[Any]:
-    """A run as frames, a Run, text that is read at once and in blocks, and a frame of another engine."""
-    path = folder / "in_every_form.run"
-    gg.write_run(run, path)
-    lazy = duckdb.connect().from_arrow(run.to_arrow())
-    return [run, run.lazy(), gg.read_run(run), path, in_blocks(path, block=block), lazy]
 
 
 def work_out(number: Any) -> Any:
