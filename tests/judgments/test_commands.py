@@ -1,4 +1,4 @@
-"""What pool and judge print and write, and how they exit: `commands.json` has a case for each rule."""
+"""What pool and judge print and write (`commands.json`), and what calls give in Python (`calls.json`): a case for each rule."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.call_cases import check_call_case, read_call_cases
 from tests.support.command_cases import check_command_case, read_command_cases
 
 
@@ -14,3 +15,9 @@ from tests.support.command_cases import check_command_case, read_command_cases
 @pytest.mark.parametrize("case", read_command_cases(Path(__file__).parent))
 def test_commands_print_write_and_exit_as_the_case_says(case: dict[str, Any], tmp_path: Path) -> None:
     check_command_case(case, tmp_path)
+
+
+@pytest.mark.each
+@pytest.mark.parametrize(("call", "case"), read_call_cases(Path(__file__).parent))
+def test_calls_give_raise_and_say_what_the_case_says(call: str, case: dict[str, Any], tmp_path: Path) -> None:
+    check_call_case(call, case, tmp_path)

@@ -113,42 +113,6 @@ def test_kappa_of_a_table_worked_by_hand() -> None:
     assert gg.agreement(frame_of(*rows), scale="binary").pairs["kappa"].to_list() == pytest.approx([0.4], rel=1e-12)
 
 
-def test_what_is_not_defined_is_null() -> None:
-    constant = frame_of(*(("q", doc, judge, 2) for doc in "xyz" for judge in "ab"))
-    found = gg.agreement(constant, scale="graded")
-    assert found.pairs.select("agreement", "kappa", "kappa_quadratic").rows() == [(1.0, None, None)]
-    assert (found.overall["alpha_nominal"], found.overall["alpha_ordinal"]) == (None, None)
-    assert found.overall["ac1"] == found.overall["ac2"] == 1.0  # agreement by chance is small where one grade is rare
-    apart = gg.agreement(frame_of(("q", "x", "a", 1), ("q", "y", "b", 1)), scale="graded")
-    assert apart.pairs.is_empty()
-    assert apart.confusion.is_empty()
-    assert {name: apart.overall[name] for name in ("tie_rate", "alpha_nominal", "ac1")} == dict.fromkeys(
-        ("tie_rate", "alpha_nominal", "ac1")
-    )
-    assert apart.judges["leniency"].to_list() == [None, None]
-
-
-def test_leniency_is_over_documents_that_another_graded_too() -> None:
-    frame = frame_of(
-        ("q", "x", "a", 3), ("q", "x", "b", 1), ("q", "x", "c", 0),
-        ("q", "y", "a", 2), ("q", "y", "b", 2), ("q", "y", "c", None),
-        ("q", "alone", "c", 3), ("q", "none", "d", None),
-    )  # fmt: skip
-    found = gg.agreement(frame, scale="graded", names=True).judges
-    assert found.rows() == [
-        ("a", 2, 0.5, pytest.approx((2.5 + 0) / 2)),
-        ("b", 2, 0.5, pytest.approx((-0.5 + 0) / 2)),
-        ("c", 2, 0.5, pytest.approx(-2.0)),
-        ("d", 0, 0.0, None),
-    ]
-
-
-def test_ties_are_counted_among_documents_with_two_grades_or_more() -> None:
-    frame = frame_of(("q", "x", "a", 1), ("q", "x", "b", 0), ("q", "y", "a", 1), ("q", "y", "b", 1), ("q", "z", "a", 1))
-    overall = gg.agreement(frame, scale="binary").overall
-    assert (overall["documents"], overall["several"], overall["tie_rate"]) == (3, 2, 0.5)
-
-
 def test_judges_have_no_names_unless_asked() -> None:
     frame = frame_of(("q", "x", "anna@example.org", 1), ("q", "x", "ben", 0))
     report = gg.agreement(frame, scale="binary")
@@ -162,11 +126,6 @@ def test_a_name_with_a_tab_stays_in_its_column(tmp_path: Path) -> None:
     shown = run_command("judge", path, "--scale", "graded", "--agreement", "--names").stdout
     blocks = [pl.read_csv(StringIO(text), separator="\t") for text in shown.split("\n\n")[1:3]]
     assert blocks[0]["judge"].to_list() == ["a\tb", 'c "d"'] and blocks[1]["other"].to_list() == ['c "d"']
-
-
-def test_agreement_needs_two_judges() -> None:
-    with pytest.raises(gg.InputError, match="all grades are of one judge"):
-        gg.agreement(frame_of(("q", "x", "a", 1)), scale="binary")
 
 
 def _many_votes() -> list[tuple[str, str, str, float | None]]:

@@ -39,33 +39,10 @@ def test_a_quepid_book_with_addresses_two_grades_in_a_cell_and_blanks_before_sig
     assert names == ["anna@example.org", "Unknown", "Unknown [2]", "@ben"]
 
 
-def test_two_raters_of_one_name_in_a_book_are_two_judges(tmp_path: Path) -> None:
-    book = written(tmp_path, "book.csv", "query,docid,Anna,Anna\nq,d,3,1\n")
-    assert gg.aggregate(book).rows() == [("q", "d", 2, 2, 0, True)]
-
-
 @pytest.mark.parametrize(("name", "text", "says"), CASES["test_a_file_of_another_tool_or_a_bad_one_is_a_clear_error"])
 def test_a_file_of_another_tool_or_a_bad_one_is_a_clear_error(tmp_path: Path, name: str, text: str, says: str) -> None:
     with pytest.raises(gg.InputError, match=says):
         gg.aggregate(written(tmp_path, name, text), scale="graded")
-
-
-def test_an_opensearch_judgment_with_its_name_and_ratings_is_read(tmp_path: Path) -> None:
-    lists = '{"name": "by hand", "judgmentRatings": [{"query": "q", "ratings": [{"docId": "d", "rating": "0.700"}]}]}'
-    assert gg.aggregate(written(tmp_path, "one.json", lists))["relevance"].to_list() == [0.7]
-    entries = '{"query": "q", "ratings": [{"docId": "d", "rating": "2"}]}\n{"query": "r", "ratings": []}\n'
-    assert gg.aggregate(written(tmp_path, "lines.jsonl", entries)).rows() == [("q", "d", 2, 1, 0, False)]
-
-
-def test_numbers_in_column_2_of_qrels_that_differ_are_said_to_be_read_as_judges(tmp_path: Path) -> None:
-    path = written(tmp_path, "two.qrels", "q 1 d 1\nq 2 d 3\n")
-    with pytest.warns(gg.GoodgainNotice, match="column 2 holds different numbers and is read as the judge"):
-        assert gg.aggregate(path)["relevance"].to_list() == [2]
-
-
-def test_a_sheet_that_nobody_filled_in_has_no_labels(tmp_path: Path) -> None:
-    sheet = written(tmp_path, "sheet.csv", "query_id,doc_id,runs,first_iteration,grade\nq,a,1,1,\nq,b,1,1, \n")
-    assert gg.aggregate(sheet, scale="graded").rows() == [("q", "a", None, 0, 1, False), ("q", "b", None, 0, 1, False)]
 
 
 def test_an_object_over_two_lines_is_refused_though_another_line_has_two(tmp_path: Path) -> None:
@@ -85,15 +62,6 @@ def test_many_raters_and_many_thresholds_take_no_square_of_time() -> None:
     many = find_map(", ".join(f">={k} -> {k}" for k in range(20_000)))
     assert many.apply(pl.Series([5.5, None, -1.0])).to_list() == [5.0, None, 0.0]
     assert time.process_time() - begin < 5
-
-
-@pytest.mark.parametrize("query", ["qid", "query_id"])
-def test_answers_of_ragelo_are_grades(tmp_path: Path, query: str) -> None:
-    text = (
-        f'{query},did,raw_answer,answer\n0,1,"A passage,\nof two lines: {{""O"": 2}}",2\n1,3,"{{""O"": 0}}",0\n2,7,,\n'
-    )
-    found = gg.aggregate(written(tmp_path, "ragelo.csv", text), scale="graded")
-    assert found.select("query_id", "doc_id", "relevance").rows() == [("0", "1", 2), ("1", "3", 0), ("2", "7", None)]
 
 
 @pytest.mark.parametrize(("nuggets", "grade"), CASES["test_the_best_nugget_that_a_document_supports_is_its_grade"])
@@ -148,14 +116,3 @@ def test_grades_of_whole_documents_beside_nuggets_are_another_subtopic(tmp_path:
     nuggets = written(tmp_path, "n.jsonl", assign("a", [("vital", "support")]))
     found = gg.aggregate([nuggets, written(tmp_path, "whole.qrels", "q 0 a 1\n")], how="max")
     assert found.select("iteration", "relevance").rows() == [("nugget 1", 3), ("0", 1)]
-
-
-def test_a_nugget_without_a_text_is_refused(tmp_path: Path) -> None:
-    line = '{"qid": "q", "docid": "d", "nuggets": [{"assignment": "support"}]}\n'
-    with pytest.raises(gg.InputError, match="line 1: has a nugget without a text"):
-        gg.aggregate(written(tmp_path, "n.jsonl", line))
-
-
-def test_modified_qrels_of_umbrela_are_one_judge(tmp_path: Path) -> None:
-    path = written(tmp_path, "qrels_gpt-4o_0123_0_1.txt", "q Q0 d1 3\nq Q0 d2 0\n")
-    assert gg.aggregate(path, scale="graded").select("doc_id", "relevance").rows() == [("d1", 3), ("d2", 0)]

@@ -80,11 +80,6 @@ def test_the_pool_of_random_runs_is_that_of_brute_force(seed: int) -> None:
                 assert as_found(flattened) == pool_flattened(list(runs.values()), rows, judged, k)
 
 
-def test_a_pool_without_a_depth_has_the_first_twenty_of_each_iteration() -> None:
-    run = {"q": {f"d{k:02}": 1.0 - k / 100 for k in range(30)}}
-    assert gg.pool({"a": run})["doc_id"].to_list() == [f"d{k:02}" for k in range(20)]
-
-
 def test_a_pool_of_the_flattened_run_never_sees_a_late_search() -> None:
     runs = {"late": EXAMPLES / "late_recovery" / "late.run"}
     by_iteration, flattened = (set(gg.pool(runs, k=10, flattened=way)["doc_id"]) for way in (False, True))
@@ -148,21 +143,6 @@ def test_results_add_the_fullest_texts_and_the_search_that_found_a_document_firs
     ]
 
 
-def test_the_sheet_has_the_questions_beside_the_ids_of_their_queries() -> None:
-    found = gg.pool({"x": {"p": {"a": 1.0}, "r": {"b": 1.0}}}, queries={"p": "who built the dam", "z": "other"})
-    assert found.columns[:3] == ["query_id", "query", "doc_id"]
-    assert found["query"].to_list() == ["who built the dam", None]
-
-
-def test_results_add_texts_to_ids_that_text_writes_with_percent_signs(tmp_path: Path) -> None:
-    results = pl.DataFrame(
-        {"query_id": "q", "iteration": [1], "search": 1, "rank": 1, "doc_id": "New York", "title": "T"}
-    )
-    (tmp_path / "a.run").write_text("q 1 New%20York 1 1 a\n")
-    found = gg.pool({"a": tmp_path / "a.run"}, results=results)
-    assert found.select("doc_id", "title").rows() == [("New%20York", "T")]
-
-
 def test_documents_of_deduplicated_results_have_their_texts() -> None:
     documents = gg.deduplicate(gg.read_results(ROOT / "docs" / "web_search.jsonl"))
     found = gg.pool({"agent": gg.to_run(documents)}, k=50, results=documents)
@@ -183,21 +163,6 @@ def test_results_of_convert_fill_the_sheet(tmp_path: Path) -> None:
     found = pl.read_csv(sheet)
     assert found["search_query"].null_count() == 0
     assert found["snippet"].null_count() < found.height
-
-
-@pytest.mark.parametrize("k", [0, -1, True, 2.0])
-def test_a_depth_that_is_not_a_number_of_results_is_an_error(k: int) -> None:
-    with pytest.raises(gg.InputError, match="k="):
-        gg.pool({"x": {"q": {"a": 1.0}}}, k=k)
-
-
-def test_a_column_that_looks_like_the_iteration_is_an_error_unless_the_run_is_flattened() -> None:
-    frame = pl.DataFrame({"query_id": "q", "step": [1, 2], "doc_id": ["a", "b"]})
-    with pytest.raises(gg.InputError, match="looks like the iteration"):
-        gg.pool({"x": frame}, k=1)
-    assert gg.pool({"x": frame}, k=1, columns={"step": "iteration"})["first_iteration"].to_list() == [1, 2]
-    with pytest.warns(gg.GoodgainNotice, match="x: found the column 'step'"):
-        gg.pool({"x": frame}, k=1, flattened=True)
 
 
 def test_ids_of_a_sheet_for_spreadsheets_are_read_as_they_were(tmp_path: Path) -> None:

@@ -10,25 +10,6 @@ import pytest
 import goodgain as gg
 from goodgain.errors import GoodgainNotice
 from tests.support.counts import how_many
-from tests.support.tables import no_notices
-
-ONE, OTHER, APART = "https://example.org/a", "http://www.example.org/a/", "https://example.org/b"
-
-
-def test_grades_of_two_spellings_of_a_page_are_grades_of_one_document() -> None:
-    grades = {"anna": {"q": {ONE: 3, APART: 0}}, "ben": {"q": {OTHER: 1}}}
-    with pytest.warns(GoodgainNotice, match="spell one web address.*1 id"):
-        found = gg.aggregate(grades, how="mean")
-    assert sorted(found.select("doc_id", "relevance", "n_judges").rows()) == [(OTHER, 2, 2), (APART, 0, 1)]
-    with no_notices():
-        kept = gg.aggregate(grades, how="mean", urls="keep")
-    assert kept.height == 3
-
-
-def test_the_largest_grade_of_a_judge_for_a_page_counts() -> None:
-    with pytest.warns(GoodgainNotice, match="spell one web address"):
-        found = gg.aggregate({"anna": {"q": {ONE: 1, OTHER: 2}}}, how="mean")
-    assert found.select("relevance", "n_judges").rows() == [(2, 1)]
 
 
 PAGES = [f"example.org/page/{number}" for number in range(6)]
@@ -63,13 +44,3 @@ def test_any_spellings_give_the_labels_and_pools_of_the_pages_names(seed: int) -
             expected.select("doc_id", column).rows()
         )
         assert found.height == expected.height
-
-
-def test_a_pool_leaves_out_a_page_that_is_judged_under_another_address() -> None:
-    runs = {"old": {"q": {OTHER: 2.0}}, "new": {"q": {APART: 1.0, "http://example.org/b": 0.5}}}
-    with pytest.warns(GoodgainNotice, match="spell one web address"):
-        found = gg.pool(runs, qrels={"q": {ONE: 3}})
-    assert found.select("doc_id", "runs").rows() == [("http://example.org/b", 1)]
-    with no_notices():
-        kept = gg.pool(runs, qrels={"q": {ONE: 3}}, urls="keep")
-    assert kept.height == 3
