@@ -11,7 +11,6 @@ import goodgain as gg
 from goodgain.errors import GoodgainNotice
 from tests.support.counts import how_many
 
-
 PAGES = [f"example.org/page/{number}" for number in range(6)]
 SPELLINGS = ["https://{}", "http://{}", "https://www.{}", "http://m.{}/"]
 
