@@ -140,7 +140,7 @@ def make_run(queries: dict[str, list[list[str]] | None]) -> pl.DataFrame:
 
 
 def _find(value: Any, path: str) -> Any:
-    """Follow a path such as `signature/rel`; `to_text:markdown` is a call with one argument."""
+    """Follow a path such as `signature/rel`; `to_text:markdown` and `to_text:query=dam` are calls."""
     parts = [part for part in path.split("/") if part]
     for k, part in enumerate(parts):
         if part == "*":
@@ -148,7 +148,8 @@ def _find(value: Any, path: str) -> Any:
         name, _, argument = part.partition(":")
         key: Any = int(part) if isinstance(value, list) else part
         value = value[key] if isinstance(value, (dict, list)) else getattr(value, name)
-        value = value(argument) if argument else value
+        if argument:
+            value = value(**dict([argument.split("=")])) if "=" in argument else value(argument)
     return value
 
 

@@ -39,25 +39,6 @@ def table(rows: Rows) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=USES.polars)
 
 
-def test_the_worked_example_of_the_page() -> None:
-    with no_notices():
-        found = gg.funnel(QRELS, USES_FILE)
-    assert found.per_query.filter(query_id="q1", system="agent").drop("query_id", "system", "replicate").row(0, named=True) == {
-        "returned": 3, "good_returned": 2, "opened": 3, "good_opened": 1, "cited": 2, "good_cited": 1,
-        "lost_unopened": 1, "lost_uncited": 0, "citation_coverage": 1.0, "opening_precision": pytest.approx(1 / 3),
-        "citation_precision": 0.5, "opening_recall": pytest.approx(1 / 3), "citation_recall": pytest.approx(1 / 3),
-        "evidence_recall": pytest.approx(2 / 3), "opens_per_good": 3.0, "opening_judged": pytest.approx(2 / 3),
-        "citation_judged": 1.0,
-    }  # fmt: skip
-    first, second = found.frame.rows(named=True)
-    assert (first["system"], first["queries"], first["opens_per_good"]) == ("agent", 3, 6 / 2)  # 3 + 1 + 2 opens
-    assert (second["system"], second["lost_uncited"], second["evidence_recall"]) == (
-        "careful",
-        pytest.approx(2 / 3),
-        1.0,
-    )
-
-
 def test_the_uses_of_the_example_are_what_convert_and_read_traces_write(tmp_path: Path) -> None:
     run_command("convert", FOLDER / "logs.jsonl", "-o", tmp_path / "{system}.run", "--uses", tmp_path / "uses.jsonl")
     assert (tmp_path / "uses.jsonl").read_bytes() == USES_FILE.read_bytes()
