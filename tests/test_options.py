@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -108,30 +109,15 @@ def test_no_public_function_has_more_than_eight_arguments_of_its_own(owner: Any)
     assert wide == (_WIDE if owner is gg else set())
 
 
-SPELLINGS: list[tuple[str, tuple[Any, ...], str, str]] = [
-    ("labels", ("iteration",), "labels='iteration'", "--labels iteration"),
-    ("columns", ({"step": "iteration"},), "columns={'step': 'iteration'}", "--columns step=iteration"),
-    ("bounds", (True,), "bounds=True", "--bounds"),
-    ("rel", (0.5,), "rel=0.5", "--rel 0.5"),
-    ("rel", (2.0,), "rel=2.0", "--rel 2"),
-    ("file_labels", ([1, 2],), "file_labels=[1, 2]", "--file-labels 1,2"),
-    ("baseline", (), "baseline=", "--baseline"),
-    ("schema", (False,), "schema=False", "--no-schema"),
-    ("map", (">=2 -> 1",), "map='>=2 -> 1'", "--map '>=2 -> 1'"),
-    ("temperature", (None,), "temperature=None", "--temperature none"),
-    ("retry_failed", (True,), "retry_failed=True", "--retry failed"),
-    ("deduplicate", (None,), "deduplicate=None", "--dedup none"),
-    ("weights", (), "weights=", "--weight"),
-]
+SPELLINGS = json.loads(Path(__file__).with_name("spellings.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("name", "value", "in_python", "in_commands"), SPELLINGS)
-def test_messages_spell_an_option_as_its_reader_writes_it(
-    name: str, value: tuple[Any, ...], in_python: str, in_commands: str
-) -> None:
-    assert spell(name, *value) == in_python
+@pytest.mark.each
+@pytest.mark.parametrize("case", SPELLINGS, ids=lambda case: case["in commands"])
+def test_messages_spell_an_option_as_its_reader_writes_it(case: dict[str, Any]) -> None:
+    assert spell(case["option"], *case["value"]) == case["in Python"]
     before = FOR_COMMANDS.set(True)
-    assert spell(name, *value) == in_commands
+    assert spell(case["option"], *case["value"]) == case["in commands"]
     FOR_COMMANDS.reset(before)
 
 

@@ -111,25 +111,6 @@ def test_columns_name_the_iteration_in_every_source(tmp_path: Path, monkeypatch:
         gg.evaluate(QRELS, tmp_path / "agent.parquet", "CG@2")
 
 
-@pytest.mark.parametrize(
-    ("columns", "match"),
-    [
-        ({"stepp": "iteration"}, "there is no column 'stepp'"),
-        ({"step": "iter"}, "goodgain has no column 'iter'"),
-        ("step=iteration", "does not map"),
-        ({"step": "doc_id"}, "two columns for doc_id"),
-    ],
-)
-def test_wrong_columns_are_an_error(columns: Any, match: str) -> None:
-    for call in (
-        lambda: gg.evaluate(QRELS, pl.DataFrame(ROWS), "CG", columns=columns),
-        lambda: gg.read_run(pl.DataFrame(ROWS), columns=columns),
-        lambda: gg.compare(QRELS, {"one": pl.DataFrame(ROWS), "other": pl.DataFrame(ROWS)}, "CG", columns=columns),
-    ):
-        with pytest.raises(gg.InputError, match=match):
-            call()
-
-
 def test_a_plain_frame_with_several_iterations_is_told_of_in_ir_measures() -> None:
     frame = pd.DataFrame(under("iteration")).assign(score=[4.0, 3.0, 2.0, 1.0])
     for run in (frame, list(frame.itertuples(index=False))):

@@ -13,7 +13,6 @@ import pytest
 
 import goodgain as gg
 from goodgain import Comparison
-from goodgain.errors import InputError
 from tests.analysis.comparing.test_comparison import EXAMPLES, many, quietly
 from tests.support.command import run_command
 
@@ -26,17 +25,6 @@ def two_agents() -> Comparison:
     groups, outcomes = TWO / "groups.csv", TWO / "outcomes.csv"
     options = {"baseline": "quick", "iterations": [2, 3], "groups": groups, "outcomes": outcomes}
     return quietly(TWO / "qrels.txt", runs, "nCG SRR nDCG@10", **options)
-
-
-def test_a_list_of_iterations_is_exactly_these_and_a_number_goes_up_to_it() -> None:
-    labels, runs = many(3)
-    listed = quietly(labels, runs, "CG SRR@1 RR", iterations=[1, 3]).means
-    assert listed["measure"].unique(maintain_order=True).to_list() == ["CG@1", "CG@3", "SRR@1", "RR"]
-    up_to = quietly(labels, runs, "CG", iterations=2).means
-    assert up_to["measure"].unique(maintain_order=True).to_list() == ["CG@1", "CG@2", "CG"]
-    for wrong in ([], [0], [1.5], "12"):
-        with pytest.raises(InputError, match="iterations="):
-            quietly(labels, runs, "CG", iterations=wrong)
 
 
 def test_systems_as_rows_have_marks_for_what_differs_from_the_baseline_and_no_costs(two_agents: Comparison) -> None:

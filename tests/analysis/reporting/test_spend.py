@@ -365,16 +365,3 @@ def test_costs_that_cannot_be_used_are_an_error_with_its_remedy(case: dict[str, 
     changed = pl.concat([changed.clear(), *[changed] * case.get("times", 1)])
     with pytest.raises(gg.InputError, match=case["error"]):
         spend_one(case.get("source", changed))
-
-
-@pytest.mark.parametrize(
-    "more", [{"system": ["agent", "agent"], "replicate": [None, "1"]}, {"system": [None, "agent"]}]
-)
-def test_costs_of_two_runs_are_not_added_up(more: dict[str, list[str | None]]) -> None:
-    """Each counted, and the iteration stood twice in the curve."""
-    qrels, run = {"q": {"a": 3}}, pl.DataFrame({"query_id": ["q"], "iteration": [1], "doc_id": ["a"]})
-    costs = pl.DataFrame({"query_id": ["q", "q"], "iteration": [1, 1], "cost": [1.0, 2.0], **more})
-    with pytest.raises(gg.InputError, match="costs="):
-        gg.spend(qrels, {"agent": run}, costs)
-    with pytest.raises(gg.InputError, match="costs="):
-        gg.curve(qrels, {"agent": run}, "CG", over="cost", costs=costs)
