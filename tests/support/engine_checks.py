@@ -24,8 +24,8 @@ from goodgain.counting.ledger import count
 from goodgain.measures import MEASURES
 from goodgain.measures.names import parse_measure
 from goodgain.measures.ranking_values import RankedScores, score_ranking
+from goodgain.ranking.dataframe_engines import tabulate_on_engine
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
-from goodgain.ranking.ranking_on_engines import tabulate_on_engine
 from goodgain.ranking.ranking_table import number_judgments
 from tests.evaluation.test_against_oracle import random_case
 from tests.support.random_runs import Case
@@ -298,7 +298,7 @@ def infinite_scores_are_ranked_as_in_memory(put: Put) -> None:
     measures = [parse_measure(name) for name in (*THREE, *OTHERS)]
     there = RankedScores(measures, number_judgments(case.qrels))
     one_iteration = nw.from_native(put(case.ranking.with_columns(iteration=pl.lit(1, pl.Int64))))
-    there.add(tabulate_on_engine(one_iteration, there.judgments, positions=there.plan.positions))
+    there.add(tabulate_on_engine(one_iteration, there.judgments, positions=there.positions))
     assert_frame_equal(there.finish(), score_ranking(measures, case.ranking, case.qrels), rel_tol=1e-12, abs_tol=1e-12)
 
 

@@ -24,6 +24,7 @@ from goodgain.files.trec_text import warn_of_passed_over
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import UnnamedRows, warn_of_missing_iterations, warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN
+from goodgain.ranking.dataframe_engines import tabulate_on_engine, warn_of_order
 from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
     Orders,
@@ -31,7 +32,6 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     make_ranking,
     warn_of_orders,
 )
-from goodgain.ranking.ranking_on_engines import tabulate_on_engine, warn_of_order
 from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurrences, tabulate_ranking
 
 _Result = TypeVar("_Result")

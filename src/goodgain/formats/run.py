@@ -40,7 +40,7 @@ from goodgain.formats.iterations import (
     warn_of_unnamed_rows,
 )
 from goodgain.options import check_choice, spell
-from goodgain.ranking.dataframe_engines import collect, to_lazy
+from goodgain.ranking.dataframe_engines import collect, rank_on_engine, sort_unordered, to_lazy, warn_of_order
 from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
     add_ranks,
@@ -49,7 +49,6 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     make_ranking,
     warn_of_orders,
 )
-from goodgain.ranking.ranking_on_engines import rank_on_engine, sort_unordered, warn_of_order
 from goodgain.schema import EMPTY_DOC, RUN
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """First occurrences: the rows of a run in which a document is new to the query, and the ranking of these rows.
 
 The ledger counts first occurrences. First occurrences make the one classic ranking of a query. The rules at the top of this
-file hold for every engine: `find_first_occurrences` applies them in memory, `ranking_on_engines` elsewhere.
+file hold for every engine: `find_first_occurrences` applies them in memory, `dataframe_engines` elsewhere.
 """
 
 from collections.abc import Sequence
