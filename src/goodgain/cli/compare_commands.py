@@ -266,6 +266,6 @@ def report(given: shared.Given) -> None:
     with notices_after_output(full=True):
         x = shared.make_experiment(given)
         with show_progress():
-            made = gather_evidence(x, list(given.measures), **beside, details=given.details, command=command)
+            made = gather_evidence(x, list(given.measures), beside, details=given.details, command=command)
             text = write_report(made, found, spreadsheet=given.spreadsheet)
         write_output(text, shared.Output(found, path))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
@@ -15,10 +16,10 @@ import polars as pl
 from goodgain.analysis.reporting.curves import Points, check_curve_options, check_points, parse_curve_measures
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
 from goodgain.counting.coverage import measure_coverage
-from goodgain.errors import InputError
+from goodgain.errors import InputError, collect_notices
 from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses, SystemScores
 from goodgain.experiments.shared_arguments import OF_REPORTS, ExperimentOptions, describe_options, takes_options
-from goodgain.experiments.shared_steps import Heard, KeptResults, Opened, find_name, tell_once
+from goodgain.experiments.shared_steps import Heard, KeptResults, Opened, find_name, repeat
 from goodgain.formats.query_tables import read_costs, read_outcomes
 from goodgain.formats.systems import check_systems, stack_systems
 from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
@@ -70,7 +71,8 @@ class Experiment:
         for option in (option for group in GROUPS for option in group if option.choices):
             check_choice(option.name, options[option.name])
         self._options = dict(options)
-        self._analyses = Analyses(self._qrels, self._systems, self._options, self._kept)
+        #: The analyses without their notices.
+        self.analyses = Analyses(self._qrels, self._systems, self._options, self._kept)
 
     @property
     def systems(self) -> list[str]:
@@ -91,7 +93,7 @@ class Experiment:
     def opened(self) -> Opened:
         """The qrels and runs, after reading."""
         with self.tell():
-            return self._analyses.opened
+            return self.analyses.opened
 
     def with_(self, **options: Unpack[ExperimentOptions]) -> Experiment:
         """Return an experiment with other options. Both share the results that these options do not change.
@@ -133,11 +135,8 @@ class Experiment:
         changed = [f"{name}={value!r}" for name, value in self._options.items() if value is not OF_OPENED[name]]
         return f"Experiment({', '.join([*self._systems, *changed])})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"qrels": self._qrels, "systems": self._systems, "options": self._options}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        self.__init__(state["qrels"], state["systems"], **state["options"])  # type: ignore[misc]  # results are not kept
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy keeps no results
+        return partial(Experiment, **cast(ExperimentOptions, self._options)), (self._qrels, self._systems)
 
     def evaluate(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> Scores | SystemScores:
         """Score the systems on any measures.
@@ -159,7 +158,7 @@ class Experiment:
         """Return name of a system -> its `Scores`. The arguments are those of `evaluate`."""
         asked = parse_measures(measures, rel=self._options["rel"])
         with self.tell() as heard:
-            found = self._analyses.evaluate(asked, groups, interval=interval)
+            found = self.analyses.evaluate(asked, groups, interval=interval)
         return {name: replace(of, notes=heard.texts) for name, of in found.items()}
 
     def compare(
@@ -184,7 +183,7 @@ class Experiment:
             "baseline_file": baseline_file, "require": [*require] or None, "pass_k": pass_k, "detect": detect,
         }  # fmt: skip
         with self.tell() as heard:
-            found = compare_kept(self._analyses, measures, own)
+            found = compare_kept(self.analyses, measures, own)
         lines = (re.sub("\n +", "; ", text.replace("\n ", "", 1)) for text in heard.texts)
         others = tuple(dict.fromkeys(line for line in lines if line not in found.warnings))
         return replace(found, warnings_of_runs=others)
@@ -202,11 +201,11 @@ class Experiment:
         own: dict[str, Any] = {"upto": upto, "over": over, "costs": costs, "at": at}
         asked = parse_curve_measures(measures, self._options["rel"])
         check_curve_options(self._systems, **own)
-        self._analyses.check_settings(0)
+        self.analyses.check_settings(0)
         with self.tell():
-            self._analyses.warn_of_labels(asked)
-            self._analyses.count(find_thresholds(asked))
-            return self._analyses.curve(asked, **own)
+            self.analyses.warn_of_labels(asked)
+            self.analyses.count(find_thresholds(asked))
+            return self.analyses.curve(asked, **own)
 
     def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
         """Return the rows of `gg.ledger` for every run, with a column system."""
@@ -215,14 +214,14 @@ class Experiment:
             found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
             named = [*parse_measures("CG", rel=rel), *found]
             base, *asked = (check_along_iterations(one, "the ledger") for one in named)
-            self._analyses.warn_of_labels([base, *asked])
-            counts = self._analyses.count(find_thresholds([base, *asked]))
+            self.analyses.warn_of_labels([base, *asked])
+            counts = self.analyses.count(find_thresholds([base, *asked]))
             return stack_systems({name: tabulate_ledger(of, base.rel, asked) for name, of in counts.items()})
 
     def coverage(self) -> pl.DataFrame:
         """Return the judged share of the unique results of each run, overall and by iteration, as `gg.coverage` does."""
         with self.tell():
-            counts = self._analyses.count_runs(find_thresholds([]), iterates=False)
+            counts = self.analyses.count_runs(find_thresholds([]), iterates=False)
             return stack_systems({name: measure_coverage(of).tabulate() for name, of in counts.items()})
 
     def pr_curve(self, *, points: Points = "eleven", per_query: bool = False) -> pl.DataFrame:
@@ -231,10 +230,10 @@ class Experiment:
         rel = 1 if self._options["rel"] is None else self._options["rel"]
         check_rel(rel)
         with self.tell():
-            warn_of_rel(self._analyses.opened.qrels.frame, rel)
-            found = self._analyses.draw_recalls(rel, points, per_query=per_query)
-            hits = self._analyses.find_hits(rel)
-            self._analyses.warn_of_coverage({name: of.tabulate() for name, (_, of) in hits.items()})
+            warn_of_rel(self.analyses.opened.qrels.frame, rel)
+            found = self.analyses.draw_recalls(rel, points, per_query=per_query)
+            hits = self.analyses.find_hits(rel)
+            self.analyses.warn_of_coverage({name: of.tabulate() for name, (_, of) in hits.items()})
         return found
 
     def explain(
@@ -246,20 +245,20 @@ class Experiment:
         from goodgain.experiments.comparisons import explain_pair
 
         with self.tell():
-            return explain_pair(self._analyses, [base, new], measures, results=results, uses=uses, top=top)
+            return explain_pair(self.analyses, [base, new], measures, results=results, uses=uses, top=top)
 
     def spend(
         self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False
     ) -> pl.DataFrame:
         """Return what each system spends for what it finds, as `gg.spend` does."""
         check_spend_options(self._systems, price_per_search, costs, outcomes)
-        settings = self._analyses.check_settings(0)
+        settings = self.analyses.check_settings(0)
         gain = check_along_iterations(parse_measure("CG", rel=self._options["rel"]), "spend")
         with self.tell():
-            self._analyses.warn_of_labels([gain])
-            self._analyses.count([gain.rel])
+            self.analyses.warn_of_labels([gain])
+            self.analyses.count([gain.rel])
             return tabulate_spend(
-                self._analyses.join([gain]),
+                self.analyses.join([gain]),
                 gain.rel,
                 settings,
                 costs=None if costs is None else read_costs(costs),
@@ -274,7 +273,7 @@ class Experiment:
 
         with self.tell():
             rel = self._options["rel"]
-            return funnel(self._analyses.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
+            return funnel(self.analyses.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
 
     def check(
         self, lines: str | Iterable[str], *, baseline: str | None = None, family: str | None = None
@@ -321,14 +320,17 @@ class Experiment:
         beside = {"results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs}
         return write_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
 
-    @property
-    def analyses(self) -> Analyses:
-        """The analyses without their notices."""
-        return self._analyses
-
-    def tell(self) -> AbstractContextManager[Heard]:
+    @contextmanager
+    def tell(self) -> Iterator[Heard]:
         """Give the notices raised inside a `with`, except those that this experiment gave before."""
-        return tell_once(self._told)
+        heard = Heard()
+        try:
+            with collect_notices(heard.append):
+                yield heard
+        finally:
+            new = {str(one): one for one in heard if str(one) not in self._told}
+            self._told.update(heard.texts)
+            repeat(new.values())
 
 
 Experiment.__doc__ = describe_options(Experiment.__doc__ or "", OF_OPENED)

@@ -107,41 +107,33 @@ def write_report(
     """Write a report. Arguments, result and errors are those of `gg.report`."""
     target = make_path(path, "the file of the report")
     form = page.choose_format(target, format)
-    options, command = x.options, None
-    # None if files and its options do not say all
+    options, command = x.options, "Made in Python from data in memory."
+    # the command has no other options of an experiment
     if all(options[name] == default for name, default in OF_OPENED.items() if name not in _WRITTEN):
         shown = {"rel": options["rel"], "details": details, "order": options["order"]}
         shown |= {"provider": options["provider"], "format": format}
-        command = page.write_command(*x.sources, path, measures, beside, shown)
-    made = gather_evidence(x, measures, **beside, details=details, command=command)
+        command = page.write_command(*x.sources, path, measures, beside, shown) or command
+    made = gather_evidence(x, measures, beside, details=details, command=command)
     text = page.write_report(made, form, spreadsheet=spreadsheet)
     with atomic_write(target) as out:
         out.write(text.encode())
     return target
 
 
-def gather_evidence(x: Experiment, measures: Measures, **beside: Any) -> Evidence:
-    """Return what a report shows. `beside` are the tables and options of `gg.report`."""
-    tables: Any = {name: beside[name] for name in ("results", "costs") if beside.get(name) is not None}
+def gather_evidence(
+    x: Experiment, measures: Measures, beside: Mapping[str, Any], *, details: int, command: str
+) -> Evidence:
+    """Return what a report shows. `beside` has the tables of `gg.report`, by the names of its arguments."""
+    tables: Any = {name: beside[name] for name in ("results", "costs") if beside[name] is not None}
     of = x.with_(**tables) if tables else x  # a measure may need them
     with x.tell() as heard:
-        made = _gather(of.analyses, measures, **beside)
+        made = _gather(of.analyses, measures, beside, details, command)
     doubts = list_doubts(made.comparison, heard.texts, has_replicates=made.has_replicates)
     return replace(made, doubts=tuple(doubts))
 
 
-def _gather(
-    of: Analyses,
-    measures: Measures,
-    *,
-    results: Any = None,
-    queries: Any = None,
-    uses: Any = None,
-    groups: Any = None,
-    costs: Any = None,
-    details: int = 200,
-    command: str | None = None,
-) -> Evidence:
+def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details: int, command: str) -> Evidence:
+    groups, queries, uses, costs = (beside[name] for name in ("groups", "queries", "uses", "costs"))
     check_costs_of_runs(costs, of.systems)
     opened, plan = of.opened, page.Plan.of(measures, of.options["rel"])
     base, firsts = next(iter(of.systems)), {name: runs[0] for name, runs in opened.names.items()}
@@ -170,7 +162,7 @@ def _gather(
     check_uses(qrels, uses)
     check_whole_number("details", details, 0)
     explained = {str(plan.explained.measure): plan.explained}
-    found = read_results_of([*scores], results).spell_as(searched)
+    found = read_results_of([*scores], beside["results"]).spell_as(searched)
     pairs_searched = {name: {one: searched[one] for one in (base, name)} for name in [*scores][1:]}
     uses = None if uses is None else read_uses_of([*scores], uses)
     texts = None if queries is None else read_queries(queries)
@@ -198,5 +190,5 @@ def _gather(
         groups=None if groups is None else read_groups(groups, qrels.query_ids),
         details=min(details, len(qrels.query_ids)),
         words=dict(describe_words(parse_measures([*plan.measured, *tiles]), plan.good)),
-        command=command or "Made in Python from data in memory.",
+        command=command,
     )

@@ -4,8 +4,7 @@ Each step is made once. The key of the kept result has the options that the step
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -61,7 +60,7 @@ class KeptResults:
             try:
                 with collect_notices(heard.append):
                     found = make(), heard
-            finally:  # an error does not hide what was said before it
+            finally:  # an error does not hide earlier notices
                 if found is None:
                     repeat(heard)
         self._found[key] = value, heard = found
@@ -82,19 +81,6 @@ class Heard(list[GoodgainNotice]):
     @property
     def texts(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(map(str, self)))
-
-
-@contextmanager
-def tell_once(told: set[str]) -> Iterator[Heard]:
-    """Collect the notices inside a `with`, then give those that `told` lacks, and add them to `told`."""
-    heard = Heard()
-    try:
-        with collect_notices(heard.append):
-            yield heard
-    finally:
-        new = [one for one in heard if str(one) not in told]
-        told.update(heard.texts)
-        repeat({str(one): one for one in new}.values())
 
 
 class _Same:
@@ -238,9 +224,7 @@ class SharedSteps:
 
     def count_runs(self, rels: Sequence[float], *, iterates: bool = True) -> dict[str, dict[float, Counts]]:
         """Return ledgers and pools of each run. `iterates=False` leaves out the notices on iterations."""
-        opened = self.opened
-
-        reading = [READING, DOCUMENTS]
+        opened, reading = self.opened, [READING, DOCUMENTS]
         counts = self._keep(
             "counts", reading, rels, lambda: opened.use_each(lambda _, run: count_run(opened.qrels, run, rels))
         )
