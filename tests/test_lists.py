@@ -17,7 +17,7 @@ from goodgain.logs.dedup.document_types import GENERIC, PARENT, TYPES, canonical
 from goodgain.logs.traces import formats
 from goodgain.measures import MEASURES, classic
 from goodgain.measures.bounds import find_rule
-from goodgain.measures.declaration import GoodGainMeasure, RankedMeasure
+from goodgain.measures.declaration import ARROWS, GoodGainMeasure, RankedMeasure
 from goodgain.measures.names import HOST_NAMES, HOSTLESS_MEASURES, RANKED_MEASURES, parse_measures
 from goodgain.schema import DEDUPLICATED, RESULTS
 from tests.analysis.comparing.test_bounds import BOUNDED
@@ -106,7 +106,7 @@ LISTS: dict[str, Callable[[], tuple[Iterable[str], Iterable[str]]]] = {
     ),
     "every measure has a row in the page on measures": lambda: (MEASURES, find_measures_of_the_page()),
     "every measure has a row in the table of ranx": lambda: (
-        (f"| `{name}` | {measure} | {measure.declaration.arrow} |" for name, measure in HOST_NAMES.items()),
+        (f"| `{name}` | {measure} | {ARROWS[measure.declaration.better]} |" for name, measure in HOST_NAMES.items()),
         re.findall(r"^\| `\w+` \| .+? \| [↑↓] \|$", text("docs/hosts.md"), flags=re.MULTILINE),
     ),
     "every trace format is found by its file": lambda: (

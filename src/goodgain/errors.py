@@ -96,7 +96,7 @@ def notice(
 ) -> None:
     """Warn with a `GoodgainNotice` that points at the user's own line, not into an installed package.
 
-    `about` is the name of the run, if any; in a call of several systems their names replace it.
+    `about` is the name of the run, if any. A call of several systems shows the names of the systems instead.
     """
     made, collect = GoodgainNotice(text, about, minor=minor, of_several=of_several), _collector.get()
     if collect is not None:
@@ -124,7 +124,7 @@ def collect_notices(collect: Callable[[GoodgainNotice], None]) -> AbstractContex
     return _set(_collector, collect)
 
 
-#: Called with what is being done, how much of it is done, and how much there is; None if this is not known.
+#: Called with the name of the work, the amount done, and the total amount; None if the total is unknown.
 Progress = Callable[[str, int, int | None], None]
 _progress: ContextVar[Progress | None] = ContextVar("_progress", default=None)
 
@@ -141,7 +141,7 @@ def collect_progress(collect: Progress) -> AbstractContextManager[None]:
 
 
 class NoticesOfSystems:
-    """Gives each notice once for all systems that it concerns, with their names.
+    """Gives a notice about several systems once, with the names of the systems.
 
     The notices of a call about one run, without a name, stay unchanged. A `contextmanager` would not do: the notices come
     from `__exit__`, and must point at the user's own line.

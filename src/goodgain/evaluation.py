@@ -25,7 +25,7 @@ from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, make_finite
 from goodgain.measures.names import find_null_rule, find_results_counts, is_computed_here, needs_results, parse_measures
 from goodgain.measures.parameters import check_parameters
-from goodgain.measures.ranking_values import RankedScores, aggregate_values, plan_measures, score_ranking
+from goodgain.measures.ranking_values import RankedScores, aggregate_values, find_positions, score_ranking
 from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import SessionScores
 from goodgain.measures.thresholds import find_thresholds
@@ -97,7 +97,7 @@ def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str, *, b
         return None
     by_iteration = qrels.labels is not None
     with_table = bool(measures.ranked) and not by_iteration
-    positions = plan_measures(measures.ranked).positions
+    positions = find_positions(measures.ranked)
     with_documents = bool(measures.provided) or by_iteration
     return RankingRequest(order, with_documents, with_table, positions, bool(measures.session), unjudged=bounds)
 

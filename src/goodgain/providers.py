@@ -161,21 +161,20 @@ def _group_requests(
         given = {name: asked[name] for name in supported if name != asked.AT_PARAM}
         changed = tuple((name, repr(of)) for name, of in sorted(given.items()) if of != supported[name].default)
         key = (chosen.NAME, labelling, changed)
-        same = (*key, _identify(asked))
+        at = asked[asked.AT_PARAM] if asked.AT_PARAM in supported else None
+        same = (
+            *key,
+            asked.NAME,
+            f"{at:.2f}" if isinstance(at, float) else at,
+        )  # trec_eval keeps two decimals of a recall
         request = requests.setdefault((*key, met[same]), _Request(chosen, labelling, {}))
         met[same] += 1
         request.named[_cache_name(asked)] = measure
     return requests.values()
 
 
-def _identify(measure: ir_measures.Measure) -> tuple[str | None, str]:
-    """Return the name and the value after @ as the provider sees them."""
-    at = measure[measure.AT_PARAM] if measure.AT_PARAM in measure.SUPPORTED_PARAMS else None
-    return measure.NAME, f"{at:.2f}" if isinstance(at, float) else str(at)  # trec_eval keeps two decimals of a recall
-
-
 def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return the measure with its name stored: ir_measures hashes the name once per value."""
+    """Return the measure with a stored name: ir_measures makes and hashes the name of the measure for each value."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
     made: ir_measures.Measure = kind(**measure.params)

@@ -43,7 +43,7 @@ class Table:
     columns: Mapping[str, nw.dtypes.DType]  # in order, with their types
     optional: frozenset[str] = frozenset()  # columns that a frame may lack
     nullable: frozenset[str] = frozenset()  # columns where null has a meaning: no judgment, or no tag
-    #: Other names of columns (in lower case) -> the name here, used if no column has that name or that in another case.
+    #: Another name of a column, in lower case -> the name here. It counts only if no column has the name here, in any case.
     synonyms: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -141,7 +141,7 @@ NUGGETS = replace(
 #: The header of BEIR's qrels -> our names. A column score alone is not a label.
 BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
 
-#: Qrels in which every row has the same label, so that no column holds it.
+#: Qrels without a column of labels: every row has the same label.
 UNLABELLED = replace(QRELS, optional=QRELS.optional | {"relevance"})
 
 LEDGER = Table.of("ledger", "text: query_id; whole: iteration R UR Dup GR; number: G; whole: Unjudged")

@@ -17,7 +17,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.measures import MEASURES
-from goodgain.measures.declaration import Declaration, DeclaredMeasure
+from goodgain.measures.declaration import ARROWS, Declaration, DeclaredMeasure
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, parse_measure, parse_measures
 
 #: Names that are refused -> a part of the error, or several with | between them; names as they are `spelled` -> measures.
@@ -122,7 +122,7 @@ def test_every_declared_measure_is_exported_and_nothing_else_is() -> None:
 @pytest.mark.parametrize("declared", RANKED_MEASURES.values(), ids=lambda declared: declared.name)
 def test_a_declaration_over_one_ranking_says_everything_a_user_asks(declared: Declaration) -> None:
     assert declared.title and declared.definition and declared.source and declared.bounds[0]
-    assert declared.arrow in "↑↓–"
+    assert ARROWS[declared.better] in "↑↓–"
     if declared.own:
         said = type(declared.measure).__doc__ or ""
         assert all(part in said for part in (declared.title, declared.definition, declared.source))
@@ -136,7 +136,7 @@ def test_a_declaration_says_everything_a_user_asks() -> None:
         declared = measure.declaration
         assert name == declared.name == measure.NAME == str(measure)
         assert declared.title and declared.definition and declared.source
-        assert declared.arrow in "↑↓"
+        assert ARROWS[declared.better] in "↑↓"
         assert declared.title == measure.PRETTY_NAME
         assert declared.definition in (type(measure).__doc__ or "")
     assert {name for name, measure in MEASURES.items() if measure.declaration.better == "down"} >= {

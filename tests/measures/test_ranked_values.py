@@ -156,7 +156,7 @@ CASE = make_case(Random(17), queries=40, labels=(*WHOLE, -1, *FRACTIONAL))
 )
 def test_rows_are_summed_on_any_engine(engine: str, unjudged: bool) -> None:
     scores = RankedScores(ALL, number_judgments(CASE.qrels))
-    table = tabulate_ranking(CASE.ranking, scores.judgments, positions=scores.plan.positions, unjudged=unjudged)
+    table = tabulate_ranking(CASE.ranking, scores.judgments, positions=scores.positions, unjudged=unjudged)
     rows = table.rows.with_columns(pl.col("query").cast(pl.Int64))
     if engine == "duckdb":
         duckdb = pytest.importorskip("duckdb")
@@ -171,5 +171,5 @@ def test_rows_are_summed_on_any_engine(engine: str, unjudged: bool) -> None:
 def test_parts_of_whole_queries_give_what_the_whole_gives() -> None:
     scores = RankedScores(ALL, number_judgments(CASE.qrels))
     for part in CASE.ranking.partition_by("query_id", maintain_order=True):
-        scores.add(tabulate_ranking(part, scores.judgments, positions=scores.plan.positions))
+        scores.add(tabulate_ranking(part, scores.judgments, positions=scores.positions))
     assert_frame_equal(scores.finish(), score_ranking(ALL, CASE.ranking, CASE.qrels), check_exact=False, abs_tol=1e-12)

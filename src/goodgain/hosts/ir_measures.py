@@ -99,7 +99,7 @@ class GoodgainEvaluator(Evaluator):
         by_name = {str(measure): measure for measure in measures}
         scores = score_run(self._qrels, searched, measures, order="seen", provider=None)
         for query_id, name, value in scores.per_query.iter_rows():
-            # without the pair, ir_measures would take 0; NaN stands for no value
+            # a missing pair would count as 0 in ir_measures; NaN stands for no value
             yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
 
 
@@ -119,13 +119,13 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
 
 def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
     """Give a notice if the value of a measure depends on the other measures of this call."""
-    # The provider of pytrec_eval puts nDCG, NumRet and NumQ without parameters into any call of trec_eval. They then get the
-    # gains or the judged_only of another measure.
+    # The provider of pytrec_eval puts nDCG, NumRet and NumQ without parameters into any call of trec_eval. These measures then get
+    # the gains or the judged_only of another measure.
     without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
     changing = [m for m in measures if "gains" in m.params or m.params.get("judged_only")]
     has_gains = any("gains" in m.params for m in changing)
     mixed_up = [*without, *changing] if changing and any(m.NAME == "NumRet" or has_gains for m in without) else []
-    # That of pyndeval reads the run through an iterator, which is empty for measures with other parameters.
+    # The provider of pyndeval reads the run through an iterator. The iterator is empty for measures with other parameters.
     pyndeval = ir_measures.providers.registry["pyndeval"]
     diversity = [m for m in measures if pyndeval.supports(m)]
     calls = {tuple(sorted((k, str(v)) for k, v in m.params.items() if k != "cutoff")) for m in diversity}
@@ -158,7 +158,7 @@ def register() -> None:
         else:
             notice(f"ir_measures has a measure {name} of {module}; ours is goodgain.{name}")
     if not hasattr(ir_measures, "DefaultPipeline"):
-        return  # it is being imported, and takes the provider from our entry point
+        return  # ir_measures is being imported, and takes the provider from our entry point
     pipeline = ir_measures.DefaultPipeline.providers
     pipeline[:] = [provider for provider in pipeline if provider.NAME != GoodgainProvider.NAME]
-    pipeline.insert(0, ir_measures.providers.register(GoodgainProvider()))  # type: ignore[no-untyped-call]  # theirs
+    pipeline.insert(0, ir_measures.providers.register(GoodgainProvider()))  # type: ignore[no-untyped-call]  # no types

@@ -16,7 +16,7 @@ from goodgain.formats import Qrels, Run
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import BatchScores, final_values
 from goodgain.measures.names import find_declaration
-from goodgain.measures.ranking_values import RankedScores, plan_measures
+from goodgain.measures.ranking_values import RankedScores, find_positions
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.ranking.ranking_table import RankingTable, number_judgments, tabulate_ranking
 
@@ -91,7 +91,7 @@ def find_contributions(
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
-    """Return contributions to measures of the ledger. All results that the same iteration found first add the same."""
+    """Return contributions to measures of the ledger. All results that an iteration found first add the same amount."""
     numbers = run.rows.select("query_id", number="iteration").unique()
     numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
     firsts = run.first_iterations.rename({"iteration": "number"})
@@ -110,7 +110,7 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return query_id, iteration and a column per measure: what one good document adds that this iteration found first.
+    """Return query_id, iteration and a column per measure: the contribution of one good document that this iteration found first.
 
     Each place becomes a separate query, with a ledger in which this document is the only good document.
     """
@@ -139,16 +139,12 @@ def _add_to_ranking(
 ) -> dict[str, pl.DataFrame]:
     """Return contributions to measures over one ranking: each document becomes a query where only it has a label."""
     judgments = qrels.judgments
-    positions = plan_measures(measures).positions
+    positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)
     unjudged = table.rows.filter(pl.col("relevance").is_null())
     number = pl.format("{}", pl.int_range(pl.len(), dtype=pl.Int64)).str.zfill(12)
     named = unjudged.join(table.retrieved, on="query", how="left", maintain_order="left").with_columns(at=number)
     labels = named.select(query_id="at", doc_id="doc_id", relevance=pl.lit(label))
-    names = [str(measure) for measure in measures]
-    if named.is_empty():
-        schema = {"query_id": pl.String, "doc_id": pl.String, "added": pl.Float64}
-        return {name: pl.DataFrame(schema=schema) for name in names}
     query = pl.int_range(pl.len(), dtype=pl.UInt32)
     places = [name for name in ("k", *sorted(positions - {"k"})) if name in named.columns]
     rows = named.select(query.alias("query"), *places, relevance=pl.lit(label))
@@ -158,4 +154,4 @@ def _add_to_ranking(
         one.add(RankingTable(some, retrieved))
     values, base = (one.finish() for one in scores)
     documents = named.select(judgments.query_ids.gather(named.get_column("query")).alias("query_id"), "doc_id")
-    return {name: documents.with_columns(added=values[name] - base[name]) for name in names}
+    return {str(one): documents.with_columns(added=values[str(one)] - base[str(one)]) for one in measures}

@@ -52,8 +52,8 @@ class Declaration:
     name: str  # the name that users write
     title: str  # the full name
     definition: str  # the formula, for docs and help
-    #: The function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of the value. Over the ledger it must
-    #: work row by row: a sum or window of its own would mean something else at a cutoff than along the ledger.
+    #: The function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of the value. A formula over the ledger
+    #: must work row by row: its own sum or window would mean something else at a cutoff than along the ledger.
     formula: Callable[[Any], Any]
     source: str  # a place in the guideline, a paper, or a tool with the same values
     #: The list in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all results of
@@ -62,9 +62,8 @@ class Declaration:
     family: Literal["good gain", "counts", "session", "classic", "ranked", "graded"]
     better: Literal["up", "down"] | None = "up"  # None without a better direction
     bounds: tuple[str, str] = ("0", "1")  # the smallest and the largest value; "" without a largest one
-    own: Mapping[str, ParamInfo] = field(
-        default_factory=dict
-    )  # the parameters, for a classic measure beside ir_measures' own
+    #: The parameters; those of a classic measure are added to the parameters of ir_measures.
+    own: Mapping[str, ParamInfo] = field(default_factory=dict)
     example: tuple[str, float] | None = None  # a measure and its value in the example of the help
     labels: str = ""  # what column 2 of the qrels must be, as `read_qrels` takes it; "" if this does not matter
     remark: str = ""  # what a user should know before comparing values
@@ -78,12 +77,13 @@ class Declaration:
     #: Whether parameters that are valid one by one can be combined.
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
     null_if: str = ""  # which queries have no value: what follows "null if"; the mean is over the others
-    is_0_if_absent: bool = False  # whether a query that the run lacks has the value 0, although others have none
+    is_0_if_absent: bool = False  # whether a query that the run lacks has the value 0, although `null_if` holds
     #: The function from the parameters to the option with the table that the measure needs: `results`, `costs` or nothing.
     table: Callable[[Mapping[str, Any]], str] = lambda _parameters: ""
     #: Whether a system without results would be the best. `compare` and annotations then give it no value.
     needs_results: bool = False
-    by_iteration: bool = False  # whether the value depends on where iterations end, also without @
+    #: Whether the value depends on where iterations end, also without @; the formula of a measure of the ledger tells it.
+    by_iteration: bool = False
     by_repeats: bool = False  # whether the value depends on which results are repeats
     shows: str = ""  # the value after a search, in plain words for the title of a picture; "" if the title says it
 
@@ -145,11 +145,6 @@ class Declaration:
         known = self.measure.SUPPORTED_PARAMS.items()
         return [n for n, info in known if n != self.measure.AT_PARAM and self.find_rule(n, info)]
 
-    @property
-    def arrow(self) -> str:
-        """The arrow of the better direction in reports, or a dash."""
-        return ARROWS[self.better]
-
     def check_scale(self, measure: ir_measures.Measure, labels: pl.Series) -> None:
         """Raise `MeasureError` if a label of the qrels is above `max_rel`, for a measure with this parameter."""
         if "max_rel" not in self.own:
@@ -179,7 +174,7 @@ class ExactMean(ir_measures.MeanAgg):
     """
 
     def __init__(self, *, skip_nan: bool) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # theirs
+        super().__init__()  # type: ignore[no-untyped-call]  # no types
         self._values: list[float] = []
         self._skip_nan = skip_nan
 
@@ -200,7 +195,7 @@ class DeclaredMeasure(ir_measures.Measure):
     __name__: str
 
     def __init__(self, **params: Any) -> None:
-        super().__init__(**{name: _simplify(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # theirs
+        super().__init__(**{name: _simplify(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # no types
         declared = self.declaration
         if "cutoff" in self.params and "cutoff" not in self.SUPPORTED_PARAMS:
             at, whole = "@k", "the whole ranking"
@@ -266,6 +261,10 @@ class GoodGainMeasure(IterationMeasure):
     """A measure computed from the ledger: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
 
     @property
+    def depends_on_ends(self) -> bool:
+        return self.cutoff is not None or "iteration" in self.along.meta.root_names()
+
+    @property
     def along(self) -> pl.Expr:
         """The value at each row of a ledger joined with its pools."""
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
@@ -287,7 +286,7 @@ class RankedMeasure(DeclaredMeasure):
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
         """Return the measure with more parameters, or ir_measures' own measure if it knows all of them."""
-        made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # theirs
+        made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
             return made
@@ -306,19 +305,13 @@ def _copy_measure(name: str, params: dict[str, Any]) -> DeclaredMeasure:
     return copied
 
 
-_KINDS: dict[str, type[DeclaredMeasure]] = {
-    "good gain": GoodGainMeasure,
-    "counts": GoodGainMeasure,
-    "session": SessionMeasure,
-}
-
-
 def _make_measure(declared: Declaration) -> DeclaredMeasure:
     theirs = declared.in_ir_measures
     supported = {**({} if theirs is None else theirs.SUPPORTED_PARAMS), **declared.own}
+    of_one_ranking_or_ledger = GoodGainMeasure if declared.is_over_iterations else RankedMeasure
     kind = type(
         f"_{declared.name}",
-        (_KINDS.get(declared.family, RankedMeasure),),
+        (SessionMeasure if declared.family == "session" else of_one_ranking_or_ledger,),
         {
             "__doc__": _write_docstring(declared, supported),
             "__module__": __name__,

@@ -19,7 +19,6 @@ i = pl.col("iteration")
 R, UR, Dup, GR, G, Unjudged = (pl.col(name) for name in ("R", "UR", "Dup", "GR", "G", "Unjudged"))
 N, GoodPool, GainPool = pl.col("N"), pl.col("GoodPool"), pl.col("GainPool")
 
-
 #: The discount of iteration i. Without the clip it would be infinite at i = 0, and 0 * infinity is NaN.
 w = 1 / (i.clip(lower_bound=1) + 1).log(2)
 gain_per_result = divide(G, R)
@@ -31,8 +30,6 @@ AT_I = {"cutoff": ParamInfo(dtype=int, desc="cutoff in iterations (not ranks)")}
 GOOD = _REL | AT_I
 
 _DECLARED: dict[str, Declaration] = {}
-
-
 _declare: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, {"family": "good gain", "own": GOOD})
 
 
@@ -57,7 +54,6 @@ RG = _declare_of_guideline(
     lambda upto: divide(upto.total(G), i),
     bounds=("0", ""),
     example=("RG@2", 2.5),
-    by_iteration=True,
 )
 DCGG = _declare_of_guideline(
     "DCGG",
@@ -67,7 +63,6 @@ DCGG = _declare_of_guideline(
     bounds=("0", ""),
     source="Retrieved Good Gain guideline, DCG@i",
     example=("DCGG@2", 4.261859507142915),
-    by_iteration=True,
     remark="the guideline calls it DCG@i; the name is DCGG because the 3 in DCG@3 usually is a rank",
 )
 DRG = _declare_of_guideline(
@@ -77,7 +72,6 @@ DRG = _declare_of_guideline(
     lambda upto: divide(upto.total(w * G), i),
     bounds=("0", ""),
     example=("DRG@2", 2.1309297535714573),
-    by_iteration=True,
 )
 AvgGain = _declare_of_guideline(
     "AvgGain",
@@ -97,7 +91,6 @@ RAG = _declare_of_guideline(
     lambda upto: divide(upto.total(gain_per_result), i),
     bounds=("0", "max gain"),
     example=("RAG@2", 0.8333333333333333),
-    by_iteration=True,
 )
 DRAG = _declare_of_guideline(
     "DRAG",
@@ -106,7 +99,6 @@ DRAG = _declare_of_guideline(
     lambda upto: divide(upto.total(w * gain_per_result), i),
     bounds=("0", "max gain"),
     example=("DRAG@2", 0.7103099178571525),
-    by_iteration=True,
 )
 SRE = _declare_of_guideline(
     "SRE",
@@ -137,15 +129,11 @@ def _find_last_new(upto: UpTo) -> pl.Expr:
     return upto.highest(pl.when(GR > 0).then(i))
 
 
-def find_last_good(upto: UpTo) -> pl.Expr:
-    """Return the last iteration that found a new good document, at most 100; null if none did."""
-    return _find_last_new(upto).clip(upper_bound=NEVER)
-
-
 def _find_all_good(upto: UpTo) -> pl.Expr:
+    last = _find_last_new(upto).clip(upper_bound=NEVER)
     if upto.parameters["pool"] == "retrieved":
-        return find_last_good(upto).fill_null(NEVER)
-    has_all = pl.when(upto.total(GR) == GoodPool).then(find_last_good(upto)).otherwise(NEVER)
+        return last.fill_null(NEVER)
+    has_all = pl.when(upto.total(GR) == GoodPool).then(last).otherwise(NEVER)
     return pl.when(GoodPool == 0).then(0).otherwise(has_all)
 
 
@@ -166,7 +154,6 @@ IterationsForAllGoodResults = _declare(
     source="Retrieved Good Gain guideline, IterationsForAllGoodResults",
     own=_REL | {"pool": _POOL},
     example=("IterationsForAllGoodResults(pool='retrieved')", 2.0),
-    by_iteration=True,
 )
 nCG = _declare(  # noqa: N816  # the n of nDCG
     "nCG",
@@ -184,7 +171,6 @@ nDCGG = _declare(  # noqa: N816  # the n of nDCG
     lambda upto: divide(upto.total(w * G), GainPool),
     source="DCGG@i over the gain of all judged good documents, all found in iteration 1",
     example=("nDCGG@2", 0.6088370724489878),
-    by_iteration=True,
 )
 AllGood = _declare(
     "AllGood",
@@ -217,7 +203,6 @@ NoProgress = _declare(
     better="down",
     source="the no-progress rule that agents stop loops with, from labels",
     example=("NoProgress@2", 0.0),
-    by_iteration=True,
     null_if=_NULL_IF,
 )
 OverSearch = _declare(
@@ -229,7 +214,6 @@ OverSearch = _declare(
     source="over-search as in beta-GRPO, from labels",
     own=_REL,
     example=("OverSearch", 0.0),
-    by_iteration=True,
     null_if=_NULL_IF,
     remark="1 is the worst value: no search found a good document",
 )
@@ -264,7 +248,6 @@ SearchGain = _declare(
     source="RAVine (arXiv 2507.16725)",
     own=_REL_1,
     example=("SearchGain@2", 0.3333333333333333),
-    by_iteration=True,
 )
 _COUNT = {"family": "counts", "bounds": ("0", ""), "source": "counts of the ledger", "own": AT_I, "from_labels": "sum"}
 _declare_count: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, _COUNT)
@@ -277,7 +260,6 @@ NumIter = _declare_count(
     better="down",
     own={},
     example=("NumIter", 2.0),
-    by_iteration=True,
 )
 NumResults = _declare_count(
     "NumResults",

@@ -94,15 +94,18 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
     """
-    declared = _find_meaning(measure)
-    return "up" if declared is None else declared.better
+    return _find_meaning(measure).better
 
 
-def _find_meaning(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of the measure inside, or of the measure: it says what a value means."""
+#: What goodgain knows of a measure without a declaration: nothing.
+_UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
+
+
+def _find_meaning(measure: ir_measures.Measure) -> Declaration:
+    """Return the declaration that says what a value means: of the measure inside, if there is one, or of the measure."""
     if (inner := find_inner(measure)) is not None:
         return _find_meaning(inner)
-    return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure) or _UNKNOWN
 
 
 def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
@@ -123,9 +126,7 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
     found = {}
     for measure in measures:
         declared = _find_meaning(measure)
-        if declared is not None and (
-            needs_results(measure) or (declared.family, declared.better) == ("counts", "down")
-        ):
+        if declared.needs_results or (declared.family, declared.better) == ("counts", "down"):
             cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
             found[str(measure)] = str(NumResults if cutoff is None else NumResults @ cutoff)
     return found
@@ -140,15 +141,13 @@ def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Meas
 
 def needs_results(measure: ir_measures.Measure) -> bool:
     """Return whether `compare` leaves out queries without results, for which 0 would be the best value."""
-    declared = _find_meaning(measure)
-    return declared is not None and declared.needs_results
+    return _find_meaning(measure).needs_results
 
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
     """Return which queries have no value of a measure, as the words after "null if"; "" if every query has a value."""
     own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
-    declared = _find_meaning(measure)
-    return own or ("" if declared is None else declared.null_if)
+    return own or _find_meaning(measure).null_if
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:

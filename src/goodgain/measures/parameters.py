@@ -94,7 +94,6 @@ COMPUTED_RULES: dict[str, Rule] = {
         "the largest label of the scale, above 0 and at most 100", lambda value: is_number(value) and 0 < value <= 100
     ),
 }
-_FROM_1 = Rule("a whole number from 1", COMPUTED_RULES["cutoff"].allows)
 _BASE = Rule("a base of logarithms, a number above 1", lambda value: is_number(value) and value > 1)
 #: The same for measures of iterations.
 LEDGER_RULES = COMPUTED_RULES | {
@@ -106,8 +105,8 @@ LEDGER_RULES = COMPUTED_RULES | {
     ),
     "budget": Rule("a number above 0, of searches a whole number up to 1,000", COMPUTED_RULES["rel"].allows),
     "vital": COMPUTED_RULES["judged_only"],
-    "k": _FROM_1,
-    "depth": _FROM_1,
+    "k": COMPUTED_RULES["cutoff"],
+    "depth": COMPUTED_RULES["cutoff"],
     "b": _BASE,
     "bq": _BASE,
     "gamma": COMPUTED_RULES["recall"],
@@ -206,7 +205,7 @@ def check_needed(measure: ir_measures.Measure, find_rule: Callable[[str, Any], R
 
 
 def _name(measure: Any) -> str:
-    return str(measure.__name__)  # NAME is goodgain.nDCG for our form of theirs
+    return str(measure.__name__)  # the NAME of our nDCG is goodgain.nDCG
 
 
 def check_parameters(measure: ir_measures.Measure) -> None:

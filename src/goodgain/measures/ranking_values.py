@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import ir_measures
 import narwhals as nw
@@ -20,45 +20,48 @@ from goodgain.ranking.ranking_table import Judgments, RankingTable, name_relevan
 _Gains = tuple[tuple[float, float], ...]
 
 
-class RankedPlan(NamedTuple):
-    """The columns that measures need from a ranking, and the expressions of the values; one plan serves all batches."""
-
-    values: dict[str, nw.Expr]  # by the names of the measures, over the columns that `RankedScores.finish` joins
-    positions: frozenset[str]
-    sums: Sums  # of the rows of the ranking
-    ideal_sums: dict[_Gains, Sums]  # of the ideal rankings, by their gains
-
-
 class RankedScores:
     """The values of measures that `is_computed_here`, over one ranking, collected batch by batch."""
 
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
-        self.plan = plan_measures(measures)
         self.judgments = judgments
+        self.positions = find_positions(measures)
+        self._values: dict[str, nw.Expr] = {}  # by the names of the measures, over the columns that `finish` joins
+        self._of_rows = Sums()
+        self._of_ideals: dict[_Gains, Sums] = {}
         for measure in measures:
-            if (declared := find_declaration(measure)) is not None:
-                declared.check_scale(measure, judgments.labels.get_column("relevance"))
-        self._judged = self.judgments.count_judged(self.plan.sums.rels)
+            self._plan(measure)
+        self._judged = judgments.count_judged(self._of_rows.rels)
         self._sums: list[pl.DataFrame] = []
         self._retrieved: list[pl.DataFrame] = []
+
+    def _plan(self, measure: ir_measures.Measure) -> None:
+        """Find the expression of the value, and the sums that it needs from the rows and from the ideal ranking."""
+        declared, parameters = find_declaration(measure), read_parameters(measure)
+        if declared is None:
+            raise MeasureError(f"{measure} is not computed from a ranking table; ask its provider")
+        declared.check_scale(measure, self.judgments.labels.get_column("relevance"))
+        of_ideal = self._of_ideals.setdefault(tuple(sorted(parameters.get("gains", {}).items())), Sums())
+        ideal = Ranks(measure, "k", sums=of_ideal, prefix="ideal ")
+        value = declared.formula(Ranks(measure, declared.position(parameters), sums=self._of_rows, ideal=ideal))
+        if declared.family == "classic":  # as in ir_measures, for a query that the run lacks
+            value = nw.when(nw.col("NumRet") > 0).then(value).otherwise(nw.lit(0.0))
+        self._values[str(measure)] = value
 
     def add(self, table: RankingTable) -> None:
         """Add the sums of a ranking table; tables share no query."""
         if table.retrieved is None:
             self._add_lazy(nw.from_native(table.rows))
             return
-        labelled = table.rows
-        if labelled.get_column("relevance").null_count():
-            labelled = labelled.drop_nulls("relevance")
+        labelled = table.rows.drop_nulls("relevance")
         # Not lazy: a lazy plan is a sixth faster, but its order of rows varies, and with it the last digit of sums.
         rows, judged = (nw.from_native(frame, eager_only=True) for frame in (labelled, self._judged))
-        self._sums.append(self._sum_rows(rows, judged, self.plan.sums).to_native())
+        self._sums.append(self._sum_rows(rows, judged, self._of_rows).to_native())
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
         """Add the sums of rows on an engine: only one row per query is collected."""
-        sums = self.plan.sums
-        counting = replace(sums, summed=sums.summed | {"NumRet": nw.lit(1.0)})
+        counting = replace(self._of_rows, summed=self._of_rows.summed | {"NumRet": nw.lit(1.0)})
         numbered = nw.from_native(self._judged.with_columns(pl.col("query").cast(pl.Int64)))
         summed = collect(self._sum_rows(rows, move_to_engine(rows, numbered), counting))
         summed = summed.with_columns(pl.col("query").cast(pl.UInt32))
@@ -67,7 +70,7 @@ class RankedScores:
 
     def _sum_rows(self, rows: Any, judged: Any, sums: Sums) -> Any:
         present = rows.collect_schema().names()
-        same_as_k = [nw.col("k").alias(name) for name in self.plan.positions if name not in present]
+        same_as_k = [nw.col("k").alias(name) for name in self.positions if name not in present]
         if same_as_k:
             rows = rows.with_columns(*same_as_k)
         if sums.rels:
@@ -77,19 +80,17 @@ class RankedScores:
 
     def finish(self) -> pl.DataFrame:
         """Return query_id (sorted) and a Float64 column per measure, also for queries in no batch."""
-        columns = [
-            pl.concat(self._retrieved) if self._retrieved else _make_empty(["query", "NumRet"]),
-            pl.concat(self._sums) if self._sums else _make_empty(["query", *self.plan.sums.names]),
-        ]
-        for gains, sums in self.plan.ideal_sums.items():
-            ideals = nw.from_native(self.judgments.rank_ideally(dict(gains)), eager_only=True)
-            columns.append(sums.aggregate(ideals).to_native())
+        columns = [pl.concat(self._retrieved), pl.concat(self._sums)]
+        for gains, sums in self._of_ideals.items():
+            if sums.summed or sums.highest:
+                ideals = nw.from_native(self.judgments.rank_ideally(dict(gains)), eager_only=True)
+                columns.append(sums.aggregate(ideals).to_native())
         joined = self._judged
         for found in columns:  # a query that they lack has an empty ranking
             joined = joined.join(found, on="query", how="left", maintain_order="left")
         queries = nw.from_native(joined.fill_null(0), eager_only=True)
         values = queries.select(
-            "query_id", **{name: value.cast(nw.Float64) for name, value in self.plan.values.items()}
+            "query_id", **{name: value.cast(nw.Float64) for name, value in self._values.items()}
         ).to_native()
         for name in values.columns[1:]:
             odd = values.get_column("query_id").filter(~values.get_column(name).is_finite())
@@ -98,10 +99,6 @@ class RankedScores:
                     f"{name}: the labels of query {odd[0]!r} are too large to add up; map the labels to a smaller scale"
                 )
         return values
-
-
-def _make_empty(names: Sequence[str]) -> pl.DataFrame:
-    return pl.DataFrame(schema={name: pl.UInt32 if name == "query" else pl.Float64 for name in names})
 
 
 def score_ranking(
@@ -121,30 +118,13 @@ def score_ranking(
     [('q', 0.5, 0.5)]
     """
     scores = RankedScores(measures, number_judgments(qrels, query_ids))
-    scores.add(tabulate_ranking(ranking, scores.judgments, positions=scores.plan.positions))
+    scores.add(tabulate_ranking(ranking, scores.judgments, positions=scores.positions))
     return scores.finish()
 
 
-def plan_measures(measures: Sequence[ir_measures.Measure]) -> RankedPlan:
-    values: dict[str, nw.Expr] = {}
-    positions: set[str] = set()
-    sums = Sums()
-    ideal_sums: dict[_Gains, Sums] = {}
-    for measure in measures:
-        declared = find_declaration(measure)
-        if declared is None:
-            raise MeasureError(f"{measure} is not computed from a ranking table; ask its provider")
-        parameters = read_parameters(measure)
-        position = declared.position(parameters)
-        of_ideal = ideal_sums.setdefault(tuple(sorted(parameters.get("gains", {}).items())), Sums())
-        ideal = Ranks(measure, "k", sums=of_ideal, prefix="ideal ")
-        value = declared.formula(Ranks(measure, position, sums=sums, ideal=ideal))
-        if declared.family == "classic":  # as in ir_measures, for a query that the run lacks
-            value = nw.when(nw.col("NumRet") > 0).then(value).otherwise(nw.lit(0.0))
-        values[str(measure)] = value
-        positions.add(position)
-    asked = {gains: of_ideal for gains, of_ideal in ideal_sums.items() if of_ideal}
-    return RankedPlan(values, frozenset(positions), sums, asked)
+def find_positions(measures: Iterable[ir_measures.Measure]) -> set[str]:
+    """Return the columns of positions that measures need, names of `POSITIONS`."""
+    return {of.position(read_parameters(one)) for one in measures if (of := find_declaration(one)) is not None}
 
 
 def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:

@@ -60,8 +60,8 @@ class Searches:
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
         """Return query_id, K, doc_id, relevance, for labels above 0.
 
-        With subtopics a document has the largest label, or the sum of the labels (`add_subtopics`). With `by_subtopic` there
-        is a row and a column per subtopic, "" without subtopics.
+        With subtopics a document has the largest label, or the sum of the labels (`add_subtopics`). With `by_subtopic` each
+        label has a row, and the column subtopic names its subtopic. The name is "" if the qrels have no subtopics.
         """
         has_subtopics = self.qrels.has_subtopics
         labels = self.qrels.rows if has_subtopics else self.qrels.largest
@@ -124,7 +124,10 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
-    """Return query_id, subtopic, documents (that support it) and seen, of searched queries with a supported nugget."""
+    """Return query_id, subtopic, documents, seen: how many documents support a nugget, and how many of these were seen.
+
+    Only searched queries with a supported nugget have rows.
+    """
     labels = searches.qrels.rows.select("query_id", "doc_id", "relevance", subtopic="iteration")
     if searches.parameters.get("vital"):
         if searches.qrels.vital is None:

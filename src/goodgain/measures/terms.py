@@ -92,7 +92,7 @@ class Sums:
     rels: set[float] = field(default_factory=set)  # thresholds whose number of relevant documents the rows need
 
     def aggregate(self, rows: Any) -> Any:
-        """Return query and the columns that measures need, one row per query with rows of a frame of narwhals."""
+        """Return one row per query of a frame of narwhals: query, and the columns that measures need."""
         for added in (self.columns, self.windows):
             if added:  # narwhals refuses an empty with_columns on a lazy frame
                 rows = rows.with_columns(**added)
@@ -106,19 +106,12 @@ class Sums:
             .agg(*(nw.col(name).sum() for name in self.summed), *(nw.col(name).max() for name in self.highest))
         )
 
-    @property
-    def names(self) -> list[str]:
-        return [*self.summed, *self.highest]
-
-    def __bool__(self) -> bool:
-        return bool(self.summed or self.highest)
-
 
 class Ranks:
     """Ranks 1..cutoff of a query under the parameters of a measure; without a cutoff, all ranks.
 
     `k`, `label`, `judged`, `relevant` and `relevant_so_far` are values of a document, for use inside `total` and
-    `highest`. These two, `num_rel`, `num_judged`, `num_ret` and `num_seen` are values of the query.
+    `highest`. `total`, `highest`, `num_rel`, `num_judged`, `num_ret` and `num_seen` are values of the query.
     """
 
     def __init__(
@@ -126,21 +119,22 @@ class Ranks:
     ) -> None:
         """Set up the ranks for a measure; `sums` collects the columns that it needs.
 
-        The labels of the ideal ranking are already replaced by `gains`. `prefix` tells names of columns of rankings apart.
+        The labels of the ideal ranking are already replaced by `gains`. `prefix` distinguishes the columns of rankings.
         """
         self.parameters = read_parameters(measure)
+        self.cutoff: int | None = self.parameters.get("cutoff")  # the last rank; None for all ranks
+        #: 1 for a document with a label, also a negative one, else 0.
+        self.judged = _mark_where(~nw.col("relevance").is_null())
+        #: The number of documents of the query with a label in the qrels, also a negative one.
+        self.num_judged = nw.col("NumJudged")
         self._name = f"{prefix}{measure}"
         self._position = position
         self._sums = sums
-        self._ideal = ideal
+        #: The same ranks of the ideal ranking: the labels of the query in descending order.
+        self.ideal = self if ideal is None else ideal
         self._place: str | None = None
         self._judged_only = bool(self.parameters.get("judged_only")) and ideal is not None
         self._gains: Mapping[float, float] = self.parameters.get("gains") or {} if ideal is not None else {}
-
-    @property
-    def ideal(self) -> Ranks:
-        """The same ranks of the ideal ranking: the labels of the query in descending order."""
-        return self if self._ideal is None else self._ideal
 
     @property
     def by_label(self) -> Ranks:
@@ -164,11 +158,6 @@ class Ranks:
         ascending = nw.col("query").cum_count().over("query", order_by=[gain, self._position])
         self._sums.windows[found._place] = nw.col("query").count().over("query") + 1 - ascending
         return found
-
-    @property
-    def cutoff(self) -> int | None:
-        """The last rank; None for all ranks."""
-        return self.parameters.get("cutoff")
 
     @cached_property
     def label(self) -> nw.Expr:
@@ -195,11 +184,6 @@ class Ranks:
         from goodgain.ranking.ranking_table import name_relevant  # which imports NumPy
 
         return name_relevant(self.parameters["rel"])
-
-    @property
-    def judged(self) -> nw.Expr:
-        """1 for a document with a label, also a negative one, else 0."""
-        return _mark_where(~nw.col("relevance").is_null())
 
     @property
     def not_relevant(self) -> nw.Expr:
@@ -230,11 +214,6 @@ class Ranks:
         """The number of relevant documents of the query in the qrels; also usable inside `total` and `highest`."""
         self._sums.rels.add(self.parameters["rel"])
         return nw.col(self._num_rel)
-
-    @property
-    def num_judged(self) -> nw.Expr:
-        """The number of documents of the query with a label in the qrels, also a negative one."""
-        return nw.col("NumJudged")
 
     @property
     def num_seen(self) -> nw.Expr:

@@ -49,7 +49,7 @@ def warn_of_labels(
 ) -> None:
     """Give notices if no label reaches a threshold, or if labels exceed the scale of the default threshold.
 
-    `rel` is the threshold of the call, for measures that name none; `switch` says whether the call has an option for it.
+    `rel` is the threshold of the call, for measures that name none; `switch` says whether the call has the option `rel`.
     """
     measures = [*measures]
     using = _find_using(measures)

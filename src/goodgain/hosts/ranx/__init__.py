@@ -33,7 +33,7 @@ from goodgain.errors import InputError, MeasureError, count_of, notice
 from goodgain.evaluation import count_with_notices
 from goodgain.formats.systems import find_likely_replicates
 from goodgain.hosts.ranx.run_and_qrels import Qrels, Run, find_iterations, find_judgments
-from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.declaration import ARROWS, GoodGainMeasure
 from goodgain.measures.good_gain import NumResults
 from goodgain.measures.ledger_values import final_values
 from goodgain.measures.names import HOST_NAMES, needs_results
@@ -84,7 +84,7 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
 
 
 class Given:
-    """The qrels or run given to `ranx.evaluate`. First use makes each form; each threshold has one ledger."""
+    """The qrels or run given to `ranx.evaluate`. Each form is made at its first use. Each threshold has one ledger."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
@@ -202,7 +202,7 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
     def get_metric_label(self, m: str) -> str:
         if m not in self._columns:
             return str(super().get_metric_label(m))
-        (written, name), arrow = split_name(m), self._columns[m].declaration.arrow
+        (written, name), arrow = split_name(m), ARROWS[self._columns[m].declaration.better]
         return f"{HOST_NAMES[str(name)]}{m.removeprefix(written)} {self._arrows.get(arrow, arrow)}"
 
     def format_score(self, score: float) -> str:

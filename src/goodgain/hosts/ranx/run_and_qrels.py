@@ -7,7 +7,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import ranx  # type: ignore[import-untyped]  # ranx has no types
 from numba import njit
 from numba.typed import Dict as TypedDict
@@ -165,13 +164,9 @@ def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
     codes, lengths, values, sizes = _unpack_typed_dict(of_queries)
     queries = pl.Series("query_id", list(of_queries), dtype=pl.String)
     query_ids = queries.gather(np.repeat(np.arange(len(sizes)), sizes))
-    characters = codes.tobytes().decode("utf-32-le").encode()
-    widths = 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF)  # bytes of each character in UTF-8
-    starts = np.concatenate([[0], np.cumsum(widths)])
-    offsets = starts[np.concatenate([[0], np.cumsum(lengths)])].astype(np.int64)
-    array = pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(characters))
-    doc_ids = pl.Series("doc_id", pl.from_arrow(array), dtype=pl.String)
-    return pl.DataFrame([query_ids, doc_ids, pl.Series(value, values)])
+    text, ends = codes.tobytes().decode("utf-32-le"), np.cumsum(lengths)
+    doc_ids = [text[end - length : end] for length, end in zip(lengths, ends, strict=True)]
+    return pl.DataFrame([query_ids, pl.Series("doc_id", doc_ids, dtype=pl.String), pl.Series(value, values)])
 
 
 @njit(cache=True)
