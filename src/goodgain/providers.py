@@ -99,7 +99,8 @@ class ProviderScores:
         with pause_garbage_collection():
             for request in _group_requests([*self._values], self._fractional, self._provider):
                 name = request.provider.NAME
-                check_provider(request.provider, list(request.named), labels, ranking)
+                if name in _CHECKS:
+                    _CHECKS[name](list(request.named), labels, ranking)
                 if request.labelling.rel is None and request.labelling.whole:
                     check_levels(labels)
                 run: Any = ranking.to_pandas() if name in _AT_ONCE else make_run()
@@ -209,17 +210,7 @@ def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     return chosen
 
 
-def check_provider(
-    provider: Any, measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame
-) -> None:
-    """Raise `MeasureError` for input that makes a provider crash or return a wrong value."""
-    if provider.NAME == "pytrec_eval":
-        _check_pytrec_eval(measures, labels)
-    elif check := {"gdeval": _check_gdeval, "ranx": _check_ranx}.get(provider.NAME):
-        check(", ".join(map(str, measures)), labels, ranking)
-
-
-def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame) -> None:
+def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, _ranking: pl.DataFrame) -> None:
     low = labels.get_column("relevance").filter(labels.get_column("relevance") < LOWEST_LABEL)
     for measure in measures if len(low) else []:
         judged_only = "judged_only" in measure.SUPPORTED_PARAMS and measure["judged_only"]
@@ -240,11 +231,12 @@ def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataF
         )
 
 
-def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+def _check_gdeval(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
     """Refuse ids and labels that gdeval cannot read.
 
     gdeval.pl shortens the query id S-22 to 22, merges 7 and 007, and fails on other query ids that are not numbers.
     """
+    names = ", ".join(map(str, measures))
     query_ids = pl.concat([labels.get_column("query_id"), ranking.get_column("query_id")]).unique().sort()
     odd = query_ids.filter(~query_ids.str.contains(r"^(0|[1-9][0-9]{0,14})$"))
     if len(odd):
@@ -263,9 +255,10 @@ def _check_gdeval(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> No
         raise MeasureError(f"{names}: gdeval takes no blanks in ids, and there is {blank[0]!r}; leave the measure out")
 
 
-def _check_ranx(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+def _check_ranx(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
     import pandas as pd
 
+    names = ", ".join(map(str, measures))
     if int(pd.__version__.split(".")[0]) >= 3:
         raise MeasureError(
             f"{names}: the ranx provider of ir_measures fails under pandas {pd.__version__}; install pandas<3, or name no provider"
@@ -276,6 +269,10 @@ def _check_ranx(names: str, labels: pl.DataFrame, ranking: pl.DataFrame) -> None
             f"{names}: the ranx provider of ir_measures needs the same queries in run and qrels, and "
             f"{min(judged ^ found)!r} is in only one of them; name no provider"
         )
+
+
+#: Provider -> what raises `MeasureError` for input that makes the provider crash or return a wrong value.
+_CHECKS = {"pytrec_eval": _check_pytrec_eval, "gdeval": _check_gdeval, "ranx": _check_ranx}
 
 
 @dataclass(frozen=True)

@@ -149,9 +149,8 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
         if comparison is not None:
             more = [compare_kept(of, others, {"baseline": base}).pairs] if others else []
             pairs = pl.concat([comparison.pairs, *more])
-    repeat(
-        one for one in heard if any(str(tile) in str(one) for tile in others)
-    )  # what is said of all measures was said
+    # The notices about all measures were given.
+    repeat(one for one in heard if any(str(tile) in str(one) for tile in others))
     counted = {name: ledgers[run][plan.good] for name, run in firsts.items()}
     paid = None if costs is None else read_costs(costs)
     spent = None if paid is None else average_costs(counted, paid)

@@ -198,9 +198,8 @@ class DeclaredMeasure(ir_measures.Measure):
         super().__init__(**{name: _simplify(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # no types
         declared = self.declaration
         if "cutoff" in self.params and "cutoff" not in self.SUPPORTED_PARAMS:
-            at, whole = "@k", "the whole ranking"
-            if declared.is_over_iterations:
-                at, whole = "@i", "all iterations of a query"
+            of_iterations, of_ranks = ("@i", "all iterations of a query"), ("@k", "the whole ranking")
+            at, whole = of_iterations if declared.is_over_iterations else of_ranks
             raise MeasureError(f"{declared.name} takes no {at}: it needs {whole}; write {declared.usage}")
         check_given(self, declared.find_rule)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
 
 import ir_measures
 import polars as pl
@@ -43,15 +43,13 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
 
     Queries without judgments have no row.
     """
-    result: pl.DataFrame | None = None
+    found: list[pl.DataFrame] = []
     for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = counts[rel][:2]
         rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
-        values = rows.lazy().select(  # lazy: Polars computes a shared sum once
-            "query_id", "iteration", *(measure.along for measure in group)
-        )
-        result = values.collect() if result is None else result.join(values.collect(), on=["query_id", "iteration"])
-    return result if result is not None else pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64})
+        values = rows.lazy().select("query_id", "iteration", *(measure.along for measure in group))
+        found.append(values.collect())  # lazy: Polars computes a shared sum once
+    return reduce(lambda left, right: left.join(right, on=["query_id", "iteration"]), found)
 
 
 def tabulate_ledger(

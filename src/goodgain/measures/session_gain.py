@@ -23,9 +23,8 @@ def _weigh(parameters: dict[str, Any]) -> pl.Expr:
     return 1 / ((rank + b - 1).log(b) * (iteration + bq - 1).log(bq))
 
 
-def _count_results(parameters: dict[str, Any]) -> int | None:
-    number: int | None = parameters.get("k", _JIANGS_K if parameters["conv"] == "jiang" else None)
-    return number
+def _count_results(parameters: dict[str, Any]) -> Any:
+    return parameters.get("k", _JIANGS_K if parameters["conv"] == "jiang" else None)
 
 
 def _compute_dcg(searches: Searches) -> pl.DataFrame:

@@ -332,8 +332,8 @@ class SessionScores:
         results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
         iterations = rows.select("query_id", "iteration", "number").unique()
         for measure in self._measures:
-            own = measure.cutoff, read_parameters(measure), self._tables
-            searches = Searches(results, iterations, self._qrels, *own)
+            parameters = read_parameters(measure)
+            searches = Searches(results, iterations, self._qrels, measure.cutoff, parameters, self._tables)
             self._values[str(measure)].append(measure.declaration.formula(searches))
 
     def finish(self) -> pl.DataFrame:
