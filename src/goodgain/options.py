@@ -82,9 +82,9 @@ _INCOMPLETE = (
     "a search, absent leaves them out."
 )
 _BOUNDS = "Also give the range of each value once unjudged results are labelled, from 0 to the largest label."
-_NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have none."
+_NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have no range."
 _OF_MEASURES = (
-    "It is for measures of iterations without their own `rel`; None: 2. Classic measures keep their own threshold."
+    "It applies to measures of iterations without their own `rel`; None: 2. Classic measures keep their own threshold."
 )
 _PROVIDER = "The provider of ir_measures for the classic measures."
 SCORING = (
@@ -95,8 +95,8 @@ SCORING = (
     _choose("incomplete", ("keep", "zero", "absent"), _INCOMPLETE),
     Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),
 )
-_OF_SEARCHES = "RepeatedQueries needs them. Of several systems, one table of all or a list of one each."
-_OF_SPENDS = "AreaOver over tokens, cost or seconds needs them. In Python a frame or a file, or a list of them."
+_OF_SEARCHES = "RepeatedQueries needs them. For several systems give one table of all, or a list with a table of each."
+_OF_SPENDS = "AreaOver over tokens, cost or seconds needs costs. In Python a frame, a file or a list of both."
 #: Tables beside runs and qrels.
 BESIDE = (
     Option(

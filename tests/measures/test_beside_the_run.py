@@ -193,7 +193,8 @@ def test_compare_has_interval_and_test_and_reads_the_tables_of_each_system(tmp_p
 
 
 def test_what_is_missing_or_wrong_is_said() -> None:
-    with pytest.raises(gg.InputError, match="RepeatedQueries@2 needs results=, what goodgain convert --results writes"):
+    told = "RepeatedQueries@2 needs results=: give the table that goodgain convert --results writes"
+    with pytest.raises(gg.InputError, match=told):
         gg.evaluate(QRELS, RUN, "RepeatedQueries@2")
     with pytest.raises(gg.InputError, match=r"AreaOver\(over='tokens',budget=9\) needs costs="):
         gg.compare(QRELS, {"a": RUN, "b": RUN}, "AreaOver(over='tokens',budget=9)")

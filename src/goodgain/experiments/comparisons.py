@@ -66,7 +66,7 @@ def compare(
         require: lines such as `nCG@3>=0.5`, for `flips`. The measures of the lines are compared too. `check_requirements`
             checks the lines.
         pass_k: k of `flips`; None: the smallest number of runs of a query.
-        detect: the difference for `detectable`; None: the observed one.
+        detect: the difference for `detectable`; None: the observed difference.
         {options}
 
     Returns:

@@ -65,7 +65,7 @@ def report(
         uses: what `funnel` takes. It shows which good documents were never opened, or never cited.
         groups: a file or a frame of query_id and group, to compare and filter by groups of queries.
         costs: what `curve` takes: adds tokens, cost and seconds of a query, and of each search.
-        details: the page lists all results of so many queries, the queries that changed most.
+        details: for how many queries the page lists all results. They are the queries that changed most.
         format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`; None: the ending of the name
             decides.
         spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.

@@ -45,7 +45,7 @@ _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
 #: Names in other tools (in any case) -> the measure here; `k` is the number in the name.
 _ELSEWHERE = {
-    r"hits(?:@|_|\.)(?P<k>\d+)": "P@{k} (hits are k times it)",
+    r"hits(?:@|_|\.)(?P<k>\d+)": "P@{k} (hits are {k} times P@{k})",
     r"(?:hit|hit_?rate)(?:@|_|\.)(?P<k>\d+)|success(?:_|\.)(?P<at>\d+)": "Success@{k}",
     r"f1(?:@|_|\.)(?P<k>\d+)": "F@{k}",
     r"f2(?:@|_|\.)(?P<k>\d+)": "F(beta=2)@{k}",

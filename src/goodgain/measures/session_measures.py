@@ -312,10 +312,10 @@ class SessionScores:
     def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels, tables: Mapping[str, pl.DataFrame]) -> None:
         for measure in (one for one in measures if one.table and one.table not in tables):
             told = f"{measure} needs {spell(measure.table)}"
-            raise InputError(f"{told}, what goodgain convert --{measure.table} writes. Give it.")
+            raise InputError(f"{told}: give the table that goodgain convert --{measure.table} writes.")
         if lacking := [one.NAME for one in measures if one.declaration.labels and not qrels.has_subtopics]:
             raise InputError(
-                f"{lacking[0]}: these qrels have no subtopics, so it would be 1 or 0 for each query. Read qrels whose column 2 is "
+                f"{lacking[0]}: these qrels have no subtopics, so each value would be 1 or 0. Read qrels whose column 2 is "
                 f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
             )
         for measure in measures:

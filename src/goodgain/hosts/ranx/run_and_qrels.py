@@ -111,7 +111,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         return super().to_typed_list()
 
     add = add_score = add_multi = set_relevance_level = _refuse_call(
-        "a goodgain.hosts.ranx.Qrels cannot change: our measures would not see it; make another from all labels, and write "
+        "a goodgain.hosts.ranx.Qrels cannot change: our measures would not see the change; make another from all labels, and write "
         "-lN after a metric for its threshold"
     )
     from_dict = from_file = from_df = from_parquet = from_ir_datasets = _refuse_call(
