@@ -1,4 +1,7 @@
-"""What pool and judge print and write (`commands.json`), and what calls give in Python (`calls.json`): a case for each rule."""
+"""What pool and judge print and write (`commands.json`), and what calls give in Python (`calls.json`): a case for each rule.
+
+The modules tried: aggregation, grade_files, grade_table, judge_agreement, pooling.
+"""
 
 from __future__ import annotations
 

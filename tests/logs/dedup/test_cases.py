@@ -2,7 +2,8 @@
 
 `groups` has a letter for each result: equal letters are one document. `documents` are names in order; a list stands for
 one of several, `text:` for the name of a text. `earlier` are results with their documents, which `known` renames.
-`told` are the rules of the pairs that an explanation of all documents shows.
+`told` are the rules of the pairs that an explanation of all documents shows. The modules tried: rows_and_trusted_ids,
+candidates, verification, groups_and_names, said_pairs, reports.
 """
 
 from __future__ import annotations
