@@ -27,6 +27,7 @@ QRELS = Path(__file__).parents[2] / "docs" / "story_qrels.txt"
 QUERY = "story"
 #: public and secret
 KEYS = {"LANGFUSE_PUBLIC_KEY": "pk-lf-public", "LANGFUSE_SECRET_KEY": "sk-lf-secret/1"}
+REFUSED = json.loads(Path(__file__).with_name("refused.json").read_text(encoding="utf-8"))
 SEND = ("annotate", QRELS, LOG, "--to", "langfuse")
 
 
@@ -128,21 +129,12 @@ def fail_at(number: int, answer: Any) -> Any:
     return lambda call: answer if next(counted) == number else {"id": call.body["id"]}
 
 
-@pytest.mark.parametrize(
-    ("at", "answer", "sentence"),
-    [
-        (0, (401, {"message": "Invalid credentials. sk-lf-secret/1"}, {}),
-         "answers 401: the key is not accepted. Set LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY "
-         '({"message": "Invalid credentials. ***"}). 0 of 17 annotations were written'),
-        (3, (500, b"<html>\nbroken", {}),
-         "answers 500: Check the server, and run the command again (<html> broken). "
-         "3 of 17 annotations were written. The same command replaces them and goes on"),
-        (2, "close", "cannot be reached ("),
-        (1, (302, b"", {"Location": "http://127.0.0.1:9/elsewhere"}), "answers 302: "),
-        (1, (404, b"", {}), "answers 404: it does not know this address"),
-    ],
-)  # fmt: skip
+@pytest.mark.each
+@pytest.mark.parametrize(("at", "answer", "sentence"), REFUSED["langfuse"])
 def test_a_failure_is_one_sentence_that_says_what_was_written(at: int, answer: Any, sentence: str) -> None:
+    if answer != "close":
+        status, body, headers = answer
+        answer = status, body.encode() if isinstance(body, str) else body, headers
     with serve(fail_at(at, answer)) as server:
         url = server.url.removesuffix("/v1")
         done = run_command(*SEND, "--base-url", url)
@@ -202,15 +194,8 @@ def test_a_rate_limit_is_waited_for() -> None:
     assert len(server.calls) == 3 * 17
 
 
-@pytest.mark.parametrize(
-    ("address", "status", "sentence"),
-    [
-        ("", 2, "there is no address: nothing is sent anywhere by default. Give --base-url, or set LANGFUSE_BASE_URL"),
-        ("http://[bad", 2, "http://[bad: is not an address. Give one that begins with https://"),
-        ("file:///etc/passwd", 2, "file:///etc/passwd: is not an address. Give one that begins with https://"),
-        ("http://127.0.0.1:9", 1, "http://127.0.0.1:9: cannot be reached ([Errno 111] Connection refused)"),
-    ],
-)
+@pytest.mark.each
+@pytest.mark.parametrize(("address", "status", "sentence"), REFUSED["addresses"])
 def test_a_wrong_address_is_one_sentence(address: str, status: int, sentence: str) -> None:
     done = run_command(*SEND, *(["--base-url", address] if address else []))
     assert done.returncode == status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
 import pickle
 import shutil
 from pathlib import Path
@@ -175,10 +176,8 @@ def test_no_measure_of_ir_measures_was_replaced() -> None:
 def test_runs_and_measures_can_be_copied_and_pickled() -> None:
     run, qrels, _, _ = repeating_case()
     for make in (copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))):
-        assert (
-            gg.evaluate(make(qrels), make(run), make([gg.SRE(rel=3) @ 2])).mean()
-            == gg.evaluate(qrels, run, "SRE(rel=3)@2").mean()
-        )
+        copied = gg.evaluate(make(qrels), make(run), make([gg.SRE(rel=3) @ 2])).mean()
+        assert copied == gg.evaluate(qrels, run, "SRE(rel=3)@2").mean()
 
 
 def test_a_run_is_a_frame_to_whoever_asks() -> None:
@@ -216,15 +215,7 @@ def test_fractional_labels_reach_classic_measures_only_where_they_mean_something
     assert gg.evaluate(FRACTIONAL, in_one_search(RANKING), "CG")["CG"] == 2.2
 
 
-def test_other_classic_measures_name_the_fractional_label() -> None:
-    hosts = {
-        "Compat": None, "ERR@3": "gdeval", "nDCG(gains={1:3})@3": "pytrec_eval", "nDCG(dcg='exp-log2')@5": "gdeval",
-    }  # fmt: skip
-    for name, provider in hosts.items():
-        with pytest.raises(gg.MeasureError, match=r"the label 2\.2"):
-            gg.evaluate(FRACTIONAL, RANKING, name, provider=provider)
-    with pytest.raises(gg.MeasureError, match="too many decimals"):
-        gg.evaluate({"q": {"a": 1 / 3}}, RANKING, "nDCG@3", provider="pytrec_eval")
+def test_a_host_names_the_fractional_label() -> None:
     with pytest.raises(gg.InputError, match=r"the label 2\.2 is not a whole number"):
         ir_measures.calc_aggregate([nDCG @ 3, gg.CG], gg.read_qrels(FRACTIONAL), RANKING)
 
@@ -262,43 +253,15 @@ def test_labels_by_iteration_through_a_host_are_the_largest_with_a_notice() -> N
 
 # --- refusals ---------------------------------------------------------------------------------------------------------
 
-ONE = {"1": {"a": 1.0}}
-BY_NUMBER = "gdeval needs numbers as query ids.* goodgain computes itself"
-#: What is wrong -> qrels, run, measure, provider, and what the error says.
-REFUSED: dict[str, tuple[Any, Any, str, str | None, str]] = {
-    **{
-        f"gdeval: query {', '.join(ids)}, {name}": (
-            {query: {"a": 2} for query in ids}, {query: {"a": 1.0} for query in ids}, name, "gdeval", BY_NUMBER,
-        )
-        for ids in (("S-22", "S-23"), ("q1", "q2"), ("007", "7"))
-        for name in ("ERR@10", "nDCG(dcg='exp-log2')@10")
-    },
-    "gdeval: label": ({"1": {"a": 5}}, ONE, "ERR@10", "gdeval", "gdeval takes labels up to 4, and the qrels have 5"),
-    "gdeval: blank": (
-        {"1": {"a b": 2}}, {"1": {"a b": 1.0}}, "ERR@10", "gdeval", "gdeval takes no blanks in ids, and there is 'a b'",
-    ),
-    "a provider that divides by zero": (
-        {"1": {"a": 1}}, ONE, "Accuracy", None, "Accuracy: provider accuracy of ir_measures fails on this input",
-    ),
-    "Bpref, which crashes pytrec_eval": (
-        {"q1": {"a": 2}, "q2": {"a": -1}}, {"q1": {"a": 1.0}, "q2": {"a": 1.0}}, "Bpref nDCG@10", None,
-        "query 'q2' has only negative labels, and pytrec_eval crashes on it",
-    ),
-    "an unknown provider": (
-        FRACTIONAL, RANKING, "P@4", "trec", "provider 'trec' is unknown to ir_measures; it has .*pytrec_eval",
-    ),
-    "a provider without the measure": (
-        FRACTIONAL, RANKING, "RR@10", "pytrec_eval",
-        "RR@10: provider pytrec_eval computes it|no provider|provider pytrec_eval",
-    ),
-}  # fmt: skip
+#: What is wrong, and what the error says.
+REFUSED = json.loads(Path(__file__).with_name("refused.json").read_text(encoding="utf-8"))["by providers"]
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_a_provider_cannot_compute_is_one_clear_error(case: str) -> None:
-    qrels, run, measures, provider, says = REFUSED[case]
-    with pytest.raises(gg.MeasureError, match=says):
-        gg.evaluate(qrels, run, measures, provider=provider)
+@pytest.mark.each
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["what"])
+def test_what_a_provider_cannot_compute_is_one_clear_error(case: dict[str, Any]) -> None:
+    with pytest.raises(gg.MeasureError, match=case["says"]):
+        gg.evaluate(case["qrels"], case["run"], case["measures"], provider=case["provider"])
 
 
 def test_a_provider_computes_what_it_is_asked() -> None:

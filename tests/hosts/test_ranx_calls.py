@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import goodgain as gg
 import goodgain.hosts.ranx as host
 from tests.support.tables import in_one_search, no_notices
 
+REFUSED = Path(__file__).with_name("refused.json")
 #: All ids of documents have two characters here, as those of `random_runs` have: for each length ranx compiles for some seconds.
 QRELS = {"q1": {"da": 3, "db": 2, "dc": 1}, "q2": {"dd": 2, "de": 4}}
 RUN = pl.DataFrame(
@@ -35,20 +37,8 @@ def test_the_number_after_l_is_the_threshold_and_2_without_it() -> None:
     assert list(found.values()) == [0.5, 1, 0.5, 0.5, 0.25, 0.75, 0]
 
 
-@pytest.mark.parametrize(
-    ("metric", "says"),
-    [
-        ("avg_gain", "AvgGain@3"),
-        ("sre@0", "from 1"),
-        ("sre@x", "sre@3 for a cutoff"),
-        ("sre@3-l", "sre@3-l2.5"),
-        ("sre@3-l0", "above 0"),
-        ("sre-l-1", "sre@3-l2.5"),
-        ("num_iter@3", "takes no @i"),
-        ("num_dup-l3", "no parameter 'rel'"),
-        ("iterations_for_all_good_results@2", "takes no @i"),
-    ],
-)
+@pytest.mark.each
+@pytest.mark.parametrize(("metric", "says"), json.loads(REFUSED.read_text(encoding="utf-8"))["ranx"])
 def test_a_metric_of_ours_that_cannot_be_read_is_one_clear_error(metric: str, says: str) -> None:
     with pytest.raises(gg.MeasureError, match=says):
         ranx.evaluate(QRELS, {"q1": {"da": 1.0}, "q2": {"dd": 1.0}}, metric)
