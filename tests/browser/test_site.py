@@ -1,4 +1,4 @@
-"""The site in a browser: samples fit, search finds what readers ask, no page has two entries in the sidebar."""
+"""The site in a browser: samples fit, search finds what readers ask, pictures are drawn, no page stands twice in the sidebar."""
 
 from __future__ import annotations
 
@@ -79,3 +79,16 @@ def test_pictures_follow_the_colours_that_a_reader_chose(site: Path, open_file: 
         assert opened.page.evaluate("getComputedStyle(document.querySelector('article img')).colorScheme") == theme
         shown[theme] = opened.page.locator("article img[src*=curve]").screenshot()
     assert shown["light"] != shown["dark"]
+
+
+PICTURES = sorted((ROOT / "docs" / "images").glob("*.svg"))
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.stem)
+def test_a_picture_is_drawn_from_its_file_alone(open_file: Callable[[Path], Opened], picture: Path) -> None:
+    opened = open_file(picture)
+    box = opened.page.evaluate(
+        "(() => { const box = document.documentElement.getBBox(); return [box.width, box.height] })()"
+    )
+    assert min(box) > 0
+    assert (opened.console, opened.requests) == ([], [])

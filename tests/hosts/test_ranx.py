@@ -1,7 +1,10 @@
-"""Our measures in `ranx.evaluate`: the values of goodgain.evaluate, and classic metrics as ranx alone computes them."""
+"""Our measures in ranx.evaluate: the values of goodgain.evaluate and of the worked examples, and classic metrics as ranx alone."""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -10,8 +13,9 @@ import ranx
 
 import goodgain as gg
 import goodgain.hosts.ranx as host
-from goodgain.measures.names import HOST_NAMES
+from goodgain.measures.names import HOST_NAMES, parse_measure
 from tests.support.counts import how_many
+from tests.support.make_expected import EXAMPLES, FOLDER, source
 from tests.support.random_runs import SMALL, make_case
 from tests.support.tables import SESSIONS, qrels_frame, run_frame
 
@@ -83,3 +87,59 @@ def test_real_sessions_have_the_values_of_evaluate_and_of_plain_ranx() -> None:
     wanted = gg.evaluate(qrels, run, list(SAME_ELSEWHERE.values()))
     for name, elsewhere in SAME_ELSEWHERE.items():
         assert found[name] == pytest.approx(wanted[elsewhere], abs=1e-9), name
+
+
+#: What ranx calls the measures that mean the same there.
+SAME_THERE = {"P": "precision", "R": "recall", "RR": "mrr", "AP": "map", "nDCG": "ndcg"}
+
+
+def ranx_name(measure: str) -> str | None:
+    """The metric of ranx for a name in expected.json; None where ranx has none."""
+    if source(measure) == "ranx":
+        return measure
+    if source(measure) == "oracle":
+        parsed: Any = parse_measure(measure)
+        name = next(name for name, ours in HOST_NAMES.items() if type(ours) is type(parsed) and same_pool(ours, parsed))
+        return name + at(parsed.cutoff) + (f"-l{parsed['rel']}" if "rel" in parsed.params else "")
+    parts = re.fullmatch(r"(\w+)(?:\(rel=([0-9]+)\))?((?:@[0-9]+)?)", measure)
+    if parts is None or parts[1] not in SAME_THERE:
+        return None
+    return SAME_THERE[parts[1]] + parts[3] + (f"-l{parts[2]}" if parts[2] else "")
+
+
+def same_pool(one: object, other: object) -> bool:
+    return getattr(one, "params", {}).get("pool") == getattr(other, "params", {}).get("pool")
+
+
+def at(cutoff: int | None) -> str:
+    return "" if cutoff is None else f"@{cutoff}"
+
+
+def values(folder: Path, run: str, order: str) -> dict[str, float]:
+    stored: dict[str, float] = json.loads((folder / "expected.json").read_text(encoding="utf-8"))[run][order]
+    return stored
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_numbers_of_every_worked_example_come_out_of_ranx(name: str) -> None:
+    folder = FOLDER / name
+    qrels = host.Qrels(folder / "qrels.txt")
+    for path in sorted(folder.glob("*.run")):
+        for order in EXAMPLES[name][0]:
+            expected = {
+                known: value
+                for measure, value in values(folder, path.name, order).items()
+                if (known := ranx_name(measure)) is not None
+            }
+            assert expected
+            run = host.Run(path, order=order)
+            found = ranx.evaluate(qrels, run, list(expected), make_comparable=True)
+            found = found if isinstance(found, dict) else dict.fromkeys(expected, found)
+            assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_examples_that_need_ranx_are_among_them() -> None:
+    of_ranx = [measure for _, measures in EXAMPLES.values() for measure in measures if source(measure) == "ranx"]
+    assert {measure.partition("@")[0] for measure in of_ranx} == {"dcg", "dcg_burges"}
+    assert all(ranx_name(measure) == measure for measure in of_ranx)
