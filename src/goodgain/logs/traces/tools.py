@@ -129,11 +129,8 @@ def hands_over(name: str) -> bool:
     (True, True, False)
     """
     words = _split_name(name)
-    return (
-        words == ["task"]
-        or words[:2] in (["transfer", "to"], ["hand", "off"])
-        or words[:1] in (["handoff"], ["delegate"])
-    )
+    begins = words[:1] in (["handoff"], ["delegate"]) or words[:2] in (["transfer", "to"], ["hand", "off"])
+    return begins or words == ["task"]
 
 
 @lru_cache(maxsize=4096)

@@ -324,18 +324,14 @@ def _read_events(members: list[Any]) -> list[Any]:
     tool replaces the tool. Events of models and chains repeat the calls, and become None.
     """
     events = {index: found for index, member in enumerate(members) if (found := _read_event_kind(member)) is not None}
-    calls = {
-        index: kinds for index, kinds in events.items() if kinds[0] in ("tool", "retriever") and kinds[1] != "stream"
-    }
+    calls = {index: kind for index, kind in events.items() if kind[0] in ("tool", "retriever") and kind[1] != "stream"}
     if not calls:
         return members
     tools = {members[index]["run_id"] for index, (what, _) in calls.items() if what == "tool"}
     above: dict[int, list[str]] = {}  # the tools above each call, the outermost first
     for index in calls:
-        parents = members[index].get("parent_ids")
-        above[index] = (
-            [run for run in parents if isinstance(run, str) and run in tools] if isinstance(parents, list) else []
-        )
+        runs = members[index].get("parent_ids")
+        above[index] = [run for run in runs if isinstance(run, str) and run in tools] if isinstance(runs, list) else []
     replaced = {run for index, runs in above.items() if calls[index][0] == "retriever" for run in runs[-1:]}
     made: list[Any] = [None if index in events else member for index, member in enumerate(members)]
     begun: dict[Any, Any] = {}

@@ -287,9 +287,9 @@ class Conversation:
         """Report the unread fields of an item that look like a search, or like the content that the item lacks."""
         lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
-            if key not in read and (
-                overlooked.looks_like_search(key, value) or (lacks and overlooked.is_content(key, value))
-            ):
+            if key in read:
+                continue
+            if overlooked.looks_like_search(key, value) or (lacks and overlooked.is_content(key, value)):
                 expected = f"calls, results and texts in {', '.join(sorted(read))}"
                 self.source.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
 

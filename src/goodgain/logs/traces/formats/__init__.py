@@ -43,8 +43,7 @@ def formats() -> dict[str, Format]:
     """
     known = {}
     for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
-        known[info.name] = _make_format(info.name, module, is_plugin=False)
+        known[info.name] = _make_format(info.name, importlib.import_module(f"{__name__}.{info.name}"), is_plugin=False)
     for point in entry_points(group="goodgain.traces"):
         if point.name in known:
             raise InputError(f"plugin {point.value}: a format {point.name} exists already; rename or uninstall it")

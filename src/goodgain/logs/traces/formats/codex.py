@@ -41,9 +41,8 @@ def sniff(head: FileHead) -> bool:
 
 def _is_event(record: dict[str, Any]) -> bool:
     kind = as_word(record.get("type"))
-    return (kind == "thread.started" and "thread_id" in record) or (
-        kind in ("item.started", "item.completed") and isinstance(record.get("item"), dict)
-    )
+    has_item = kind in ("item.started", "item.completed") and isinstance(record.get("item"), dict)
+    return has_item or (kind == "thread.started" and "thread_id" in record)
 
 
 def read(source: Source) -> Iterator[Trace]:

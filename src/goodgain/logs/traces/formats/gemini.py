@@ -96,9 +96,7 @@ def read(source: Source) -> Iterator[Trace]:
     if source.head.kind == "jsonl" and first.keys() >= _CLI_KEYS and "messages" not in first:
         return _read_cli_lines(source)
     read_one = partial(_read_trace, source)
-    return source.traces(
-        read_one, is_one=lambda value: not value or any("parts" in one for one in tree.objects_in(value))
-    )
+    return source.traces(read_one, is_one=lambda value: not value or tree.any_object(value, lambda one: "parts" in one))
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:

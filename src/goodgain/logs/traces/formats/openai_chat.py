@@ -23,6 +23,7 @@ from goodgain.logs.traces.expected_values import (
     expect_text,
     find_record_id,
 )
+from goodgain.logs.traces.formats import tagged_text
 from goodgain.options import spell
 
 #: Types of parts, and keys of messages and parts, in other formats that also write lists of messages with a role.
@@ -51,12 +52,10 @@ def _advise() -> str:
 
 def sniff(head: FileHead) -> bool:
     """Return whether messages or exchanges are of this format, and of no more specific one."""
-    # Tagged text is often logged in messages of this format: the tags decide.
-    from goodgain.logs.traces.formats.tagged_text import sniff as is_tagged
-
     if JoinedConversation.are_exchanges(head):
         return _Messages.claims(head)
-    return any(map(_is_chat, head.conversations)) and not is_tagged(head)
+    # Tagged text is often logged in messages of this format: the tags decide.
+    return any(map(_is_chat, head.conversations)) and not tagged_text.sniff(head)
 
 
 def _is_chat(record: Any) -> bool:

@@ -68,9 +68,8 @@ def sniff(head: FileHead) -> bool:
 
 def is_item(item: dict[str, Any]) -> bool:
     content = item.get("content") if item.get("type") == "message" else None
-    return as_word(item.get("type")) in _OWN_TYPES or tree.any_object(
-        content, lambda part: part.get("type") in ("output_text", "input_text")
-    )
+    has_text = tree.any_object(content, lambda part: part.get("type") in ("output_text", "input_text"))
+    return has_text or as_word(item.get("type")) in _OWN_TYPES
 
 
 def read(source: Source) -> Iterator[Trace]:

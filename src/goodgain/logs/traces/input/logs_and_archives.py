@@ -165,9 +165,8 @@ def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Iterator[IO[bytes]]:
     """Open a file in an archive, and decompress it: by the method of the archive, then from `.gz` or `.zst`."""
     with _explain_errors(path):
-        member: IO[bytes] = (
-            BytesIO(_read_member(archive, info)) if info.compress_type == _ZIP_ZSTD else archive.open(info)
-        )
+        is_zstd = info.compress_type == _ZIP_ZSTD
+        member: IO[bytes] = BytesIO(_read_member(archive, info)) if is_zstd else archive.open(info)
         with BufferedReader(member) as file:  # type: ignore[type-var]  # streams in all but their declared type
             kind = opening.compression_of(file.peek(4))
             if kind is None:

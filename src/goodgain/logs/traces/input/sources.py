@@ -86,9 +86,8 @@ class Source:
         try:
             value = _parse(content)
         except NotJSONError as error:
-            remedy = (
-                "write each of its JSON values on one line (jq -c .)" if self.head.is_sequence else "was it cut off?"
-            )
+            in_lines = "write each of its JSON values on one line (jq -c .)"
+            remedy = in_lines if self.head.is_sequence else "was it cut off?"
             cut = InputError(f"{self.path}: is not JSON to its end ({error}); {remedy}")
             *value, last = parse_members(content) if self.skip else [None]
             if not (value and are_traces(value)):

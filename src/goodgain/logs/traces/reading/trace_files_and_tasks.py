@@ -69,10 +69,8 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
     files: list[Path] = []
     for path in (make_path(one, "one of the traces") for one in given):
         with explain_read_errors(path):
-            try:
-                mode = (
-                    path.stat().st_mode
-                )  # fails if there is no such file, or if a log passed as text is too long for a name
+            try:  # stat fails if there is no such file, or if a log passed as text is too long for a name
+                mode = path.stat().st_mode
             except ValueError as error:  # a NUL in the name
                 fault = f"{str(path)[:200]!r}: {error_reason(error)}"
                 raise InputError(f"{fault}; give the path of a readable file") from error

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from goodgain.logs.traces.expected_values import object_or_empty
 from goodgain.logs.traces.tool_outputs.result_objects import Object, has_identity, normalise_keys
 from goodgain.logs.traces.tool_outputs.text_lists import is_url
 
@@ -106,8 +107,7 @@ def _transpose(columns: Object) -> list[Object] | None:
 
 def _read_weaviate(item: Object) -> list[Any] | None:
     """Read `data.Get.<Class>`, a list of objects with id and score in `_additional`."""
-    data = item.get("data")
-    found = data.get("Get") if isinstance(data, dict) else None
+    found = object_or_empty(item.get("data")).get("Get")
     if not isinstance(found, dict) or not all(isinstance(hits, list) for hits in found.values()):
         return None
     return [hit for hits in found.values() for hit in hits]
@@ -116,9 +116,7 @@ def _read_weaviate(item: Object) -> list[Any] | None:
 def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | None:
     """Read a list under `key`. Each object there has an id, and the fields in the object under `holder`."""
     hits = item.get(key)
-    if not isinstance(hits, list) or not all(
-        isinstance(hit, dict) and isinstance(hit.get(holder), dict) for hit in hits
-    ):
+    if not isinstance(hits, list) or not all(isinstance(object_or_empty(hit).get(holder), dict) for hit in hits):
         return None
     return [{"id": hit.get(id_key), **hit[holder], "metadata": hit.get("metadata")} for hit in hits]
 
