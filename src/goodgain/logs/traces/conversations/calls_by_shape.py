@@ -10,11 +10,12 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.expected_values import id_or_none
+from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.logs.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_key, normalise_keys
 from goodgain.logs.traces.tool_outputs.service_answers import LIST_KEYS, unwrap_langchain
-from goodgain.logs.traces.tools import ChosenTools, extract_queries
+from goodgain.logs.traces.tools import extract_queries
 from goodgain.options import spell
 
 #: The keys of a call and of its answer, the best first, in lower case and without punctuation.
@@ -112,11 +113,10 @@ class CallFinder:
     """
 
     def __init__(
-        self, locate: Callable[[Place], str], is_search: ChosenTools,
-        read_known: Callable[[Any, Place], list[Trace] | None], not_understood: Callable[[str, str, str], None],
-    ) -> None:  # fmt: skip
-        self._locate, self._is_search, self._is_named = locate, is_search, not is_search.is_default
-        self._read_known, self._not_understood = read_known, not_understood
+        self, source: Source, locate: Callable[[Place], str], read_known: Callable[[Any, Place], list[Trace] | None]
+    ) -> None:
+        self._locate, self._read_known, self._not_understood = locate, read_known, source.not_understood
+        self._is_search, self._is_named = source.is_search, not source.is_search.is_default
 
     def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:
         if isinstance(value, dict):

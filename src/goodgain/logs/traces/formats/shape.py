@@ -94,7 +94,7 @@ class _Log:
         self._starts = [at for _, at in values]
         self.value: Any = [value for value, _ in values] if self._in_lines else values[0][0]
         self._tried = 0
-        self.finder = CallFinder(self.locate, source.is_search, self._read_in_known_format, source.not_understood)
+        self.finder = CallFinder(source, self.locate, self._read_in_known_format)
 
     def locate(self, place: Place) -> str:
         start, rest = (self._starts[int(place[0])], place[1:]) if self._in_lines and place else (self._starts[0], place)
