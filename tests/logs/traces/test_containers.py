@@ -138,8 +138,10 @@ def _stream(events: list[Json], *, done: bool = False) -> str:
 
 def _assemble(events: list[Json]) -> Json:
     assembled = assemble_stream(_stream(events))
-    assert assembled is not None and assembled.is_whole
-    return assembled.value
+    assert assembled is not None
+    value, is_whole = assembled
+    assert is_whole
+    return value
 
 
 def _say(text: str, finish: str | None = None, answer: str = "a") -> Json:
