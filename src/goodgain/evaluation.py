@@ -11,11 +11,10 @@ import ir_measures
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.coverage import Coverage, measure_coverage
+from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.unjoined_documents import warn_of_run
 from goodgain.errors import InputError, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns

@@ -28,8 +28,7 @@ from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.reports import gather_evidence
 from goodgain.experiments.shared_arguments import OF_REPORTS
 from goodgain.files.terminal_tables import ANY_WIDTH, print_drawn
-from goodgain.formats.query_tables import read_outcomes
-from goodgain.formats.texts import read_questions
+from goodgain.formats.query_tables import read_outcomes, read_questions
 from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.scores import leave_out_empty

@@ -17,11 +17,11 @@ import click
 
 from goodgain.analysis.comparing.comparison_forms import PLACES, ROWS
 from goodgain.analysis.reporting.plots.pictures import check_picture_name
+from goodgain.counting.run_opening import find_likely_replicates, number_repeats
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats.any_source import exists
-from goodgain.formats.systems import find_likely_replicates, number_repeats
 from goodgain.options import DOCUMENTS, OPTIONS, READING
 
 if TYPE_CHECKING:

@@ -1,20 +1,21 @@
 """Coverage: which queries and results of a run the qrels judge, and notices on misleading values."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import narwhals as nw
 import polars as pl
 
 from goodgain.counting.ledger import Counts
+from goodgain.counting.run_in_blocks import RunFile, sample_rows
 from goodgain.errors import count_of, notice
+from goodgain.files.bad_rows import quote
+from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import lacks_iterations, warn_of_missing_iterations
 from goodgain.options import spell
-
-if TYPE_CHECKING:
-    from goodgain.counting.run_in_blocks import RunFile
-    from goodgain.formats import Run
+from goodgain.ranking.dataframe_engines import collect
+from goodgain.schema import EMPTY_DOC, Table
 
 #: Below this judged share of unique results, missing judgments may explain a small difference.
 LOW_COVERAGE = 0.8
@@ -23,12 +24,7 @@ LOW_COVERAGE = 0.8
 LOW_SHARE = 0.5
 
 #: The columns of a table of coverage, and their types; iteration is null in the row of all iterations.
-COVERAGE: dict[str, type[pl.DataType]] = {
-    "iteration": pl.Int64,
-    "judged": pl.Int64,
-    "unique": pl.Int64,
-    "coverage": pl.Float64,
-}
+COVERAGE = Table.of("coverage", "whole: iteration judged unique; number: coverage").polars
 
 #: Query ids per side in an error or a notice.
 _EXAMPLES = 3
@@ -36,6 +32,12 @@ _EXAMPLES = 3
 #: The most iterations whose coverage a notice lists.
 _LISTED = 10
 
+#: Limits of the sample of URLs, unjudged and judged. Parsing one takes 2 µs.
+_UNJUDGED, _JUDGED = 1_500, 3_000
+#: The beginning of addresses that a service makes again for each call: one page has several such addresses.
+_ONE_TIME_ADDRESS = "https://vertexaisearch.cloud.google.com/grounding-api-redirect/"
+#: An id of a chunk: `doc1#2`, `doc1_p3`.
+_NUMBERED = r"^(?<document>.+?)(?<between>[^\p{L}\p{N}]+\p{L}*)\d+$"
 
 _NO_QUERIES = pl.Series("query_id", [], pl.String)
 
@@ -165,7 +167,7 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
         of_run, of_qrels = pairs[0]
         notice(
             f"{count_of(len(pairs), 'query', 'queries')} of the run may be in the qrels under another id ({of_run!r} in the run, "
-            f"{of_qrels!r} in the qrels). Those of the qrels count as not searched. Write query ids alike."
+            f"{of_qrels!r} in the qrels). These queries of the qrels count as not searched. Write query ids alike."
         )
         return
     if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
@@ -179,7 +181,7 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
 
 
 def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
-    """Return pairs of ids, a query of the run alone and one of the qrels alone: only case, signs and zeros differ."""
+    """Return pairs (id only in the run, id only in the qrels) that differ just in case, signs and zeros."""
     sides = (queries.only_searched, queries.only_judged)
     if not all(map(len, sides)):
         return []
@@ -192,45 +194,156 @@ def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
     return ours.join(theirs, on="plain").select("id", "id_right").sort("id").rows()
 
 
-def warn_if_misleading(
-    coverage: Coverage, *, labels: str | None, low: bool = True, iterated: Run | RunFile | None = None
-) -> None:
-    """Give notices where values may mislead. With `low=False` the caller gives the notice on low coverage.
-
-    `labels` is the argument of `count`. `iterated` is the run, if measures of iterations are computed.
-    """
-    if iterated is not None and coverage.lacks_iterations(iterated):
-        warn_of_missing_iterations(iterated)
-    if coverage.renumbered:
-        notice(
-            f"numbers of iterations are missing in {coverage.renumbered} quer{'y' if coverage.renumbered == 1 else 'ies'}, "
-            "so iterations were renumbered 1, 2, 3 ... If a missing number is a search without results, read the run with "
-            f"{spell('gaps', 'empty')}."
-        )
-    if labels is not None and coverage.lowest == 0:
-        notice(
-            "the run numbers its iterations from 0, but labels by iteration start at 1: iteration 0 gets only the labels "
-            "for any iteration. Number the iterations of the run from 1 to match the labels."
-        )
-    warn_if_few_shared(coverage.queries)
-    if low:
-        warn_of_low_coverage(coverage.tabulate(), labels=labels)
-
-
 def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None:
     """Give a notice if few results of a run have a label; `coverages` has the columns of `COVERAGE`."""
     unique, share = coverages.row(0)[2:]
     # warn_of_run reports a share of 0, unless labels are by iteration
     if share is not None and share < LOW_COVERAGE and (share or labels is not None):
         shares = f"(by iteration {list_shares(coverages)})"
+        sentence = (
+            "coverage is low: {} unique results have a label{}; most measures count the others as not relevant. Judge more of "
+            f"them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
+        )
         notice(
-            describe_low_coverage(f"{share:.2f} of the {unique:,}", shares),
-            of_several=(describe_low_coverage(), f"{share:.2f} of {unique:,} {shares}"),
+            sentence.format(f"{share:.2f} of the {unique:,}", f" {shares}"),
+            of_several=(sentence.format(f"under {LOW_COVERAGE} of the", ""), f"{share:.2f} of {unique:,} {shares}"),
         )
 
 
-def describe_low_coverage(share: str = f"under {LOW_COVERAGE} of the", figures: str = "") -> str:
-    return (
-        f"coverage is low: {share} unique results have a label{figures and f' {figures}'}; most measures count the others as "
-        f"not relevant. Judge more of them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
+def warn_of_run(
+    qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: Run | RunFile | None = None
+) -> int:
+    """Give notices where values may mislead, and return the result of `count_one_time`, with a notice if it is not 0.
+
+    One notice is for documents of a run that are judged under other ids. It compares a sample, so large runs take no longer.
+    With `low=False` the caller gives the notice on low coverage. `iterated` is the run, if measures of iterations are
+    computed.
+    """
+    if iterated is not None and coverage.lacks_iterations(iterated):
+        warn_of_missing_iterations(iterated)
+    if coverage.renumbered:
+        notice(
+            f"numbers of iterations are missing in {count_of(coverage.renumbered, 'query', 'queries')}, "
+            "so iterations were renumbered 1, 2, 3 ... If a missing number is a search without results, read the run with "
+            f"{spell('gaps', 'empty')}."
+        )
+    if qrels.labels is not None and coverage.lowest == 0:
+        notice(
+            "the run numbers its iterations from 0, but labels by iteration start at 1: iteration 0 gets only the labels "
+            "for any iteration. Number the iterations of the run from 1 to match the labels."
+        )
+    warn_if_few_shared(coverage.queries)
+    if low:
+        warn_of_low_coverage(coverage.tabulate(), labels=qrels.labels)
+    judgments = qrels.frame.select("query_id", "doc_id")
+    has_variants = _warn_of_url_variants(judgments, run)
+    if coverage.share == 0 and not has_variants and qrels.labels is None:
+        warn_if_none_is_judged(judgments, sample_rows(run), f"{coverage.unique:,} unique results")
+    one_time = count_one_time(run, qrels.query_ids)
+    if one_time and iterated is not None:
+        notice(
+            f"in {count_of(one_time, 'query', 'queries')} ids are addresses that are new for each call, in two iterations or "
+            f"more. Repeats are not seen, so measures of them (SRR, SRE, NumDup) are not comparable with those of "
+            "other systems."
+        )
+    return one_time
+
+
+def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
+    """Return the number of queries with addresses that are new for each call in two iterations or more.
+
+    A large file is read only if the sample has such an address. The engine of a lazy frame looks for them.
+    """
+    if isinstance(run, RunFile) or isinstance(run.frame, pl.DataFrame):
+        rows = sample_rows(run) if isinstance(run, RunFile) else run.rows
+        if not is_one_time(rows.get_column("doc_id")).any():
+            return 0
+    frames = (block.run.frame for block in run.blocks()) if isinstance(run, RunFile) else [run.frame]
+    found = (nw.from_native(frame).filter(is_one_time(nw.col("doc_id"))) for frame in frames)
+    places = pl.concat([collect(rows.select("query_id", "iteration").unique()) for rows in found]).unique()
+    several = places.group_by("query_id").len().filter(pl.col("len") > 1).get_column("query_id")
+    return int(several.is_in(query_ids.implode()).sum())
+
+
+def is_one_time(doc_id: Any) -> Any:
+    """Return whether an id, a column of Polars or narwhals, is an address that a service makes again for each call."""
+    return doc_id.str.starts_with(_ONE_TIME_ADDRESS)
+
+
+def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
+    """Give the notice that no document has a label; `described` says how many there are."""
+    rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
+    advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
+    example = "" if advice else _show_example(judgments, rows)
+    remedy = (
+        advice or "Check that both use the same doc_ids. If they do, judge some results (goodgain pool lists them)."
     )
+    notice(
+        f"coverage is low: none of the {described} has a label{example}. {remedy}",
+        of_several=(f"coverage is low: no result has a label. {remedy}", f"{described}{example}"),
+    )
+
+
+def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
+    """Return advice if an id of `rows` is an id of `others` with signs and a number after it, in the same query; else None."""
+    parts = rows.select("query_id", "doc_id", pl.col("doc_id").str.extract_groups(_NUMBERED).alias("parts"))
+    found = parts.unnest("parts").join(
+        others, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi"
+    )
+    for doc_id, document, between in found.select("doc_id", "document", "between").sort(pl.all()).head(1).iter_rows():
+        sign = re.sub(r"[][.^$*+?{}()|\\]", r"\\\g<0>", between)
+        if not re.search(rf"{sign}\d+$", document):  # else the pattern would cut the document's id too
+            pattern = rf"^(.+){sign}\d+$"
+            return f"If {quote(doc_id)} is a chunk of {quote(document)}, give {spell('documents', pattern)}."
+    return None
+
+
+def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
+    """Return an id of the run and an id of the qrels in one query; if possible, only case, signs and %XX differ."""
+    judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
+    plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"%[0-9a-f]{2}|[\W_]", "").alias("plain")
+    for keys in (["query_id", plain], ["query_id"]):
+        found, known = (of.group_by(keys).agg(pl.col("doc_id").min()) for of in (rows, judgments))
+        pairs = found.join(known, on=[key for key in ("query_id", "plain") if key in found.columns], suffix="_known")
+        for query_id, ours, theirs in (
+            pairs.select("query_id", "doc_id", "doc_id_known").sort(pl.all()).head(1).iter_rows()
+        ):
+            return f" (in query {query_id} the run has {quote(ours)}, the qrels have {quote(theirs)})"
+    return ""
+
+
+def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
+    """Give a notice if URLs of a run are judged under another spelling, and return whether there are such URLs.
+
+    Two URLs are the same page for deduplication if only scheme, `www.` or `m.`, trailing slash, tracking parameters or
+    fragments differ.
+    """
+    is_url = pl.col("doc_id").str.starts_with("http")
+    if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
+        return False
+    # The rules for URLs take 12 ms to import, and few ids are URLs.
+    from goodgain.formats.urls import find_other_spellings
+
+    rows = sample_rows(run).filter(is_url)
+    judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
+    if (every := -(-judged.height // _JUDGED)) > 1:  # choose queries by a hash of their ids
+        chosen = judged.filter(pl.col("query_id").hash(0) % every == 0)
+        judged = chosen if chosen.height else judged.filter(pl.col("query_id") == judged["query_id"][0])
+        rows = rows.join(judged, on="query_id", how="semi")
+    unjudged = rows.unique(maintain_order=True).join(
+        judged, on=["query_id", "doc_id"], how="anti", maintain_order="left"
+    )
+    unjudged = _take_sample(unjudged, _UNJUDGED)
+    pairs = list(find_other_spellings(unjudged, _take_sample(judged, 2 * _JUDGED)))
+    if pairs:
+        query_id, found, known = pairs[0]
+        notice(
+            f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling "
+            f"({found} in the run, {known} in the qrels, query {query_id}). Use one spelling, or count both as one "
+            "document, as goodgain.evaluate and the commands do by default."
+        )
+    return bool(pairs)
+
+
+def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
+    return rows if rows.height <= size else rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)

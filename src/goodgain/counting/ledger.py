@@ -24,9 +24,8 @@ _LEAST_EXPONENT = -1000
 class Counts(NamedTuple):
     """Ledger and pools of a run and qrels at one threshold."""
 
-    ledger: (
-        pl.DataFrame
-    )  # a row per (query, iteration) of the run, sorted: R, UR, Dup, GR, G, Unjudged; iterations are 1..N
+    #: A row per (query, iteration) of the run, sorted: R, UR, Dup, GR, G, Unjudged; iterations are 1..N.
+    ledger: pl.DataFrame
     pools: pl.DataFrame  # a row per query of the qrels: N, GoodPool, GainPool
     #: lowest, is_dense, queries, highest: a row for all queries with the same lowest number of an iteration in the run, with gaps
     #: between the numbers or without. `queries` counts these queries, `highest` is the highest number.
@@ -107,22 +106,14 @@ def tally_first_occurrences(
     )
 
 
-def append_never_searched(tallied: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
-    """Return a tally with a row without iteration for each query that never searched."""
-    return pl.concat([tallied, query_ids.to_frame("query_id")], how="diagonal_relaxed") if len(query_ids) else tallied
-
-
 def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
     """Return the label of each first occurrence: the label for this iteration, else the label for any iteration, else null.
 
     `firsts` has query_id, doc_id, iteration; `qrels` the same (iteration is null for any) and relevance.
     """
-    document = ["query_id", "doc_id"]
-    of_iteration = qrels.filter(pl.col("iteration").is_not_null()).select(*document, "iteration", "relevance")
-    of_any = qrels.filter(pl.col("iteration").is_null()).select(*document, of_any="relevance")
-    found = firsts.join(of_iteration, on=[*document, "iteration"], how="left", maintain_order="left")
-    found = found.join(of_any, on=document, how="left", maintain_order="left")
-    return found.select(pl.coalesce("relevance", "of_any").cast(pl.Float64).alias("relevance")).to_series()
+    rows = nw.from_native(firsts.with_row_index("row").lazy())
+    labelled = _add_labels(rows, nw.from_native(qrels.lazy()), "iteration")
+    return collect(labelled).sort("row").get_column("relevance").cast(pl.Float64)
 
 
 def _add_up_good(
@@ -179,21 +170,16 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
     numbering = queries.group_by("lowest", "is_dense").agg(pl.col("highest").max(), queries=pl.len())
     pools = pools.join(queries.select("query_id", "N"), on="query_id", how="left", maintain_order="left")
     pools = pools.with_columns(pl.col("N").fill_null(0))
+
+    def of_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:
+        columns = {name: f"{name}{k}" if f"{name}{k}" in rows.columns else name for name in table.columns}
+        return rows.select(pl.col(column).cast(table.polars[name]).alias(name) for name, column in columns.items())
+
+    others = numbering, numbered["number"], never_searched
     return {
-        rel: Counts(
-            _take_threshold(numbered, LEDGER, k),
-            _take_threshold(pools, POOLS, k),
-            numbering,
-            numbered["number"],
-            never_searched,
-        )
+        rel: Counts(of_threshold(numbered, LEDGER, k), of_threshold(pools, POOLS, k), *others)
         for k, rel in enumerate(rels)
     }
-
-
-def _take_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:
-    columns = {name: f"{name}{k}" if f"{name}{k}" in rows.columns else name for name in table.columns}
-    return rows.select(pl.col(column).cast(table.polars[name]).alias(name) for name, column in columns.items())
 
 
 def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:

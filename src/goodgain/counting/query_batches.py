@@ -11,16 +11,10 @@ from typing import NamedTuple, TypeVar
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.ledger import (
-    append_never_searched,
-    find_unit,
-    label_by_iteration,
-    tally,
-    tally_first_occurrences,
-)
+from goodgain.counting.ledger import find_unit, label_by_iteration, tally, tally_first_occurrences
 from goodgain.counting.run_in_blocks import Block, RunFile, partition_by_query
 from goodgain.errors import notice
-from goodgain.files.trec_text import warn_of_passed_over
+from goodgain.files.delimited import warn_of_passed_over
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import UnnamedRows, warn_of_missing_iterations, warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN
@@ -46,13 +40,11 @@ class QueryBatch(NamedTuple):
     """Some queries of a run with all their rows."""
 
     tally: pl.DataFrame  # what `counting.ledger.tally` returns for the rows
-    ranking: (
-        pl.DataFrame | None
-    )  # query_id, doc_id, score and possibly more, the rows of a query together; None if not requested
+    #: query_id, doc_id, score and possibly more, the rows of a query together; None if not requested.
+    ranking: pl.DataFrame | None
     table: RankingTable | None  # None if not requested
-    first_iterations: (
-        pl.DataFrame | None
-    )  # query_id, doc_id, iteration of first occurrences; None without labels by iteration
+    #: query_id, doc_id, iteration of first occurrences; None without labels by iteration.
+    first_iterations: pl.DataFrame | None
     rows: pl.DataFrame | None = None  # all rows of the judged queries; None if not requested
     orders: Orders = Orders()
     has_repeats: bool = False  # whether a document occurs twice in a query
@@ -87,7 +79,7 @@ def consume_batches(
     """Return `consume` of the batches of a run: one batch, or several for a large file. Batches share no query.
 
     If several blocks of a file contain rows of one query, temporary files group the rows by query, and `consume` is called
-    again with new batches. It must keep nothing from the first call. `rels` are the thresholds of the tallies.
+    again with new batches. `consume` must keep nothing from the first call. `rels` are the thresholds of the tallies.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))
@@ -112,11 +104,16 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
     elif request is not None:
         ranking = run.flatten(request.order)
         if request.with_table:
-            positions = request.positions
-            table = tabulate_ranking(ranking, qrels.judgments, positions=positions, unjudged=request.unjudged)
+            table = tabulate_ranking(ranking, qrels.judgments, positions=request.positions, unjudged=request.unjudged)
     tallied = tally(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
-    tallied = append_never_searched(tallied, run.never_searched)
-    return QueryBatch(tallied, ranking, table, None if qrels.labels is None else run.first_iterations)
+    return QueryBatch(
+        _append_never_searched(tallied, run), ranking, table, None if qrels.labels is None else run.first_iterations
+    )
+
+
+def _append_never_searched(tallied: pl.DataFrame, run: Run) -> pl.DataFrame:
+    queries = run.never_searched.to_frame("query_id")  # their rows have no iteration
+    return pl.concat([tallied, queries], how="diagonal_relaxed") if len(queries) else tallied
 
 
 def find_firsts(run: Run, rows: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
@@ -132,10 +129,8 @@ class _Counter:
     """Counts and ranks a run in memory, or parts of one; several threads may use it."""
 
     def __init__(self, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> None:
-        self._qrels = qrels
-        self._rels = rels
-        self._request = request
-        self._columns = [*_PLACES] if request is not None else [*_PLACES[:3]]
+        self._qrels, self._rels, self._request = qrels, rels, request
+        self._columns = _PLACES if request is not None else _PLACES[:3]
         # Before threads start: the former is a cached property.
         self._judgments, self._unit = qrels.judgments, find_unit(qrels.frame.get_column("relevance"))
 
@@ -149,7 +144,6 @@ class _Counter:
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
             relevance = label_by_iteration(first_iterations, qrels.frame)
         tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=self._unit)
-        tallied = append_never_searched(tallied, run.never_searched)
         ranking, table, orders = self._rank(run, firsts, relevance)
         if run.unpaged is not None and first_iterations is not None:  # these label the ranking
             first_iterations = run.unpaged.first_iterations
@@ -157,7 +151,7 @@ class _Counter:
         if self._request is not None and self._request.with_rows:
             judged = rows.filter(pl.col("query_id").is_in(self._judgments.query_ids.implode()))
         facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed
-        return QueryBatch(tallied, ranking, table, first_iterations, judged, *facts)
+        return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, judged, *facts)
 
     def _rank(
         self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None
@@ -178,10 +172,8 @@ class _Counter:
 
 
 def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
-    orders = []
+    orders, unnamed, met = list[Orders](), list[UnnamedRows](), set[str]()
     repeats_without_iterations = False
-    unnamed = []
-    met: set[str] = set()
     for batch in _count_ahead(blocks, count):
         unnamed.append(batch.unnamed)
         repeats_without_iterations |= batch.has_repeats

@@ -14,14 +14,15 @@ import polars as pl
 
 from goodgain.errors import InputError, tell_progress
 from goodgain.files.bad_rows import COMMENT_BYTES, FrameRows, RowSource, TextLines, number_rows
-from goodgain.files.opening import BOM, Content, check_line, compression, open_stream, stem
+from goodgain.files.delimited import PassedOver, read_ids, read_text
+from goodgain.files.opening import BOM, Content, check_line, compression, open_plain, open_stream, stem
 from goodgain.files.table_reading import explain_container_errors, frame_of
-from goodgain.files.trec_text import PassedOver, read_ids, read_text
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
 from goodgain.formats.iterations import cut_run
 from goodgain.formats.run import Reading, Run, make_run
+from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 
 BLOCK = 16 * 2**20  # bytes of text read at a time
@@ -29,6 +30,8 @@ _ROW_BYTES = 32  # approximate bytes of a row as text: blocks of Parquet are cou
 _ROW = "row in the file"
 _FILES = 200  # most open files: some systems allow a process 256
 _SHRUNK = 6  # compression and Parquet shrink a run to about a sixth
+#: Limits of a sample: the rows, the places from which they come, and the bytes to read at each place of a file.
+_SAMPLE, _PLACES, _BYTES = 6_000, 16, 2**14
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class RunFile:
 
     @property
     def reading(self) -> Reading:
-        return Reading.of(self.gaps, self.first, "raise", self.columns, self.renamed)._replace(page=self.page)
+        return Reading(self.gaps, self.first, page=self.page).with_columns(self.columns, self.renamed)
 
     def blocks(self) -> Iterator[Block]:
         """Yield the run, cut between queries; a query with scattered rows is in several blocks."""
@@ -115,15 +118,8 @@ class Block:
     @cached_property
     def run(self) -> Run:
         file = self.file
-        run = make_run(
-            self.read(),
-            name=file.name,
-            is_text=self.text is not None,
-            gaps=file.gaps,
-            first=file.first,
-            errors="raise",
-            is_part=True,
-        )
+        reading, is_text = Reading(file.gaps, file.first), self.text is not None
+        run = make_run(self.read(), reading, name=file.name, is_text=is_text, is_part=True)
         if file.only is not None:
             run = select_queries(run, file.only)
         for mapping in file.mappings:
@@ -131,7 +127,7 @@ class Block:
         return run if file.page is None else cut_run(run, file.page)
 
     def read_ids(self) -> pl.DataFrame:
-        """Return query_id and doc_id of each row. What is wrong with other columns is found when all are read."""
+        """Return query_id and doc_id of each row. Faults in other columns are found when all columns are read."""
         as_written = not self.file.mappings and self.file.only is None and self.file.page is None
         found = read_ids(self.text) if self.text and as_written else None
         return self.run.rows.select("query_id", "doc_id") if found is None else found
@@ -276,3 +272,44 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
         lines = [number for number, _ in number_rows(rows.content)]
     numbers = pl.col("rank", "score").cast(pl.Float64)
     return frame.with_columns(pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, lines))
+
+
+def sample_rows(run: Run | RunFile) -> pl.DataFrame:
+    """Return query_id and doc_id of at most 6,000 rows of a run.
+
+    The rows come from all parts of a run in memory or of an uncompressed text file, else from the beginning.
+    """
+    if isinstance(run, RunFile):
+        if run.is_text:
+            rows = _read_some_lines(run)
+        else:
+            _, first = next(table_blocks(run.path, rows=_SAMPLE, columns=run.columns))
+            rows = first.select("query_id", "doc_id").head(_SAMPLE).cast(pl.String)
+        if run.only is not None:
+            rows = rows.filter(pl.col("query_id").is_in(run.only.implode()))
+        for mapping in run.mappings:
+            mapped = mapping.add_documents(nw.from_native(rows)).to_native()
+            rows = mapped.select("query_id", doc_id=pl.coalesce("document", "doc_id"))
+        return rows
+    if not isinstance(run.frame, pl.DataFrame):
+        return collect(nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_SAMPLE)).cast(pl.String)
+    rows = run.frame.select("query_id", "doc_id")
+    if rows.height <= _SAMPLE:
+        return rows
+    return pl.concat(rows.slice(start, _SAMPLE // _PLACES) for start in range(0, rows.height, rows.height // _PLACES))
+
+
+def _read_some_lines(run: RunFile) -> pl.DataFrame:
+    lines: list[bytes] = []
+    if run.compressed:
+        with open_stream(run.path) as file:
+            lines = file.read(_PLACES * _BYTES).split(b"\n")[:-1]
+    else:
+        with open_plain(run.path) as file:
+            size = run.path.stat().st_size
+            for start in range(0, size, max(size // _PLACES, 1)):
+                file.seek(start)
+                lines += file.read(_BYTES).split(b"\n")[1:-1]
+    fields = [fields for line in lines if len(fields := line.split(None, 3)) > 3]
+    rows = [(line[0].decode("utf-8", "replace"), line[2].decode("utf-8", "replace")) for line in fields]
+    return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")

@@ -1,30 +1,27 @@
-"""Opens runs for scoring: small files are read at once, large files in blocks of queries."""
+"""Names the systems of a call and opens their runs: small files are read at once, large files in blocks of queries."""
 
 import os
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.joined_addresses import join_addresses, map_run, sign
-from goodgain.counting.run_in_blocks import BLOCK, RunFile, select_queries, table_blocks
+from goodgain.counting.run_in_blocks import BLOCK, RunFile, select_queries
 from goodgain.errors import InputError, NoticesOfSystems, count_of, notice
+from goodgain.files.escaping import check_name
 from goodgain.files.json_text import begins_json
-from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_plain, open_stream
-from goodgain.formats.any_source import (
-    Columns,
-    check_columns,
-    check_columns_used,
-    find_columns,
-    find_header,
-    warn_of_understood_columns,
-)
+from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_stream
+from goodgain.formats import any_source
+from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.documents import OWN_LEFT_OUT, DocumentMap, MappedIds, read_document_map
 from goodgain.formats.iterations import check_pages, cut_run
@@ -32,17 +29,12 @@ from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_query_ids
 from goodgain.formats.run import Run, check_run_options, load_run, warn_of_repeats
 from goodgain.options import check_choice, spell
-from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
-
-T = TypeVar("T")
 
 #: A file with more bytes is read in blocks.
 LARGE = BLOCK
 LARGE_COMPRESSED = LARGE // 6  # compression and Parquet shrink runs to about a sixth
 _HEAD = 2**16  # bytes that contain the first line of a file
-#: Limits of a sample: its rows, the places it takes them from, and the bytes it reads at each place of a file.
-_ROWS, _PLACES, _BYTES = 6_000, 16, 2**14
 _PIECE = 2**20  # bytes unpacked at a time to find the size
 
 
@@ -52,9 +44,9 @@ def open_run(
     """Open a run for scoring: a large file is read later, in blocks; anything else is read at once.
 
     The options are those of `load_run`; with `errors="skip"` every file is read at once. As with `load_run`, the caller
-    checks that every name in `columns` was used. Bad rows of a large file raise when a block is read.
+    checks that every name in `columns` was used. A bad row of a large file raises an error when its block is read.
     """
-    columns = check_columns(columns)
+    columns = any_source.check_columns(columns)
     if isinstance(source, RunFile):
         return source
     if errors == "raise" and isinstance(source, (str, os.PathLike)):
@@ -63,12 +55,6 @@ def open_run(
             check_run_options(source, gaps=gaps, first=first, errors=errors)
             return found
     return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
-
-
-def open_qrels_and_run(qrels: Any, run: Any, *, columns: Columns | None = None) -> tuple[Qrels, Run | RunFile]:
-    searched, judged = open_run(run, columns=columns), load_qrels(qrels, columns=columns)
-    check_columns_used(columns or {}, searched, judged)
-    return judged, searched
 
 
 def open_systems(
@@ -107,7 +93,7 @@ def open_systems(
                 if name not in pages and isinstance(one, Run):
                     warn_of_repeats(one)
                 if judged is not None:
-                    check_columns_used(columns or {}, one, judged)
+                    any_source.check_columns_used(columns or {}, one, judged)
                 if query_ids is not None:
                     one = replace(one, only=query_ids) if isinstance(one, RunFile) else select_queries(one, query_ids)
                 opened[name] = one
@@ -217,56 +203,84 @@ def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
             while left >= 0 and (piece := file.read(_PIECE)):
                 left -= len(piece)
     content = Content(head.removeprefix(BOM))
-    return left < 0 and not begins_json(content) and find_header(content, path, columns) is None
+    return left < 0 and not begins_json(content) and any_source.find_header(content, path, columns) is None
 
 
 def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(path)
-    found = find_columns(metadata.schema.to_arrow_schema().names, RUN, columns, label=str(path))
+    found = any_source.find_columns(metadata.schema.to_arrow_schema().names, RUN, columns, label=str(path))
     if not metadata.num_rows or not set(RUN.required) <= set(found.names.values()):
         return None
-    warn_of_understood_columns(found, str(path))
+    any_source.warn_of_understood_columns(found, str(path))
     iteration, renamed = found.likely_iteration, found.renamed
     return RunFile(path, gaps, first, is_text=False, columns=columns, likely_iteration=iteration, renamed=renamed)
 
 
-def sample_rows(run: Run | RunFile) -> pl.DataFrame:
-    """Return query_id and doc_id of at most 6,000 rows of a run.
+def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, Any]:
+    """Return name -> run, names as text; raise `InputError` for missing or equal names, and for too few runs."""
+    if not isinstance(systems, Mapping):
+        raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
+    named = {check_name(str(name), "system"): run for name, run in systems.items()}
+    if len(named) < len(systems):
+        raise InputError("two systems have the same name when written as text; give each its own name")
+    if len(named) < least:
+        if least == 1:
+            raise InputError("no run was given; give one with its name: {'agent': run}")
+        told = f"a comparison needs two systems or more, and got only {', '.join(named) or 'none'}"
+        raise InputError(f"{told}; add another run, or score this one with evaluate")
+    return named
 
-    The rows come from all parts of a run in memory or of an uncompressed text file, else from the beginning.
+
+def is_replicates(source: Any) -> bool:
+    """Return whether a source is a list of runs of one system, not a run or a list of rows (tuples)."""
+    return isinstance(source, list) and bool(source) and not isinstance(source[0], tuple)
+
+
+def list_runs(source: Any) -> list[Any]:
+    """Return the runs of a system, one or several; or the files of an argument."""
+    return source if is_replicates(source) else [source]
+
+
+def stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Concatenate the frames of all systems, with the name of the system in the first column."""
+    return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
+
+
+def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return system -> names of runs, for two or more runs with names as `convert` writes them: agent.1, agent.2."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        front, _, number = name.rpartition(".")
+        if front and number.isdecimal():
+            found.setdefault(front, []).append(name)
+    return {front: several for front, several in found.items() if len(several) > 1}
+
+
+def number_repeats(names: Sequence[str]) -> list[str]:
+    """Return the names; a repeated name gets a number.
+
+    >>> number_repeats(["a", "b", "a"])
+    ['a', 'b', 'a (2)']
     """
-    if not isinstance(run, RunFile) and isinstance(run.frame, pl.DataFrame):
-        rows = run.frame.select("query_id", "doc_id")
-        places = range(0, rows.height, rows.height // _PLACES) if rows.height > _ROWS else ()
-        return pl.concat([rows.slice(start, _ROWS // _PLACES) for start in places]) if places else rows
-    if isinstance(run, RunFile):
-        if run.is_text:
-            rows = _read_some_lines(run)
-        else:
-            _, first = next(table_blocks(run.path, rows=_ROWS, columns=run.columns))
-            rows = first.select("query_id", "doc_id").head(_ROWS).cast(pl.String)
-        if run.only is not None:
-            rows = rows.filter(pl.col("query_id").is_in(run.only.implode()))
-        for mapping in run.mappings:
-            mapped = mapping.add_documents(nw.from_native(rows)).to_native()
-            rows = mapped.select("query_id", doc_id=pl.coalesce("document", "doc_id"))
-        return rows
-    return collect(nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_ROWS)).cast(pl.String)
+    times: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
+    return [f"{name} ({time})" if (time := next(times[name])) > 1 else name for name in names]
 
 
-def _read_some_lines(run: RunFile) -> pl.DataFrame:
-    lines: list[bytes] = []
-    if run.compressed:
-        with open_stream(run.path) as file:
-            lines = file.read(_PLACES * _BYTES).split(b"\n")[:-1]
-    else:
-        with open_plain(run.path) as file:
-            size = run.path.stat().st_size
-            for start in range(0, size, max(size // _PLACES, 1)):
-                file.seek(start)
-                lines += file.read(_BYTES).split(b"\n")[1:-1]
-    fields = [fields for line in lines if len(fields := line.split(None, 3)) > 3]
-    rows = [(line[0].decode("utf-8", "replace"), line[2].decode("utf-8", "replace")) for line in fields]
-    return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")
+def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Return name of run -> run, and system -> names of runs.
+
+    >>> name_runs({"old": "a.run", "new": ["b.run", "c.run"]})[0]
+    {'old': 'a.run', 'new (run 1)': 'b.run', 'new (run 2)': 'c.run'}
+    """
+    named: dict[str, Any] = {}
+    names: dict[str, list[str]] = {}
+    for system, source in systems.items():
+        runs = list_runs(source)
+        numbered = [f"{system} (run {k})" if system else f"run {k}" for k in range(1, len(runs) + 1)]
+        names[system] = numbered if len(runs) > 1 else [system]
+        if taken := sorted(named.keys() & names[system]):
+            raise InputError(f"a system and a run of another are both called {taken[0]}; rename the system")
+        named |= dict(zip(names[system], runs, strict=True))
+    return named, names

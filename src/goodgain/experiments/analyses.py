@@ -16,12 +16,12 @@ from goodgain.analysis.reporting.curves import Points, SystemCounts, interpolate
 from goodgain.analysis.reporting.spends import OVER
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import Counts
+from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import InputError
 from goodgain.experiments.shared_steps import SharedSteps
 from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs, read_groups
-from goodgain.formats.systems import stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.scores import Scores, average_groups, average_scores, find_values
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels

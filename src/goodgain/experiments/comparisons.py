@@ -16,12 +16,12 @@ from goodgain.analysis.comparing.use_of_documents import check_uses
 from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation, explain_systems, pair_runs, read_results_of
 from goodgain.counting.coverage import measure_coverage
+from goodgain.counting.run_opening import check_systems, name_runs
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
 from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.shared_arguments import CountingOptions, ExperimentOptions, takes_options
 from goodgain.experiments.shared_steps import KeptResults, find_name, find_rels
-from goodgain.formats.systems import check_systems, name_runs
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.scores import Scores
 from goodgain.options import SCORING, STATISTICS, check_whole_number, spell

@@ -6,6 +6,7 @@ from typing import Any, Unpack
 import polars as pl
 
 from goodgain.analysis.reporting.curves import Points
+from goodgain.counting.run_opening import is_replicates
 from goodgain.errors import InputError
 from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.shared_arguments import (
@@ -16,7 +17,6 @@ from goodgain.experiments.shared_arguments import (
     ScoresOptions,
     takes_options,
 )
-from goodgain.formats.systems import is_replicates
 from goodgain.measures.names import Measures
 from goodgain.measures.scores import Scores
 

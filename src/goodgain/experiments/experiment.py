@@ -16,12 +16,12 @@ import polars as pl
 from goodgain.analysis.reporting.curves import Points, check_curve_options, check_points, parse_curve_measures
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
 from goodgain.counting.coverage import measure_coverage
+from goodgain.counting.run_opening import check_systems, stack_systems
 from goodgain.errors import InputError, collect_notices
 from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses, SystemScores
 from goodgain.experiments.shared_arguments import OF_REPORTS, ExperimentOptions, describe_options, takes_options
 from goodgain.experiments.shared_steps import Heard, KeptResults, Opened, find_name, repeat
 from goodgain.formats.query_tables import read_costs, read_outcomes
-from goodgain.formats.systems import check_systems, stack_systems
 from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
 from goodgain.measures.names import Measures, parse_measure, parse_measures
 from goodgain.measures.parameters import check_rel

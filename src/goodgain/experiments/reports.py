@@ -22,8 +22,7 @@ from goodgain.experiments.shared_arguments import OF_REPORTS, ReportOptions, tak
 from goodgain.experiments.shared_steps import repeat
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
-from goodgain.formats.query_tables import read_costs, read_groups
-from goodgain.formats.texts import read_queries
+from goodgain.formats.query_tables import read_costs, read_groups, read_queries
 from goodgain.measures.ledger_values import tabulate_ledger
 from goodgain.measures.names import Measures, find_direction, parse_measures
 from goodgain.options import check_whole_number

@@ -17,18 +17,16 @@ from goodgain.analysis.comparing.statistical_tests import KeptDraws
 from goodgain.analysis.explaining.causes import Parts, Searched, find_documents
 from goodgain.analysis.reporting.curves import find_hits
 from goodgain.analysis.reporting.spends import find_spends
-from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_low_coverage
+from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_low_coverage, warn_of_run
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.ledger import Counts
 from goodgain.counting.run_in_blocks import RunFile, read_whole
-from goodgain.counting.run_opening import open_systems
-from goodgain.counting.unjoined_documents import warn_of_run
+from goodgain.counting.run_opening import name_runs, open_systems, stack_systems
 from goodgain.errors import GoodgainNotice, InputError, NoticesOfSystems, collect_notices, notice
 from goodgain.evaluation import count_run, score_run
 from goodgain.formats import Qrels, Run
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs
-from goodgain.formats.systems import name_runs, stack_systems
 from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.names import add_counts
 from goodgain.measures.scores import Scores

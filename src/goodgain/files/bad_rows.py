@@ -64,7 +64,7 @@ class FrameRows:
 
 @dataclass(frozen=True)
 class TextLines:
-    """Rows that are lines of text. Only an error counts lines.
+    """Rows that are lines of text. Lines are counted only for an error.
 
     `lines` has the line number of each row; None if every row of the TREC text (`number_rows`) is kept.
     """

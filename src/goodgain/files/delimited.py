@@ -1,18 +1,23 @@
-"""Reads CSV and TSV files with a header: the values as text, then the columns of a table."""
+"""Reads rows of text into columns: CSV and TSV with a header, and TREC text.
+
+Clean TREC text is read fast; other TREC text line by line.
+"""
 
 import csv
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import BadLines, FindColumns, FrameRows, ReadTable, RowSource, check_rows, quote
+from goodgain.errors import InputError, count_of, notice
+from goodgain.files import bad_rows
+from goodgain.files.bad_rows import BadLines, FindColumns, FrameRows, ReadTable, RowSource, TextLines, quote
 from goodgain.files.opening import BOM, Content
-from goodgain.schema import BLANKS, IDS
+from goodgain.schema import BLANKS, COMMENT, IDS, QRELS, RUN, Table
 
 #: A longer header is an error: each column costs time, used or not.
 _MOST_COLUMNS = 10_000
@@ -23,6 +28,11 @@ _HIDE = bytes.maketrans(b",\n", b"xx")
 #: First bytes of gzip, zlib and Zstandard; zlib's can be those of a text. A byte order mark before them hides them from
 #: Polars, which drops it: one more is needed where the text has one.
 _LIKE_COMPRESSED = (b"\x1f", b"x", b"\x28", BOM)
+
+_COMMENT_LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
+_FIRST_SIX = re.compile(r"^(?:[^ \t\r\v\f]+[ \t\r\v\f]+){5}[^ \t\r\v\f]+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_BLANKS = re.compile(r"[ \t\r\v\f]+")
 
 
 class Cells(NamedTuple):
@@ -62,13 +72,14 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
     # Polars fills short rows with null and refuses long ones: if the number of separators is right, all rows are.
     lacking = (len(names) - 1) * (text.count(b"\n") + (not text.endswith(b"\n"))) - text.count(separator.encode())
     frame: pl.DataFrame | str = ""
+    options = {"separator": separator, "quote_char": '"' if separator == "," else None, "infer_schema": False}
     if lacking == 0 or (has_quotes and lacking < 0):
-        frame = _read_text(text, separator)
+        frame = parse_text(text, **options)
         if has_quotes and isinstance(frame, pl.DataFrame) and frame.width and frame.to_series(-1).null_count():
             frame = ""  # separators inside quotes may hide that a short row lacks some
     if isinstance(frame, str):
         text = _cut_ragged_lines(text, separator, len(names), BadLines(str(path), content, errors), before)
-        frame = _read_text(text, separator)
+        frame = parse_text(text, **options)
     if isinstance(frame, str):
         remedy = "give each line a value for each name, use UTF-8, and double each quote inside a quoted value"
         raise InputError(f"{path}: cannot be read ({frame}); {remedy}")
@@ -86,17 +97,15 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
     return Cells(names, frame, FrameRows(str(path), rows, "counting the header as row 1"), separator)
 
 
-def _read_text(text: bytes, separator: str) -> pl.DataFrame | str:
-    """Return the values of a text, or the fault of the text."""
+def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
+    """Return what `polars.read_csv` reads from a text, or the fault of the text.
+
+    Polars must not unpack a text that begins like compressed data: unpacking has no limit.
+    """
     try:
-        return parse_text(text, separator=separator, quote_char='"' if separator == "," else None, infer_schema=False)
+        return pl.read_csv(BOM + text if text.startswith(_LIKE_COMPRESSED) else text, **options)
     except pl.exceptions.PolarsError as error:
         return str(error).splitlines()[0]
-
-
-def parse_text(text: bytes, **options: Any) -> pl.DataFrame:
-    """Call `polars.read_csv`, but never let it unpack a text that begins like compressed data: unpacking has no limit."""
-    return pl.read_csv(BOM + text if text.startswith(_LIKE_COMPRESSED) else text, **options)
 
 
 def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
@@ -141,7 +150,7 @@ def pick_columns(cells: Cells, types: Mapping[str, Any], find: FindColumns, *, e
     ]
     if not problems:
         return ReadTable(frame, rows, names)
-    checked, kept = check_rows(nw.from_native(frame), rows, problems, errors=errors, show=False)
+    checked, kept = bad_rows.check_rows(nw.from_native(frame), rows, problems, errors=errors, show=False)
     return ReadTable(checked.to_native().drop(as_text.values()), kept, names)
 
 
@@ -164,3 +173,179 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
             f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which are part of the value in TSV. Remove "
             "them, or write the file as CSV"
         )
+
+
+class PassedOver(NamedTuple):
+    """The lines of a text file that were not read and may be content: comments with fields, and text after field 6."""
+
+    comments: int = 0
+    longer: int = 0
+
+
+def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
+    """Give one notice of the comments, and one of the longer lines, in the parts of a file."""
+    comments, longer = (sum(numbers) for numbers in zip(PassedOver(), *parts, strict=True))
+    if comments:
+        were = "begins with '#' and was left out as a comment"
+        if comments > 1:
+            were = "begin with '#' and were left out as comments"
+        rows = f"{count_of(comments, 'line')} with the fields of a row"
+        notice(f"{label}: {rows} {were}; to read rows, remove the '#'")
+    if longer:
+        notice(
+            f"{label}: {longer:,} line{'s have' if longer != 1 else ' has'} text after the tag (field 6), which is ignored, as in "
+            "trec_eval. Write blanks in a doc_id as %20",
+            minor=True,
+        )
+
+
+#: The columns of a text file, the line of each row (for errors), and the lines that were not read.
+TextRows = tuple[pl.DataFrame, TextLines, PassedOver]
+
+
+def read_text(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
+    """Read the columns of a text file.
+
+    Ids are text, numbers Int64 or Float64. The `iteration` of a run is Int64 if all values are whole numbers, else text.
+    Lines that begin with `#` are comments. Text after the sixth field of a run is not read.
+    """
+    text, comments = content.data, 0
+    if text.startswith(bad_rows.COMMENT_BYTES):
+        text, comments = _cut_comments(text, table)
+    frame = _read_clean(text, table)
+    if frame is not None:  # in clean text, comments are found faster in the column than in the bytes
+        is_comment = frame.get_column("query_id").str.starts_with(COMMENT)
+        if is_comment.any():
+            frame, comments = frame.filter(~is_comment), int(is_comment.sum())
+    elif b"\n" + bad_rows.COMMENT_BYTES in text:
+        text, comments = _cut_comments(text, table)
+        frame = _read_clean(text, table)
+    if frame is None and b"\0" not in content.data:
+        # One blank between fields, none at the edges of lines, and no blank lines.
+        text = text.translate(bytes.maketrans(bad_rows.WHITE, b" " * len(bad_rows.WHITE)))
+        text = re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n"))
+        frame = _read_clean(text, table)
+    if frame is not None:
+        return frame, TextLines(label, content), PassedOver(comments)
+    return _read_line_by_line(content, table, label=label, errors=errors)
+
+
+def _cut_comments(text: bytes, table: Table) -> tuple[bytes, int]:
+    """Return the text without comments, and the number of comments with the fields of a row."""
+    comments = sum(is_row(found.group(), table) for found in _COMMENT_LINE.finditer(text))
+    return _COMMENT_LINE.sub(b"", text), comments
+
+
+def is_row(line: bytes, table: Table) -> bool:
+    return not _split(line.strip(bad_rows.WHITE + b"\n"), table)[1]
+
+
+def read_ids(content: Content) -> pl.DataFrame | None:
+    """Read only query_id and doc_id of a run, four times as fast as `read_text`; None if that must look at each line."""
+    separator = _find_separator(content.data)
+    if separator is None:
+        return None
+    schema = dict.fromkeys(RUN.columns, pl.String)
+    options = {"separator": separator, "has_header": False, "quote_char": None, "schema": schema}
+    frame = parse_text(content.data, **options, columns=[0, 2])
+    if isinstance(frame, str):
+        return None
+    return frame.drop_nulls().filter(~pl.col("query_id").str.starts_with(COMMENT))
+
+
+def _find_separator(text: bytes) -> str | None:
+    """Return the one character that separates the fields of all lines; None if there are several."""
+    line = text[: text.find(b"\n") + 1] or text
+    separator = b"\t" if b"\t" in line else b" "
+    has_others = any(sign.to_bytes() in text for sign in bad_rows.WHITE.replace(separator, b"") + b"\0")
+    return None if has_others else separator.decode()
+
+
+def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
+    """Read the columns with Polars; None unless the same single character separates the fields of all lines."""
+    if not text:
+        return pl.DataFrame(schema=_make_types(table, pl.Float64))
+    separator = _find_separator(text)
+    if separator is None:
+        return None
+    whole = _make_types(table, pl.Int64)
+    if table is RUN:
+        whole |= {"iteration": pl.Int64, "score": pl.Float64}
+    for schema in (whole, _make_types(table, pl.Float64)):
+        frame = parse_text(text, separator=separator, has_header=False, quote_char=None, schema=schema)
+        if isinstance(frame, str):
+            continue
+        finite = [pl.col(name).is_finite().all() for name in table.numbers if frame.schema[name] == pl.Float64]
+        filled = [pl.col(name).null_count() == 0 for name in table.columns]
+        return frame if frame.select(pl.all_horizontal(*finite, *filled)).item() else None
+    return None
+
+
+def _make_types(table: Table, numbers: Any) -> dict[str, Any]:
+    return {name: numbers if name in table.numbers else pl.String for name in table.columns}
+
+
+def _read_line_by_line(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
+    bad = BadLines(label, content, errors)
+    clean: list[str] = []
+    lines: list[int] = []
+    longer = 0
+    for number, line in bad_rows.number_rows(content):
+        fields, wrong, is_longer = _split(line, table)
+        if wrong.endswith(_SWAPPED):
+            bad.refuse(number, wrong, remedy="give the qrels first, then the run", can_skip=False)
+        elif wrong:
+            is_wide = len(fields) > len(table.columns)
+            bad.refuse(number, wrong, remedy=_WRITE_BLANKS if is_wide else "correct the line")
+        else:
+            named = zip(table.columns, fields, strict=True)
+            clean.append("\t".join(repr(float(field)) if name in table.numbers else field for name, field in named))
+            lines.append(number)
+            longer += is_longer
+    bad.report()
+    frame = _read_clean("\n".join(clean).encode(), table)
+    if frame is None:  # Python read a number that Polars does not
+        raise InputError(f"{label}: has numbers that cannot be read; write them with digits and a decimal point")
+    comments = _cut_comments(content.data, table)[1]
+    return frame, TextLines(label, content, lines), PassedOver(comments, longer)
+
+
+#: What to do about a line with too many fields.
+_WRITE_BLANKS = "write a blank in an id as %20, or write a .tsv file with a header and tabs"
+#: The end of the description of a line that has the number of fields of the other table.
+_SWAPPED = ": run and qrels may be swapped"
+
+
+def _split(line: bytes, table: Table) -> tuple[list[str], str, bool]:
+    """Return the fields of a line, the fault (empty if none), and whether text follows the last field."""
+    if b"\0" in line:
+        return [], "has NUL bytes (is the file UTF-16 or binary? goodgain reads UTF-8)", False
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        return [], "is not valid UTF-8", False
+    fields = _BLANKS.split(text)
+    # Rank and score are numbers, and the tag is not; in "q 1 my file 7 1 2.5 t" the doc_id has blanks.
+    has_more = table is RUN and len(fields) > len(table.columns)
+    is_longer = has_more and [*map(_is_finite_number, fields[3:6])] == [True, True, False]
+    if is_longer:
+        if "\r" in _FIRST_SIX.sub("", text, count=1):
+            wrong = "goes on after a carriage return behind the tag (lines must end with \\n or \\r\\n, not only \\r)"
+            return [], wrong, False
+        fields = fields[: len(table.columns)]
+    if len(fields) != len(table.columns):
+        other, name = (QRELS, "qrels") if table is RUN else (RUN, "a run")
+        swapped = f"; this looks like a line of {name}{_SWAPPED}"
+        wrong = (
+            f"has {len(fields)} field{'s' * (len(fields) != 1)}, a {table.name} line has {len(table.columns)} "
+            f"({' '.join(table.columns)}){swapped * (len(fields) == len(other.columns))}"
+        )
+        return fields, wrong, False
+    for name, field in zip(table.columns, fields, strict=True):
+        if name in table.numbers and not _is_finite_number(field):
+            return [], f"has the {name} {quote(field)}, which is not a finite number", False
+    return fields, "", is_longer
+
+
+def _is_finite_number(field: str) -> bool:
+    return bool(_NUMBER.fullmatch(field)) and math.isfinite(float(field))

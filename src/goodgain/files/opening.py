@@ -11,7 +11,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from io import BufferedReader, FileIO, RawIOBase
 from pathlib import Path
@@ -52,8 +52,8 @@ _AT_ONCE = 1 << 20
 LONGEST_LINE = 64 << 20
 
 
-#: Whether this process has used Polars through goodgain, and whether it was forked from one that had.
-_process = {"has_used": False, "is_fork": False}
+#: The process that uses Polars through goodgain; in a fork of this process, also the fork.
+_users = set[int]()
 
 
 def check_fork() -> None:
@@ -61,16 +61,12 @@ def check_fork() -> None:
 
     Every function that reads or computes calls this first.
     """
-    if _process["is_fork"]:
+    _users.add(os.getpid())
+    if len(_users) > 1:
         raise InputError(
             "this process was forked from one that had used goodgain, and Polars' threads do not survive a fork; start "
             "processes with multiprocessing.get_context('spawn')"
         )
-    _process["has_used"] = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _process.update(is_fork=_process["has_used"]))
 
 
 def make_path(path: Any, what: str) -> Path:
@@ -135,11 +131,8 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
     """Open a file as a stream, decompressed if the first bytes are those of gzip or Zstandard."""
     with explain_read_errors(path), open_plain(path) as file:
         kind = compression_of(file.peek(len(_ZSTD)))
-        if kind is None:
-            yield file
-        else:
-            with unpack(file, kind, path, _file_size(file)) as content:
-                yield content
+        with unpack(file, kind, path, _file_size(file)) if kind else nullcontext(file) as content:
+            yield content
 
 
 @contextmanager
@@ -215,7 +208,6 @@ class _Pieces(RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration
-        """Fill a buffer, and return the number of bytes in it; 0 at the end."""
         self._rest = self._rest or memoryview(next(self._pieces, b""))
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
@@ -269,11 +261,7 @@ class Content(NamedTuple):
         if self.part_of is not None and not self.data:
             with open_stream(self.part_of) as file:
                 yield from file
-        start = 0
-        while start < len(self.data):
-            end = self.data.find(b"\n", start) + 1 or len(self.data)
-            yield self.data[start:end]
-            start = end
+        yield from io.BytesIO(self.data)
 
 
 def read_bytes(path: Path, *, has_lines: bool = False) -> Content:

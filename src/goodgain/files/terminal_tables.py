@@ -67,19 +67,23 @@ def _escape(table: Table) -> Table:
 def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list[int]]:
     """Return the table for a width, a sentence for each thing left out, and the width of each column."""
     shown, names, left_out = table, dict[str, str](), []
+
+    def fits() -> bool:
+        return sum(least + between for least, _ in _measure(shown)) <= width
+
     for length in _LENGTHS:
-        if _fits(shown, width, between):
+        if fits():
             break
         names = _shorten_names(table, length) or names
         shown = _rename(table, names)
     for heading in table.drop:
-        if _fits(shown, width, between):
+        if fits():
             break
         if heading in table.header:
             table = table.drop_column(heading)
             shown = _rename(table, names)
             left_out.append(heading)
-    if not _fits(shown, width, between):
+    if not fits():
         shown, names = table, {}
     texts = {cell for row in [shown.header, *([one.text for one in row] for row in shown.rows)] for cell in row}
     used = {word for text in texts for word in text.split(" ")}
@@ -92,10 +96,6 @@ def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list
     for rank, k in enumerate(order):
         widths[k] += min(most[k] - least[k], max(room - sum(widths), 0) // (len(order) - rank))
     return shown, below, widths
-
-
-def _fits(table: Table, width: int, between: int) -> bool:
-    return sum(least + between for least, _ in _measure(table)) <= width
 
 
 def _measure(table: Table) -> Iterator[tuple[int, int]]:

@@ -109,13 +109,10 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
+        wrong = f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
         if not path.parent.exists():
-            raise InputError(
-                f"{str(path)[:200]}: the folder {str(path.parent)[:200]} does not exist. Create it."
-            ) from error
-        raise InputError(
-            f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
-        ) from error
+            wrong = f"{str(path)[:200]}: the folder {str(path.parent)[:200]} does not exist. Create it."
+        raise InputError(wrong) from error
 
 
 def _open_part(target: Path, mode: int) -> IO[bytes]:
@@ -301,15 +298,11 @@ def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
 def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Percent-encode white space, control characters and a `#` at the start of a line. Return also how many values changed."""
     changed = 0
-    for place, (name, dtype) in enumerate(frame.schema.items()):
-        if dtype != pl.String:
-            continue
+    for name in frame.select(pl.col(pl.String)).columns:
         column = frame.get_column(name)
-        unsafe = column.str.contains(_UNSAFE if place else f"^{COMMENT}|{_UNSAFE}")
-        if unsafe.any():
-            changed += int(unsafe.sum())
-            ids = column.filter(unsafe).unique()
-            safe = pl.Series([_escape(text, begins_line=place == 0) for text in ids], dtype=pl.String)
+        ids, safe = _escape_unsafe(column, begins_line=name == frame.columns[0])
+        if len(ids):
+            changed += int(column.is_in(ids.implode()).sum())
             if safe.is_duplicated().any() or column.is_in(safe.implode()).any():
                 raise InputError(
                     f"two values of {name} would become one when white space in them is written as %XX; "
@@ -329,18 +322,21 @@ def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     >>> spell_as_known(frame, known)["doc_id"].to_list()
     ['New%20York', 'The Hague']
     """
-    for name, unsafe in (("query_id", f"^{COMMENT}|{_UNSAFE}"), ("doc_id", _UNSAFE)):
-        if name not in known.columns:
-            continue
-        ids, there = frame.get_column(name).unique(), known.get_column(name).unique().implode()
-        others = ids.filter(ids.str.contains(unsafe) & ~ids.is_in(there))
-        safe = pl.Series([_escape(text, begins_line=name == "query_id") for text in others], dtype=pl.String)
-        is_known = safe.is_in(there) & ~safe.is_in(ids.implode())
-        frame = frame.with_columns(pl.col(name).replace(others.filter(is_known), safe.filter(is_known)))
+    for name in (name for name in ("query_id", "doc_id") if name in known.columns):
+        column, there = frame.get_column(name), known.get_column(name).unique().implode()
+        ids, safe = _escape_unsafe(column.filter(~column.is_in(there)), begins_line=name == "query_id")
+        is_known = safe.is_in(there) & ~safe.is_in(column.implode())
+        frame = frame.with_columns(pl.col(name).replace(ids.filter(is_known), safe.filter(is_known)))
     return frame
 
 
-def _escape(text: str, *, begins_line: bool) -> str:
-    escaped = _UNSAFE_SIGN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), text)
-    is_comment = begins_line and escaped.startswith(COMMENT)
-    return f"%{ord(COMMENT):02X}{escaped[1:]}" if is_comment else escaped
+def _escape_unsafe(column: pl.Series, *, begins_line: bool) -> tuple[pl.Series, pl.Series]:
+    """Return the ids that TREC text cannot hold, each once, and their spellings there."""
+
+    def escape(text: str) -> str:
+        escaped = _UNSAFE_SIGN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), text)
+        is_comment = begins_line and escaped.startswith(COMMENT)
+        return f"%{ord(COMMENT):02X}{escaped[1:]}" if is_comment else escaped
+
+    ids = column.filter(column.str.contains(f"^{COMMENT}|{_UNSAFE}" if begins_line else _UNSAFE)).unique()
+    return ids, pl.Series(map(escape, ids), dtype=pl.String)

@@ -1,4 +1,7 @@
-"""Opens a run or qrels (a file, frame, dict or named tuples) as columns with our types, found by the user's names and synonyms."""
+"""Opens a run or qrels as columns with our types, found by the user's names and synonyms.
+
+The source is a file, a frame, a dict, named tuples, or the id of a data set of ir_datasets.
+"""
 
 import os
 import re
@@ -11,12 +14,11 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import Frame, FrameRows, RowSource, TextLines, number_lines, number_rows
-from goodgain.files.delimited import read_names
+from goodgain.files.bad_rows import Frame, FrameRows, RowSource, TextLines, number_lines, number_rows, quote
+from goodgain.files.delimited import is_row, read_names, read_text, warn_of_passed_over
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
-from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
 from goodgain.options import spell
 from goodgain.schema import BEIR, NUGGETS, QRELS, RUN, UNLABELLED, Table
 
@@ -352,3 +354,27 @@ def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
             frame = frame.with_columns(text.alias("iteration"))
     cast: Frame = cast_columns(frame, types, label)
     return cast
+
+
+def load_data_set(dataset_id: str) -> Any:
+    """Return a data set of ir_datasets; None without the library or such a data set."""
+    try:
+        import ir_datasets
+
+        return ir_datasets.load(dataset_id)
+    except (ImportError, KeyError, ValueError):
+        return None
+
+
+def read_judged_data_set(dataset_id: str) -> Any:
+    """Return the judgments of a data set of ir_datasets as named tuples."""
+    dataset = load_data_set(dataset_id)
+    if dataset is None:
+        remedy = "give the path of a readable file"
+        raise InputError(f"{quote(dataset_id)}: no such file, and not an ir_datasets id; {remedy}")
+    if not dataset.has_qrels():
+        raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
+    try:
+        return list(dataset.qrels_iter())
+    except Exception as error:  # any error of a download or a parser
+        raise InputError(f"{dataset_id}: ir_datasets did not return its qrels ({error}). Give a file") from error

@@ -124,7 +124,7 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return one row per (query, document, iteration), twice; a null iteration means any."""
+    """Return one row per (query, document, iteration), as labels and as rows; a null iteration means any."""
     column = nw.col("iteration")
     odd = (
         column.str.contains(_NUMBER_BUT_NO_ITERATION),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -16,38 +15,14 @@ from ir_measures.util import Qrel
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, Problem, RowSource, check_rows, find_problems, number_lines, number_rows
-from goodgain.files.json_text import begins_json, read_nested
+from goodgain.files.json_text import begins_json, parse_if_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes, stem
 from goodgain.files.table_reading import read_container
 from goodgain.files.writing import write_frame
-from goodgain.formats.any_source import (
-    Columns,
-    cast_to_table,
-    check_columns,
-    check_columns_used,
-    exists,
-    find_columns,
-    find_header,
-    is_of_tasks,
-    open_source,
-    warn_of_understood_columns,
-)
+from goodgain.formats import any_source, label_rules
+from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
-from goodgain.formats.label_rules import (
-    check_levels,
-    check_sizes,
-    clip_for_trec_eval,
-    count_differing_labels,
-    describe_queries_left_out,
-    keep_one_label_per_document,
-    keep_one_label_per_iteration,
-    keep_one_label_per_subtopic,
-    keep_whole_labels,
-    read_assignments,
-    take_out_null_labels,
-)
 from goodgain.formats.run import PandasFacade
-from goodgain.formats.texts import read_judged_data_set
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
@@ -55,9 +30,9 @@ from goodgain.schema import EMPTY_DOC, NUGGETS, QRELS
 
 #: What column 2 can be read as -> the rows that are kept.
 _READINGS = {
-    None: keep_one_label_per_document,
-    "iteration": keep_one_label_per_iteration,
-    "subtopic": keep_one_label_per_subtopic,
+    None: label_rules.keep_one_label_per_document,
+    "iteration": label_rules.keep_one_label_per_iteration,
+    "subtopic": label_rules.keep_one_label_per_subtopic,
 }
 _NOTHING: Problem = (
     nw.col("doc_id") == EMPTY_DOC,
@@ -174,17 +149,17 @@ class Qrels(PandasFacade):
                 f"the label {self.fractional:g} is not a whole number, and the hosts' classic measures take whole labels only; "
                 "use goodgain.evaluate, which computes the measures that are well defined for such labels"
             )
-        check_levels(self.frame)
+        label_rules.check_levels(self.frame)
         rows = self.rows
         if self.labels is not None:
-            if differing := count_differing_labels(self.frame):
+            if differing := label_rules.count_differing_labels(self.frame):
                 notice(
                     f"labels by iteration: a classic measure called through a host takes the largest label of the {differing} "
                     "documents whose labels differ; goodgain.evaluate takes the label at the first occurrence"
                 )
             rows = self.largest.with_columns(iteration=pl.lit("0"))
         whole = pl.col("relevance").cast(pl.Int64)
-        return clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
+        return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
         """Return whole labels as named tuples; the arguments of pandas' method are ignored."""
@@ -239,7 +214,7 @@ def read_qrels(
     Qrels(1 queries, 2 labels)
     """
     judged = load_qrels(source, labels=labels, errors=errors, columns=columns, label=label)
-    check_columns_used(columns or {}, judged)
+    any_source.check_columns_used(columns or {}, judged)
     return judged
 
 
@@ -265,23 +240,23 @@ def load_qrels(
     check_choice("errors", errors)
     check_choice("labels", labels)
     dataset_id = None
-    if isinstance(source, (str, os.PathLike)) and not exists(source):
+    if isinstance(source, (str, os.PathLike)) and not any_source.exists(source):
         dataset_id, columns = str(source), None
-        source = read_judged_data_set(dataset_id)
-    assigned, has_subtopics = read_assignments(source), labels == "subtopic"
+        source = any_source.read_judged_data_set(dataset_id)
+    assigned, has_subtopics = label_rules.read_assignments(source), labels == "subtopic"
     named = source if assigned is None else assigned
-    name, (opened, rows, found), is_text = open_source(
-        named, QRELS, errors=errors, columns=check_columns(columns), label=label, subtopics=has_subtopics
+    name, (opened, rows, found), is_text = any_source.open_source(
+        named, QRELS, errors=errors, columns=any_source.check_columns(columns), label=label, subtopics=has_subtopics
     )
-    warn_of_understood_columns(found, rows.label)
+    any_source.warn_of_understood_columns(found, rows.label)
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
     vital = None
     if "vital" in frame.columns:
         vital = frame.filter(pl.col("vital") > 0).select("query_id", subtopic="iteration").unique(maintain_order=True)
         frame = frame.drop("vital")
-    frame, ungraded, rows = take_out_null_labels(frame, rows, report=report_null)
-    check_sizes(frame, rows.label)
-    frame, all_rows = _READINGS[labels](keep_whole_labels(frame), rows)
+    frame, ungraded, rows = label_rules.take_out_null_labels(frame, rows, report=report_null)
+    label_rules.check_sizes(frame, rows.label)
+    frame, all_rows = _READINGS[labels](label_rules.keep_whole_labels(frame), rows)
     qrels = Qrels(frame, rows=all_rows, renamed=found.renamed, ungraded=ungraded, vital=vital)
     qrels.labels, qrels.has_subtopics = None if has_subtopics else labels, has_subtopics
     qrels.name = dataset_id or (name if assigned is None else stem(Path(source)))
@@ -298,7 +273,7 @@ def _read_judgments(
             can_be_text = found == nw.String or found.is_integer()
             text = nw.col("iteration").cast(nw.String).fill_null("0") if can_be_text else nw.lit("0")
             opened = opened.with_columns(text.alias("iteration"))
-        opened = cast_to_table(opened, NUGGETS, rows.label)
+        opened = any_source.cast_to_table(opened, NUGGETS, rows.label)
         problems = [*find_problems(opened, NUGGETS), _NOTHING]
     opened, rows = check_rows(opened, rows, problems, errors=errors)
     frame = collect(opened)
@@ -315,11 +290,11 @@ def _read_judgments(
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     """Return whether a file holds qrels: by the columns, or for TREC text by the number of fields of the first line."""
-    if exists(path) and not path.is_file() and not path.is_dir():
+    if any_source.exists(path) and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file")
     kind, content = container(path), read_bytes(path)
     is_json = kind == "text" and begins_json(content)
-    if is_json and is_of_tasks(content):
+    if is_json and any_source.is_of_tasks(content):
         return True
     nested = read_nested(content) if is_json else None
     if nested is not None:  # ranx and pytrec_eval write scores as floats
@@ -328,16 +303,13 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     if kind in ("parquet", "arrow"):
         names = read_container(content, path, kind, rows=1).columns
     elif kind == "jsonl" or is_json:
-        try:
-            first = json.loads(next(number_lines(content), (0, b""))[1])
-        except (ValueError, RecursionError):
-            first = None
+        first = parse_if_json(next(number_lines(content), (0, b""))[1].decode(errors="replace"))
         names = [*first] if isinstance(first, dict) else []
     else:
-        names = find_header(content, path, columns or {})
+        names = any_source.find_header(content, path, columns or {})
     if names is None:
         return len(next(number_rows(content), (0, b""))[1].split()) == len(QRELS.columns)
-    found = find_columns(names, QRELS, columns or {}, label="the file")
+    found = any_source.find_columns(names, QRELS, columns or {}, label="the file")
     if "relevance" in found.understood.values():  # a synonym does not count beside a rank or score
         return not {"rank", "score"} & {*names}
     return "relevance" in found.names.values()
@@ -367,7 +339,7 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
         count = source.ungraded.height
         notice(
             f"{target}: {count} document{'s' * (count != 1)} without a label stay unjudged, for TREC text has no row for them"
-            f"{describe_queries_left_out(source.ungraded, source.frame)}; Parquet and JSON Lines keep them"
+            f"{label_rules.describe_queries_left_out(source.ungraded, source.frame)}; Parquet and JSON Lines keep them"
         )
     elif source.ungraded is not None:
         frame = pl.concat([frame, source.ungraded.with_columns(pl.col("iteration").cast(pl.String))], how="diagonal")

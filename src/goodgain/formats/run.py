@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -16,29 +16,8 @@ from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, find_problems
 from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.writing import write_frame
-from goodgain.formats.any_source import (
-    Columns,
-    OpenFrame,
-    cast_to_table,
-    check_columns,
-    check_columns_used,
-    open_source,
-    warn_of_understood_columns,
-)
-from goodgain.formats.iterations import (
-    UnnamedRows,
-    add_empty_iterations,
-    add_never_searched,
-    check_pages,
-    cut_run,
-    find_unnamed_rows,
-    mark_empty_iterations,
-    number_iterations,
-    take_never_searched,
-    warn_of_likely_iteration,
-    warn_of_missing_iterations,
-    warn_of_unnamed_rows,
-)
+from goodgain.formats import any_source, iterations
+from goodgain.formats.any_source import Columns, OpenFrame
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect, rank_on_engine, sort_unordered, to_lazy, warn_of_order
 from goodgain.ranking.first_occurrences_and_flattening import (
@@ -51,15 +30,12 @@ from goodgain.ranking.first_occurrences_and_flattening import (
 )
 from goodgain.schema import EMPTY_DOC, RUN
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
 
 
 class Reading(NamedTuple):
-    """The options of `read_run` for a run; `columns` has the columns that the source of the run has: `step=iteration`."""
+    """The options of `read_run` for a run; `columns` holds the columns that were renamed: `step=iteration`."""
 
     gaps: str = "close"
     first: int = 1
@@ -67,10 +43,9 @@ class Reading(NamedTuple):
     columns: str = ""
     page: int | None = None
 
-    @classmethod
-    def of(cls, gaps: str, first: int, errors: str, columns: Columns, renamed: Collection[str]) -> Reading:
+    def with_columns(self, columns: Columns, renamed: Collection[str]) -> Reading:
         used = sorted(f"{name}={ours}" for name, ours in columns.items() if str(name) in renamed)
-        return cls(gaps, first, errors, ",".join(used))
+        return self._replace(columns=",".join(used))
 
     @property
     def signature(self) -> dict[str, Any]:
@@ -82,8 +57,8 @@ class PandasFacade:
     """Looks up missing attributes in a pandas copy of `host_frame`: the rows that a host may see. First use builds it."""
 
     @cached_property
-    def _pandas(self) -> pd.DataFrame:
-        return self.host_frame.to_pandas()  # type: ignore[no-any-return]  # a Polars frame of the subclass
+    def _pandas(self) -> Any:
+        return self.host_frame.to_pandas()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):  # copying and pickling look for private names, and must not find pandas'
@@ -136,7 +111,7 @@ class Run(PandasFacade):
     likely_iteration: str | None = None
     renamed: frozenset[str] = frozenset()
     warned: set[str] = field(default_factory=set)
-    unnamed: UnnamedRows = field(default=UnnamedRows())
+    unnamed: iterations.UnnamedRows = field(default=iterations.UnnamedRows())
     never_searched: pl.Series = field(default_factory=lambda: pl.Series("query_id", [], pl.String))
     reading: Reading = field(default=Reading())
     # A run with other rows loses these values.
@@ -247,11 +222,11 @@ def read_run(
     ['d1', 'd2']
     """
     run = load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
-    check_columns_used(columns or {}, run)
-    warn_of_likely_iteration(run)
+    any_source.check_columns_used(columns or {}, run)
+    iterations.warn_of_likely_iteration(run)
     if page is not None:
-        check_pages(run, page, [run])
-        return cut_run(run, page)
+        iterations.check_pages(run, page, [run])
+        return iterations.cut_run(run, page)
     warn_of_repeats(run)
     return run
 
@@ -267,33 +242,32 @@ def load_run(
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
         return source
-    name, found, is_text = open_source(source, RUN, errors=errors, columns=check_columns(columns))
-    warn_of_understood_columns(found.columns, found.rows.label)
-    return make_run(found, name=name, is_text=is_text, gaps=gaps, first=first, errors=errors)
+    name, found, is_text = any_source.open_source(source, RUN, errors=errors, columns=any_source.check_columns(columns))
+    any_source.warn_of_understood_columns(found.columns, found.rows.label)
+    return make_run(found, Reading(gaps, first, errors), name=name, is_text=is_text)
 
 
-def make_run(
-    source: OpenFrame, *, name: str | None, is_text: bool, gaps: str, first: int, errors: str, is_part: bool = False
-) -> Run:
+def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: bool, is_part: bool = False) -> Run:
     """Make a run from the columns of a source: check its rows, number its iterations, add ranks.
 
     With `is_part`, the caller gives the notices that concern the whole run.
     """
     frame, rows, found = source
+    gaps, first, errors, *_ = reading
     columns = frame.collect_schema().names()
     run = Run(None, name=name, likely_iteration=found.likely_iteration, renamed=found.renamed)
-    run.reading = Reading.of(gaps, first, errors, found.names, found.renamed)
+    run.reading = reading.with_columns(found.names, found.renamed)
     if not is_text:
-        frame = cast_to_table(frame, RUN, rows.label)
-        run.unnamed = find_unnamed_rows(frame, rows)
-        frame = mark_empty_iterations(frame)
+        frame = any_source.cast_to_table(frame, RUN, rows.label)
+        run.unnamed = iterations.find_unnamed_rows(frame, rows)
+        frame = iterations.mark_empty_iterations(frame)
         frame, rows = check_rows(frame, rows, find_problems(frame, RUN), errors=errors)
     has_column = "iteration" in columns
     if has_column:
-        frame, rows, run.never_searched = take_never_searched(frame, rows, errors=errors)
+        frame, rows, run.never_searched = iterations.take_never_searched(frame, rows, errors=errors)
     else:
         frame = frame.with_columns(nw.lit(first).cast(nw.Int64).alias("iteration"))
-    frame, rows, has_numbers = number_iterations(frame, rows, first=first, errors=errors)
+    frame, rows, has_numbers = iterations.number_iterations(frame, rows, first=first, errors=errors)
     run.has_iterations = has_column and has_numbers
     if "tag" in columns:
         _check_tags(frame, rows)
@@ -301,11 +275,11 @@ def make_run(
     if isinstance(frame, nw.DataFrame):
         frame = nw.from_native(add_ranks(frame.to_native()))
     if gaps == "empty" and run.has_iterations:
-        frame = add_empty_iterations(frame, first=first)
+        frame = iterations.add_empty_iterations(frame, first=first)
     run.frame = frame.to_native()
     if not is_part:
         run.lacks_column = not has_column
-        warn_of_unnamed_rows(rows.label, [run.unnamed])
+        iterations.warn_of_unnamed_rows(rows.label, [run.unnamed])
         if run.never_searched.is_empty() and not len(collect(frame.select("query_id").head(1))):
             notice(f"{rows.label}: {EMPTY_RUN}")
     return run
@@ -315,14 +289,10 @@ def warn_of_repeats(run: Run) -> None:
     """Give the notice on missing iterations if a run without column 2 returns a document twice in a query."""
     if not run.lacks_column or run.likely_iteration is not None:
         return
-    results = nw.from_native(run.frame).filter(nw.col("doc_id") != EMPTY_DOC)
-    if isinstance(results, nw.DataFrame):
-        has_repeats = bool(results.select("query_id", "doc_id").is_duplicated().any())
-    else:
-        times = results.group_by("query_id", "doc_id").agg(nw.len().alias("times"))
-        has_repeats = len(collect(times.filter(nw.col("times") > 1).head(1))) > 0
-    if has_repeats:
-        warn_of_missing_iterations(run)
+    results = nw.from_native(run.frame).filter(nw.col("doc_id") != EMPTY_DOC).select("query_id", "doc_id")
+    number, different = (collect(rows.select(nw.len())).item() for rows in (results, results.unique()))
+    if different < number:
+        iterations.warn_of_missing_iterations(run)
 
 
 def _check_tags(frame: Frame, rows: RowSource) -> None:
@@ -381,7 +351,7 @@ def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None)
     """
     source = read_run(run)
     target = make_path(path, "the file of the run")
-    frame = add_never_searched(source.rows, source.never_searched)
+    frame = iterations.add_never_searched(source.rows, source.never_searched)
     if container(target) == "text":
         name = tag or source.name or "goodgain"
         tags = pl.col("tag").fill_null(name) if "tag" in frame.columns and tag is None else pl.lit(name)

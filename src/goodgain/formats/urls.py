@@ -5,9 +5,7 @@ The tables say which parameters select a page and which only track the visitor.
 
 import re
 from collections.abc import Iterator
-from functools import reduce
-from operator import or_
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qs
 
 import polars as pl
@@ -207,12 +205,13 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
 
 def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
     """Return the forms of a URL with a web identity; None if it carries no URL of a page, or too many nested URLs."""
-    if known.carries:
-        text = known.address + ("?" + "&".join(known.parameters) if known.parameters else "")
+    address, parameters, carries = known
+    if carries:
+        text = address + ("?" + "&".join(parameters) if parameters else "")
         has_scheme = text.startswith(("http:", "https:"))
         return parse_url(text if has_scheme else "https://" + text, wrappers + 1) if wrappers < _MAX_WRAPPERS else None
-    item, choice = _make_item(known.address, known.parameters)
-    return Url(normalised, known.address, item, choice, "", True)
+    item, choice = _make_item(address, parameters)
+    return Url(normalised, address, item, choice, "", True)
 
 
 def _is_documentation(folders: re.Match[str], host: str) -> bool:
@@ -338,8 +337,6 @@ def _decode_escape(text: str, decoded: frozenset[str]) -> str:
 
 #: A fragment names a part of a page. But a route (`#/`, `#!`) is the path of a page, and a text fragment only shows a place.
 _PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
-#: The beginnings of addresses that a service makes again for each call: one page has several such addresses.
-ONE_TIME_ADDRESSES = ("https://vertexaisearch.cloud.google.com/grounding-api-redirect/",)
 #: Addresses in which `find_pages` only changes the host and a slash at the end, unless the host has rules.
 _SIMPLE = r"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?$"
 _HAS_MORE = r"(?i)/\.|/(?:amp|(?:index|default)\.[a-z0-9]+)/*$|~\d+$"
@@ -353,15 +350,6 @@ def find_page(doc_id: str) -> str | None:
     """
     is_part = _PART_OF_PAGE.search(doc_id) is not None
     return canonicalise_url(doc_id) if not is_part and doc_id[:4].lower() == "http" else None
-
-
-def is_one_time(doc_id: Any) -> Any:
-    """Return whether an id, a column of Polars or narwhals, is an address that a service makes again for each call.
-
-    >>> pl.select(is_one_time(pl.lit(ONE_TIME_ADDRESSES[0] + "AUZ"))).item()
-    True
-    """
-    return reduce(or_, (doc_id.str.starts_with(start) for start in ONE_TIME_ADDRESSES))
 
 
 def find_pages(ids: pl.Series) -> pl.Series:

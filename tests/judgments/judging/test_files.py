@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.formats.systems import number_repeats
+from goodgain.counting.run_opening import number_repeats
 from goodgain.judgments.judging.aggregation import find_map
 from tests.support.command import run_command
 

@@ -38,12 +38,12 @@ from goodgain.analysis.comparing.pairs_table import (
 )
 from goodgain.analysis.comparing.replicate_tables import arrange_runs
 from goodgain.analysis.comparing.statistical_tests import Draw, Matrix
+from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import GoodgainNotice, notice
 from goodgain.files.opening import stem
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
-from goodgain.formats.systems import stack_systems
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.scores import Scores, average_scores, sign_reading
 

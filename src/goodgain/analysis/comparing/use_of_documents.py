@@ -6,9 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.counting.coverage import join_examples
+from goodgain.counting.coverage import join_examples, warn_if_none_is_judged
 from goodgain.counting.joined_addresses import spell_like
-from goodgain.counting.unjoined_documents import warn_if_none_is_judged
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.tables import Table, write_html
 from goodgain.files.writing import spell_as_known

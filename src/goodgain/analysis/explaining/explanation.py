@@ -16,13 +16,13 @@ from goodgain.analysis.explaining.explanation_screens import FORMS, build_screen
 from goodgain.analysis.explaining.explanation_sentences import FRAMES, add_sentences, take_query
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.run_in_blocks import RunFile, read_whole
+from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import InputError, notice
 from goodgain.evaluation import check_iterations
 from goodgain.files.table_reading import open_results, read_frame
 from goodgain.files.tables import Table, write_html, write_markdown
 from goodgain.files.terminal_tables import write_plain
 from goodgain.formats import Qrels, Run
-from goodgain.formats.systems import stack_systems
 from goodgain.logs.dedup.document_types import normalise_texts
 from goodgain.logs.traces.output.results_to_run import list_searches, name_results
 from goodgain.measures.good_gain import CG, NumDup

@@ -13,11 +13,10 @@ import polars.selectors as cs
 from goodgain.analysis.comparing.comparison_sentences import describe_shared_queries
 from goodgain.analysis.comparing.statistical_tests import RESIDUE, Settings, Vector, find_intervals
 from goodgain.analysis.reporting.spends import OVER, Spends, check_costs_of_runs, choose_spends, find_spends
-from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
+from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.counting.unjoined_documents import warn_of_run
 from goodgain.errors import InputError, MeasureError, notice
 from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run

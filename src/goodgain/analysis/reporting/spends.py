@@ -9,10 +9,10 @@ import polars as pl
 from goodgain.analysis.comparing.rendering import format_number
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
+from goodgain.counting.run_opening import check_systems, is_replicates
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.tables import Table
 from goodgain.formats.query_tables import select_costs
-from goodgain.formats.systems import check_systems, is_replicates
 from goodgain.measures.parameters import is_number
 from goodgain.options import spell
 

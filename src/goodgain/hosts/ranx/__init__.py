@@ -29,9 +29,9 @@ from ranx.data_structures.report import metric_labels  # type: ignore[import-unt
 
 import goodgain.formats as formats
 from goodgain.counting.ledger import Counts, count
+from goodgain.counting.run_opening import find_likely_replicates
 from goodgain.errors import InputError, MeasureError, count_of, notice
 from goodgain.evaluation import count_with_notices
-from goodgain.formats.systems import find_likely_replicates
 from goodgain.hosts.ranx.run_and_qrels import Qrels, Run, find_iterations, find_judgments
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure
 from goodgain.measures.good_gain import NumResults

@@ -10,13 +10,12 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.counting.run_opening import open_qrels_and_run
+from goodgain.counting.run_opening import check_systems, open_run
 from goodgain.errors import InputError, MeasureError, NoticesOfSystems
 from goodgain.evaluation import score_run
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import check_systems
 from goodgain.judgments.judging.judge_agreement import bootstrap_interval
 from goodgain.judgments.judging.pooling import pool
 from goodgain.measures.names import find_direction, parse_measures
@@ -255,7 +254,7 @@ def _score(
     notices: NoticesOfSystems,
 ) -> list[list[float]]:
     with notices.of(name):
-        judged, searched = open_qrels_and_run(qrels, run)
+        searched, judged = open_run(run), load_qrels(qrels)
         warn_of_labels(judged.frame, measures, switch=False)
         scores = score_run(judged, searched, measures, order="seen", provider=None)
     values = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}

@@ -10,16 +10,15 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.counting.run_opening import number_repeats
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import FrameRows, RowSource
-from goodgain.files.delimited import check_texts, pick_columns, read_cells
+from goodgain.files.delimited import check_texts, pick_columns, read_cells, read_text
 from goodgain.files.escaping import unguard_ids
 from goodgain.files.json_text import NotJSONError, ObjectRows, iterate_objects, loads_exactly
 from goodgain.files.opening import container, plain_name, read_bytes, read_lines, separator_by_name
 from goodgain.files.table_reading import read_table
-from goodgain.files.trec_text import read_text
 from goodgain.formats.label_rules import GRADES_OF_NUGGETS
-from goodgain.formats.systems import number_repeats
 from goodgain.schema import QRELS
 
 #: Names of the column with the grade: of grades in long form, and of qrels.

@@ -11,7 +11,7 @@ from goodgain.counting.coverage import match_queries, warn_if_few_shared
 from goodgain.counting.joined_addresses import join_addresses, spell_like
 from goodgain.counting.query_batches import warn_of_file
 from goodgain.counting.run_in_blocks import RunFile, partition_by_query
-from goodgain.counting.run_opening import open_run
+from goodgain.counting.run_opening import check_systems, open_run
 from goodgain.errors import InputError, NoticesOfSystems
 from goodgain.evaluation import check_iterations
 from goodgain.files.bad_rows import quote
@@ -22,8 +22,7 @@ from goodgain.files.writing import atomic_write, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.systems import check_systems
-from goodgain.formats.texts import read_queries
+from goodgain.formats.query_tables import read_queries
 from goodgain.judgments.judging.grade_table import DOCUMENT
 from goodgain.logs.traces.output.results_to_run import name_results
 from goodgain.options import check_whole_number, spell

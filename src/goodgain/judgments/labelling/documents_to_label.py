@@ -16,7 +16,7 @@ from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, read_bytes, separator_by_name, stem
 from goodgain.files.table_reading import cast_texts, read_container, read_frame
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.texts import open_texts, read_queries, read_texts
+from goodgain.formats.query_tables import open_texts, read_queries, read_texts
 from goodgain.judgments.judging.grade_table import DOCUMENT, is_path
 from goodgain.judgments.judging.pooling import TEXTS, pick_fullest_texts, pool
 from goodgain.logs.traces import read_results

@@ -19,7 +19,7 @@ from goodgain.analysis.comparing.use_of_documents import Funnel
 from goodgain.analysis.reporting.plots import canvas, plot_data
 from goodgain.analysis.reporting.plots.canvas import Entry, Picture
 from goodgain.analysis.reporting.plots.plot_data import KINDS
-from goodgain.formats.texts import read_questions
+from goodgain.formats.query_tables import read_questions
 
 #: The look of a text above a bar.
 _ABOVE: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": "small"}

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from goodgain.counting.coverage import is_one_time
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files import writing
 from goodgain.files.opening import stem
-from goodgain.formats.urls import is_one_time
 from goodgain.logs.dedup.deduplication import find_doubtful_ids, find_reissued_ids
 from goodgain.logs.traces.output import results_to_run
 from goodgain.logs.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl
