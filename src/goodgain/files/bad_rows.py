@@ -140,9 +140,8 @@ def check_rows(
     if errors != "skip":
         values = bad_rows.rows(named=True)[0]
         place = rows.locate(values.pop("row"), values if show else None)
-        raise InputError(
-            f"{place} {_describe(bad_rows.head(1), problems)}; correct the {unit}{name_alternative(errors, unit)}"
-        )
+        remedy = f"correct the {unit}{name_alternative(errors, unit)}"
+        raise InputError(f"{place} {_describe(bad_rows.head(1), problems)}; {remedy}")
     places = []
     for one in (bad_rows[number : number + 1] for number in range(min(len(bad_rows), _SHOWN_PLACES))):
         place = rows.locate(one.get_column("row").item()).removeprefix(f"{rows.label}, ")

@@ -84,9 +84,8 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
         remedy = "give each line a value for each name, use UTF-8, and double each quote inside a quoted value"
         raise InputError(f"{path}: cannot be read ({frame}); {remedy}")
     if frame.width != len(names):
-        raise InputError(
-            f"{path}, line {before + 1}: the header has a line feed in a name; write all names on one line"
-        )
+        wrong = f"line {before + 1}: the header has a line feed in a name"
+        raise InputError(f"{path}, {wrong}; write all names on one line")
     frame.columns = [str(place) for place in range(frame.width)]
     values = pl.all().str.strip_chars(BLANKS)
     frame = frame.with_columns(pl.when(values != "").then(values))
@@ -160,19 +159,16 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
         column = frame.get_column(name)
         bad = column.str.contains("\n", literal=True).fill_null(False).arg_true()
         if len(bad):
-            raise InputError(
-                f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}: a quote at the beginning of a "
-                'value is not closed; close it, or write """ for a quote that belongs to the value'
-            )
+            wrong = f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}"
+            remedy = 'close it, or write """ for a quote that belongs to the value'
+            raise InputError(f"{wrong}: a quote at the beginning of a value is not closed; {remedy}")
     if separator == "," or not frame.width:
         return
     values = pl.all()
     is_quoted = (values.str.len_bytes() >= 2) & values.str.starts_with('"') & values.str.ends_with('"')
     if quoted := sum(frame.select(is_quoted.sum()).row(0)):
-        notice(
-            f"{rows.label}: {quoted:,} value{'s' * (quoted != 1)} in quotes, which are part of the value in TSV. Remove "
-            "them, or write the file as CSV"
-        )
+        found = f"{count_of(quoted, 'value')} in quotes, which are part of the value in TSV"
+        notice(f"{rows.label}: {found}. Remove them, or write the file as CSV")
 
 
 class PassedOver(NamedTuple):
@@ -336,11 +332,9 @@ def _split(line: bytes, table: Table) -> tuple[list[str], str, bool]:
     if len(fields) != len(table.columns):
         other, name = (QRELS, "qrels") if table is RUN else (RUN, "a run")
         swapped = f"; this looks like a line of {name}{_SWAPPED}"
-        wrong = (
-            f"has {len(fields)} field{'s' * (len(fields) != 1)}, a {table.name} line has {len(table.columns)} "
-            f"({' '.join(table.columns)}){swapped * (len(fields) == len(other.columns))}"
-        )
-        return fields, wrong, False
+        needed = f"a {table.name} line has {len(table.columns)} ({' '.join(table.columns)})"
+        wrong = f"has {len(fields)} field{'s' * (len(fields) != 1)}, {needed}"
+        return fields, wrong + swapped * (len(fields) == len(other.columns)), False
     for name, field in zip(table.columns, fields, strict=True):
         if name in table.numbers and not _is_finite_number(field):
             return [], f"has the {name} {quote(field)}, which is not a finite number", False

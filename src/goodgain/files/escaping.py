@@ -28,9 +28,8 @@ def check_name(name: str, what: str) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        raise InputError(
-            f"the {what} '{escape_controls(name)}' is not valid Unicode (it has a lone surrogate); rename it"
-        ) from None
+        wrong = f"the {what} '{escape_controls(name)}' is not valid Unicode (it has a lone surrogate)"
+        raise InputError(f"{wrong}; rename it") from None
     return name
 
 

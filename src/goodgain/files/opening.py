@@ -63,10 +63,8 @@ def check_fork() -> None:
     """
     _users.add(os.getpid())
     if len(_users) > 1:
-        raise InputError(
-            "this process was forked from one that had used goodgain, and Polars' threads do not survive a fork; start "
-            "processes with multiprocessing.get_context('spawn')"
-        )
+        wrong = "this process was forked from one that had used goodgain, and Polars' threads do not survive a fork"
+        raise InputError(f"{wrong}; start processes with multiprocessing.get_context('spawn')")
 
 
 def make_path(path: Any, what: str) -> Path:
@@ -190,10 +188,8 @@ def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iter
     for piece in pieces:
         done += len(piece)
         if done > most:
-            raise InputError(
-                f"{path}: unpacks to more than {most >> 20:,} MiB, over {_TIMES} times its size, like a decompression bomb; "
-                "if you trust it, decompress it and give the plain file"
-            )
+            wrong = f"unpacks to more than {most >> 20:,} MiB, over {_TIMES} times its size, like a decompression bomb"
+            raise InputError(f"{path}: {wrong}; if you trust it, decompress it and give the plain file")
         yield piece
 
 

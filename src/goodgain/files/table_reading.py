@@ -46,9 +46,8 @@ def read_table(
     if kind in ("jsonl", "text"):
         content = content or read_lines(path)
         if kind == "text" and not begins_json(content):
-            raise InputError(
-                f"{path}: a table ends in .tsv, .csv, .jsonl, .json, .parquet or .arrow; rename or convert it"
-            )
+            endings = ".tsv, .csv, .jsonl, .json, .parquet or .arrow"
+            raise InputError(f"{path}: a table ends in {endings}; rename or convert it")
         return read_json_lines(content, path, types, find, required=required, errors=errors, paths=paths)
     frame = read_container(content or read_bytes(path), path, kind)
     read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())
@@ -121,9 +120,8 @@ def wrap_frame(source: Any, label: str) -> Any:
             frame.collect_schema()
             return frame
     except Exception as error:  # narwhals' own, for duplicate names of columns
-        raise InputError(
-            f"{label}: cannot be used ({_shorten_reason(error)}); give each column a name of its own"
-        ) from error
+        wrong = f"cannot be used ({_shorten_reason(error)})"
+        raise InputError(f"{label}: {wrong}; give each column a name of its own") from error
     return None
 
 
@@ -131,9 +129,8 @@ def to_polars(frame: Frame, label: str) -> pl.DataFrame:
     try:
         return (frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame).to_polars()
     except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own
-        raise InputError(
-            f"{label}: values mix types in a column ({_shorten_reason(error)}); give each column one type"
-        ) from error
+        wrong = f"values mix types in a column ({_shorten_reason(error)})"
+        raise InputError(f"{label}: {wrong}; give each column one type") from error
 
 
 def _shorten_reason(error: BaseException) -> str:

@@ -182,9 +182,8 @@ def temporary_folder() -> Iterator[Path]:
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
-        raise InputError(
-            f"temporary files cannot be written ({error_reason(error)}); set the variable TMPDIR to a folder with more room"
-        ) from error
+        remedy = "set the variable TMPDIR to a folder with more room"
+        raise InputError(f"temporary files cannot be written ({error_reason(error)}); {remedy}") from error
 
 
 @contextmanager
@@ -304,10 +303,8 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         if len(ids):
             changed += int(column.is_in(ids.implode()).sum())
             if safe.is_duplicated().any() or column.is_in(safe.implode()).any():
-                raise InputError(
-                    f"two values of {name} would become one when white space in them is written as %XX; "
-                    "write Parquet or JSON Lines, or rename the ids"
-                )
+                wrong = f"two values of {name} would become one when white space in them is written as %XX"
+                raise InputError(f"{wrong}; write Parquet or JSON Lines, or rename the ids")
             frame = frame.with_columns(column.replace(ids, safe))
     return frame, changed
 

@@ -76,10 +76,10 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             remedy = f"rename one of them, or leave it out of {spell('columns')}"
             raise InputError(f"{label} has two columns for {ours}, {name!r} and {other!r}; {remedy}")
         if ours == "relevance" and own == ["relevance"] and others and "relevance" not in renamed:
-            raise InputError(
-                f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}. Rename or remove one. "
-                f"To read the first, pass {spell('columns', {'relevance': 'relevance'})}"
+            wrong = (
+                f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}. Rename or remove one"
             )
+            raise InputError(f"{wrong}. To read the first, pass {spell('columns', {'relevance': 'relevance'})}")
         if ours == "relevance" and not own and {"judge", "grade"} <= {*names}:
             own = ["grade"]  # what `goodgain label` writes
         if not own and {str(name).lower() for name in others} == {"docno", "docid"}:
@@ -109,10 +109,9 @@ def check_columns_used(columns: Columns, *sources: Any) -> None:
     """Raise `InputError` if a name in `columns` is not a column of any source."""
     for name in columns:
         if not any(str(name) in source.renamed for source in sources):
-            raise InputError(
-                f"{spell('columns', {name: columns[name]})}: there is no column {name!r}. Correct the name. "
-                f"{spell('columns')} is for tables, not for TREC text, dicts, or a Run or Qrels already read"
-            )
+            wrong = f"{spell('columns', {name: columns[name]})}: there is no column {name!r}"
+            scope = f"{spell('columns')} is for tables, not for TREC text, dicts, or a Run or Qrels already read"
+            raise InputError(f"{wrong}. Correct the name. {scope}")
 
 
 class OpenFrame(NamedTuple):

@@ -75,9 +75,8 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
     bad = words[0] if len(words) < len(values) else next(k for k, value in enumerate(values) if value != values[0])
     other = next(value for value in values if value != values[bad])
     row = of_query.get_column("row").to_list()[bad]
-    raise InputError(
-        f"{rows.locate(row)} has {values[bad]!r} in column 2 where query {query_id!r} has {other!r} in another row; {_RULE}"
-    )
+    wrong = f"has {values[bad]!r} in column 2 where query {query_id!r} has {other!r} in another row"
+    raise InputError(f"{rows.locate(row)} {wrong}; {_RULE}")
 
 
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
@@ -268,7 +267,5 @@ def warn_once(run: Run | RunFile, text: str, *, about: str | None = None) -> Non
 
 
 def describe_likely_iteration(column: str) -> str:
-    return (
-        f"found the column {column!r}, which looks like the iteration: pass {spell('columns', {column: 'iteration'})}, "
-        "or, if it is not, rename it"
-    )
+    remedy = f"pass {spell('columns', {column: 'iteration'})}, or, if it is not, rename it"
+    return f"found the column {column!r}, which looks like the iteration: {remedy}"

@@ -126,14 +126,11 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return one row per (query, document, iteration), as labels and as rows; a null iteration means any."""
     column = nw.col("iteration")
-    odd = (
-        column.str.contains(_NUMBER_BUT_NO_ITERATION),
-        "has {iteration} in column 2, which is not an iteration: write a positive integer, 0, or a word for any iteration",
-    )
-    beyond = (
-        column.str.contains(_POSITIVE) & ~column.str.contains(WHOLE),
-        "has a number in column 2 that is too large for an iteration",
-    )
+    is_odd = column.str.contains(_NUMBER_BUT_NO_ITERATION)
+    remedy = "write a positive integer, 0, or a word for any iteration"
+    odd = (is_odd, f"has {{iteration}} in column 2, which is not an iteration: {remedy}")
+    is_beyond = column.str.contains(_POSITIVE) & ~column.str.contains(WHOLE)
+    beyond = (is_beyond, "has a number in column 2 that is too large for an iteration")
     check_rows(nw.from_native(frame), rows, [odd, beyond])
     number = pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
     numbered = frame.with_columns(iteration=pl.when(pl.col("iteration").str.contains(_POSITIVE)).then(number))

@@ -145,10 +145,9 @@ class Qrels(PandasFacade):
             InputError: a label is not a whole number; pytrec_eval refuses it, and ranx silently truncates 2.9 to 2.
         """
         if self.fractional is not None:
-            raise InputError(
-                f"the label {self.fractional:g} is not a whole number, and the hosts' classic measures take whole labels only; "
-                "use goodgain.evaluate, which computes the measures that are well defined for such labels"
-            )
+            wrong = f"the label {self.fractional:g} is not a whole number, and the hosts' classic measures take whole labels only"
+            remedy = "use goodgain.evaluate, which computes the measures that are well defined for such labels"
+            raise InputError(f"{wrong}; {remedy}")
         label_rules.check_levels(self.frame)
         rows = self.rows
         if self.labels is not None:

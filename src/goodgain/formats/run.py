@@ -312,10 +312,8 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
         one = of_query.get_column("tag").item(0)
         row, other = of_query.filter(nw.col("tag") != one).select("row", "tag").row(0)
         place = rows.locate(row)
-    raise InputError(
-        f"{place} has the tag {other!r} where query {query_id!r} has {one!r} in another row; "
-        "a run is one system: give each system its own file"
-    )
+    wrong = f"{place} has the tag {other!r} where query {query_id!r} has {one!r} in another row"
+    raise InputError(f"{wrong}; a run is one system: give each system its own file")
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
