@@ -222,11 +222,9 @@ def warn_of_run(
     if iterated is not None and coverage.lacks_iterations(iterated):
         warn_of_missing_iterations(iterated)
     if coverage.renumbered:
-        notice(
-            f"numbers of iterations are missing in {count_of(coverage.renumbered, 'query', 'queries')}, "
-            "so iterations were renumbered 1, 2, 3 ... If a missing number is a search without results, read the run with "
-            f"{spell('gaps', 'empty')}."
-        )
+        lacking = f"numbers of iterations are missing in {count_of(coverage.renumbered, 'query', 'queries')}"
+        remedy = f"If a missing number is a search without results, read the run with {spell('gaps', 'empty')}."
+        notice(f"{lacking}, so iterations were renumbered 1, 2, 3 ... {remedy}")
     if qrels.labels is not None and coverage.lowest == 0:
         notice(
             "the run numbers its iterations from 0, but labels by iteration start at 1: iteration 0 gets only the labels "
@@ -241,11 +239,9 @@ def warn_of_run(
         warn_if_none_is_judged(judgments, sample_rows(run), f"{coverage.unique:,} unique results")
     one_time = count_one_time(run, qrels.query_ids)
     if one_time and iterated is not None:
-        notice(
-            f"in {count_of(one_time, 'query', 'queries')} ids are addresses that are new for each call, in two iterations or "
-            f"more. Repeats are not seen, so measures of them (SRR, SRE, NumDup) are not comparable with those of "
-            "other systems."
-        )
+        found = f"in {count_of(one_time, 'query', 'queries')} ids are addresses that are new for each call"
+        effect = "measures of them (SRR, SRE, NumDup) are not comparable with those of other systems"
+        notice(f"{found}, in two iterations or more. Repeats are not seen, so {effect}.")
     return one_time
 
 
@@ -337,11 +333,11 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
     pairs = list(find_other_spellings(unjudged, _take_sample(judged, 2 * _JUDGED)))
     if pairs:
         query_id, found, known = pairs[0]
-        notice(
-            f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling "
-            f"({found} in the run, {known} in the qrels, query {query_id}). Use one spelling, or count both as one "
-            "document, as goodgain.evaluate and the commands do by default."
+        number = (
+            f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling"
         )
+        remedy = "Use one spelling, or count both as one document, as goodgain.evaluate and the commands do by default."
+        notice(f"{number} ({found} in the run, {known} in the qrels, query {query_id}). {remedy}")
     return bool(pairs)
 
 

@@ -4,6 +4,7 @@ Clean TREC text is read fast; other TREC text line by line.
 """
 
 import csv
+import io
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -116,17 +117,16 @@ def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, be
     if separator == "," and b'"' in text:
         plain = _QUOTED.sub(lambda found: found.group().translate(_HIDE), text)
     between, kept = separator.encode(), list[bytes]()
-    copied, start, number = 0, 0, before + 1
-    while start < len(plain):
-        end = plain.find(b"\n", start) + 1 or len(plain)
-        found = plain.count(between, start, end) + 1
-        if found != width and plain[start:end].strip():
+    copied, end, number = 0, 0, before + 1
+    for line in io.BytesIO(plain):
+        start, end = end, end + len(line)
+        found = line.count(between) + 1
+        if found != width and line.strip():
             wrong = f"has {found} value{'s' * (found != 1)}, the header has {width} names"
             bad.refuse(number, wrong, remedy="correct the line (was the file cut short?)")
             kept.append(text[copied:start] + between * (width - 1) + b"\n")
             copied = end
         number += text.count(b"\n", start, end)
-        start = end
     bad.report()
     return b"".join([*kept, text[copied:]])
 
@@ -188,11 +188,8 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
         rows = f"{count_of(comments, 'line')} with the fields of a row"
         notice(f"{label}: {rows} {were}; to read rows, remove the '#'")
     if longer:
-        notice(
-            f"{label}: {longer:,} line{'s have' if longer != 1 else ' has'} text after the tag (field 6), which is ignored, as in "
-            "trec_eval. Write blanks in a doc_id as %20",
-            minor=True,
-        )
+        found = f"{longer:,} line{'s have' if longer != 1 else ' has'} text after the tag (field 6)"
+        notice(f"{label}: {found}, which is ignored, as in trec_eval. Write blanks in a doc_id as %20", minor=True)
 
 
 #: The columns of a text file, the line of each row (for errors), and the lines that were not read.

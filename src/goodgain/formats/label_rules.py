@@ -115,11 +115,10 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
         labels = frame.unique(key, keep="first", maintain_order=True)
         subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
     if by_iteration:
-        notice(
-            f"{rows.label}: column 2 holds positive integers and was ignored, as in other tools; if the labels apply to "
-            f"iterations, read the qrels with {spell('labels', 'iteration')}, if to subtopics with {spell('labels', 'subtopic')}",
-            minor=True,
-        )
+        of_iterations, of_subtopics = spell("labels", "iteration"), spell("labels", "subtopic")
+        remedy = f"if the labels apply to iterations, read the qrels with {of_iterations}, if to subtopics with {of_subtopics}"
+        found = "column 2 holds positive integers and was ignored, as in other tools"
+        notice(f"{rows.label}: {found}; {remedy}", minor=True)
     return labels, subtopics
 
 
@@ -139,11 +138,9 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[
     distinct = numbered.unique(key, keep="first", maintain_order=True)
     differing = count_differing_labels(distinct)
     if differing:
-        notice(
-            f"{rows.label}: labels by iteration: {differing} document{'s have' if differing > 1 else ' has'} labels that "
-            "differ between iterations; the label at the first occurrence in a run counts",
-            minor=True,
-        )
+        found = f"{differing} document{'s have' if differing > 1 else ' has'} labels that differ between iterations"
+        rule = "the label at the first occurrence in a run counts"
+        notice(f"{rows.label}: labels by iteration: {found}; {rule}", minor=True)
     return distinct, distinct
 
 

@@ -152,10 +152,9 @@ class Qrels(PandasFacade):
         rows = self.rows
         if self.labels is not None:
             if differing := label_rules.count_differing_labels(self.frame):
-                notice(
-                    f"labels by iteration: a classic measure called through a host takes the largest label of the {differing} "
-                    "documents whose labels differ; goodgain.evaluate takes the label at the first occurrence"
-                )
+                taken = f"the largest label of the {differing} documents whose labels differ"
+                other = "goodgain.evaluate takes the label at the first occurrence"
+                notice(f"labels by iteration: a classic measure called through a host takes {taken}; {other}")
             rows = self.largest.with_columns(iteration=pl.lit("0"))
         whole = pl.col("relevance").cast(pl.Int64)
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
