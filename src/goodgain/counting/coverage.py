@@ -165,19 +165,17 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
     both = len(queries.both)
     if pairs := _find_other_spellings(queries):
         of_run, of_qrels = pairs[0]
-        notice(
-            f"{count_of(len(pairs), 'query', 'queries')} of the run may be in the qrels under another id ({of_run!r} in the run, "
-            f"{of_qrels!r} in the qrels). These queries of the qrels count as not searched. Write query ids alike."
-        )
+        example = f"({of_run!r} in the run, {of_qrels!r} in the qrels)"
+        number = f"{count_of(len(pairs), 'query', 'queries')} of the run may be in the qrels under another id"
+        notice(f"{number} {example}. These queries of the qrels count as not searched. Write query ids alike.")
         return
     if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
         return
     of_run, of_qrels = (repr(list_examples(ids)[0]) for ids in (queries.only_searched, queries.only_judged))
     shared = f"only {both:,} of {queries.searched:,} queries" if both else "no query"
-    notice(
-        f"{shared} of the run {'is' if both < 2 else 'are'} in the qrels, which have {queries.judged:,} (the run has {of_run}, "
-        f"the qrels have {of_qrels}). Check that both use the same query ids."
-    )
+    number = f"{shared} of the run {'is' if both < 2 else 'are'} in the qrels, which have {queries.judged:,}"
+    example = f"(the run has {of_run}, the qrels have {of_qrels})"
+    notice(f"{number} {example}. Check that both use the same query ids.")
 
 
 def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
@@ -226,10 +224,9 @@ def warn_of_run(
         remedy = f"If a missing number is a search without results, read the run with {spell('gaps', 'empty')}."
         notice(f"{lacking}, so iterations were renumbered 1, 2, 3 ... {remedy}")
     if qrels.labels is not None and coverage.lowest == 0:
-        notice(
-            "the run numbers its iterations from 0, but labels by iteration start at 1: iteration 0 gets only the labels "
-            "for any iteration. Number the iterations of the run from 1 to match the labels."
-        )
+        wrong = "the run numbers its iterations from 0, but labels by iteration start at 1"
+        remedy = "Number the iterations of the run from 1 to match the labels."
+        notice(f"{wrong}: iteration 0 gets only the labels for any iteration. {remedy}")
     warn_if_few_shared(coverage.queries)
     if low:
         warn_of_low_coverage(coverage.tabulate(), labels=qrels.labels)

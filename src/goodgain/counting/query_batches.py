@@ -5,7 +5,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 import narwhals as nw
@@ -52,8 +51,7 @@ class QueryBatch(NamedTuple):
     unnamed: UnnamedRows = UnnamedRows()  # as in `Run`
 
 
-@dataclass(frozen=True)
-class RankingRequest:
+class RankingRequest(NamedTuple):
     """The rankings that batches must have."""
 
     order: str  # how iterations become one ranking: `seen`, `interleaved` or `last`

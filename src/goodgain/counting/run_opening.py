@@ -139,10 +139,9 @@ def map_documents(
     if judged is not None:
         judged, kept_ids = _map_qrels(mapping, judged, kept), len(kept)
         if judged.ids_mapped and kept_ids and found:
-            notice(
-                f"{kept_ids} documents of the qrels are documents of the run too and keep their ids, and others were mapped; if "
-                f"the qrels name documents, read them as they are with {spell('documents_of', 'run')}"
-            )
+            remedy = f"if the qrels name documents, read them as they are with {spell('documents_of', 'run')}"
+            kept_count = f"{kept_ids} documents of the qrels are documents of the run too and keep their ids"
+            notice(f"{kept_count}, and others were mapped; {remedy}")
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
         of_table = f"the table of {spell('documents')}"
         shown = spell("documents", mapping.source) if isinstance(mapping.source, str) else of_table

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 
 #: The place before a possible formula of a spreadsheet, and the beginning of the formula. If `;` separates the columns of
 #: CSV, each `;` and line end may precede a formula. Japanese spreadsheets know full-width signs.
@@ -67,10 +67,9 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     texts = frame.select(guarded)
     changed = sum(int((texts[name] != frame[name]).sum()) for name in columns)
     if changed:
-        notice(
-            f"{label}: {changed:,} id{'s' * (changed != 1)} with an apostrophe before = + - or @, which goodgain pool "
-            "--spreadsheet writes against formulas; read without it. Begin an id of your own like this with two apostrophes."
-        )
+        found = f"{count_of(changed, 'id')} with an apostrophe before = + - or @"
+        source = "goodgain pool --spreadsheet writes against formulas; read without it"
+        notice(f"{label}: {found}, which {source}. Begin an id of your own like this with two apostrophes.")
     return frame.with_columns(texts)
 
 

@@ -235,10 +235,9 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
 def warn_of_escaped_ids(count: int, path: Path) -> None:
     """Give a notice if ids were changed because TREC text cannot hold them."""
     if count:
-        notice(
-            f"{path}: white space, control characters, and '#' at the beginning of a line, in {count} id{'s' * (count != 1)} "
-            "were written as %XX; write Parquet or JSON Lines to keep ids as they are"
-        )
+        signs = "white space, control characters, and '#' at the beginning of a line"
+        remedy = "write Parquet or JSON Lines to keep ids as they are"
+        notice(f"{path}: {signs}, in {count} id{'s' * (count != 1)} were written as %XX; {remedy}")
 
 
 def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:

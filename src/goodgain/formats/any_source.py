@@ -6,8 +6,8 @@ The source is a file, a frame, a dict, named tuples, or the id of a data set of 
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -29,8 +29,7 @@ _LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|ca
 Columns = Mapping[Any, str]
 
 
-@dataclass(frozen=True)
-class FoundColumns:
+class FoundColumns(NamedTuple):
     """The columns of a source that are read (name in the source -> our name).
 
     `renamed` has the names that `columns` renames, `understood` the part of `names` found through synonyms.
@@ -40,7 +39,7 @@ class FoundColumns:
     names: Columns
     renamed: frozenset[str] = frozenset()
     likely_iteration: str | None = None
-    understood: Columns = field(default_factory=dict)
+    understood: Columns = MappingProxyType({})
 
 
 def check_columns(columns: Columns | None) -> dict[str, str]:

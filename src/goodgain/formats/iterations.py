@@ -157,10 +157,9 @@ def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
         look = "row without a doc_id looks like a result and was"
         if count > 1:
             look = "rows without a doc_id look like results and were"
-        notice(
-            f"{label}: {count:,} {look} not counted; the first: {found[0].first}; write the ids (pandas reads the id NA as "
-            "null: keep_default_na=False), or '-' with rank and score 0 for an empty iteration"
-        )
+        ids = "write the ids (pandas reads the id NA as null: keep_default_na=False)"
+        remedy = f"{ids}, or '-' with rank and score 0 for an empty iteration"
+        notice(f"{label}: {count:,} {look} not counted; the first: {found[0].first}; {remedy}")
 
 
 def mark_empty_iterations(frame: Frame) -> Frame:
