@@ -20,7 +20,7 @@ from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
 from goodgain.formats.iterations import describe_likely_iteration, warn_of_likely_iteration
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
-from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
+from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, make_finite
 from goodgain.measures.names import find_null_rule, find_results_counts, is_computed_here, needs_results, parse_measures
 from goodgain.measures.parameters import check_parameters
@@ -57,7 +57,7 @@ def score_run(
         raise InputError(f"{spell('bounds', True)} needs one label per document; {remedy}")
     counts = find_results_counts(filter(needs_results, asked)).values()
     measures = _MeasuresBySource(parse_measures([*asked, *counts]), provider)
-    iterating = [measure for measure in asked if isinstance(measure, (GoodGainMeasure, SessionMeasure))]
+    iterating = [measure for measure in asked if isinstance(measure, IterationMeasure)]
     check_iterations(run, needed=bool(iterating))
     found = consume_batches(
         lambda batches: _score_batches(batches, qrels, measures, tables or {}, provider=provider, bounds=bounds),
@@ -107,7 +107,7 @@ class _MeasuresBySource:
     def __init__(self, measures: Sequence[ir_measures.Measure], provider: str | None) -> None:
         self.good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         self.session = [measure for measure in measures if isinstance(measure, SessionMeasure)]
-        others = [measure for measure in measures if not isinstance(measure, (GoodGainMeasure, SessionMeasure))]
+        others = [measure for measure in measures if not isinstance(measure, IterationMeasure)]
         self.ranked = [measure for measure in others if is_computed_here(measure, provider=provider)]
         self.provided = [measure for measure in others if measure not in self.ranked]
         for measure in self.provided:

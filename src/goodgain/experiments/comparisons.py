@@ -155,7 +155,7 @@ def explain(
             and the second run of new.
         measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR.
         results: for search strings and titles, what `read_traces` returned, or a file of it. Give one table of both
-            systems, or a list of a table for each.
+            systems, or a list with a table of each system.
         uses: what `funnel` takes, for both systems. It shows which good documents were never opened, or never cited.
         top: how many queries to show, in each direction.
         {options}

@@ -59,7 +59,7 @@ def report(
         measures: names, measure objects or both. The page explains the first measure that has causes (see `explain`), else
             CG.
         results: for search strings, titles and addresses, what `read_traces` returned, or a file of it. Give one table of
-            all systems, or a list of a table for each.
+            all systems, or a list with a table of each system.
         queries: the texts of the queries: a file of query_id and text, {query_id: text}, or a frame.
         uses: what `funnel` takes. It shows which good documents were never opened, or never cited.
         groups: a file or a frame of query_id and group, to compare and filter by groups of queries.

@@ -130,18 +130,17 @@ def _spell_rel(rel: float) -> str:
 
 def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
     """Give a note on queries whose IterationsForAllGoodResults is not an iteration."""
-    for measure in measures:
-        if measure.NAME == "IterationsForAllGoodResults":
-            found = scores.per_query.filter(measure=str(measure)).get_column("value")
-            least, most = int((found == 0).sum()), int((found == NEVER).sum())
-            if least or most:
-                good, bad = (count_of(number, "query", "queries") for number in (least, most))
-                told = (
-                    f"{measure} is 0, the best value,{{}} without good documents, and {NEVER}, the worst,{{}}. Report AllGood "
-                    "beside it, the share of queries that found all."
-                )
-                of_several = told.format("", " for a failure"), f"0 in {good}, {NEVER} in {bad}"
-                notice(told.format(f" in {good}", f" in {bad}"), minor=True, of_several=of_several)
+    for measure in (one for one in measures if one.NAME == "IterationsForAllGoodResults"):
+        found = scores.per_query.filter(measure=str(measure)).get_column("value")
+        least, most = int((found == 0).sum()), int((found == NEVER).sum())
+        if least or most:
+            good, bad = (count_of(number, "query", "queries") for number in (least, most))
+            told = (
+                f"{measure} is 0, the best value,{{}} without good documents, and {NEVER}, the worst,{{}}. Report AllGood "
+                "beside it, the share of queries that found all."
+            )
+            of_several = told.format("", " for a failure"), f"0 in {good}, {NEVER} in {bad}"
+            notice(told.format(f" in {good}", f" in {bad}"), minor=True, of_several=of_several)
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
