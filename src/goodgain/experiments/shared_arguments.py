@@ -14,7 +14,7 @@ T = TypeVar("T")
 #: The measures of a report that names none.
 OF_REPORTS = "nDCG@10 nCG nDCGG SRR"
 #: Columns of the lines of a docstring.
-_WIDTH = 118
+_WIDTH = 114
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -100,7 +100,7 @@ def takes_options(function: Callable[P, T]) -> Callable[P, T]:
 def describe_options(docstring: str, names: Any) -> str:
     """Return a docstring with the sentences of some options in place of `{options}`."""
     entries = [
-        textwrap.fill(f"{name}: {OPTIONS[name].said}", _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
+        textwrap.fill(f"{name}: {OPTIONS[name].said}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
         for name in names
     ]
-    return docstring.replace("        {options}", "\n".join(entries))
+    return inspect.cleandoc(docstring).replace("    {options}", "\n".join(entries))  # Python 3.13 has it clean already
