@@ -35,7 +35,6 @@ class Opened:
         self.page.set_viewport_size({"width": width, "height": 900})
 
     def is_too_wide(self) -> bool:
-        """Return whether the page itself scrolls sideways."""
         root = "document.documentElement"
         return bool(self.page.evaluate(f"{root}.scrollWidth > {root}.clientWidth"))
 
@@ -49,7 +48,6 @@ class Opened:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """Start chromium once for all tests of a process."""
     if CHROMIUM is None:
         pytest.skip("there is no chromium here: apt-get install chromium, then these tests run")
     with sync_playwright() as playwright:

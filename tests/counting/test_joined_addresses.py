@@ -79,14 +79,6 @@ def test_an_id_of_the_qrels_keeps_its_name_and_rows_that_meet_keep_the_largest_l
     assert {*x.opened.qrels.frame.get_column("doc_id")} == {"http://a.org/x/", "https://a.org/y"}
 
 
-def test_parts_of_pages_stay_apart_and_text_fragments_do_not_count() -> None:
-    qrels = {"q": {"http://o.org/onto#A": 2, "http://o.org/onto#B": 2, "https://o.org/page": 2}}
-    ids = ["http://o.org/onto#A", "http://o.org/onto#B", "https://o.org/page#:~:text=words"]
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 3], "doc_id": ids})
-    with pytest.warns(gg.GoodgainNotice, match="one document: 1 id "):
-        assert gg.evaluate(qrels, run, "NumGood NumDup").mean() == {"NumGood": 3, "NumDup": 0}
-
-
 def test_qrels_without_addresses_cost_nothing() -> None:
     code = (
         "import sys, goodgain as gg; gg.evaluate({'q': {'d': 2}}, {'q': {'http://a.org': 1.0, 'd': 2.0}}, 'nCG');"
@@ -123,13 +115,6 @@ def test_random_spellings_have_the_numbers_of_one_spelling() -> None:
         assert means(qrels, spelled.drop("page"), measures) == pytest.approx(
             means(numbers, plain.drop("page"), measures)
         ), seed
-
-
-@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-def test_chunks_become_documents_before_addresses_are_joined() -> None:
-    qrels = {"q": {"https://a.org/x": 2}}
-    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["http://www.a.org/x|1", "https://a.org/x/|2"]})
-    assert means(qrels, run, "CG NumDup", documents=r"^(.+)\|\d+$") == {"CG": 2, "NumDup": 1}
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")

@@ -34,6 +34,7 @@ def open_case(case: dict[str, Any]) -> tuple[Any, Any]:
     return (ROOT / qrels, ROOT / run) if isinstance(qrels, str) else (qrels, run)
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_those_worked_by_hand(name: str) -> None:
     case = CASES[name]
@@ -48,6 +49,7 @@ def test_values_are_those_worked_by_hand(name: str) -> None:
         assert found == {query: work_out(number) for query, number in of_queries.items()}, measure
 
 
+@pytest.mark.each
 @pytest.mark.parametrize("name", NOTICES)
 def test_a_call_says_what_is_odd_and_nothing_else(name: str) -> None:
     case = NOTICES[name]

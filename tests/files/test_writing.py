@@ -18,7 +18,6 @@ from goodgain.files.writing import atomic_write
 
 @pytest.fixture(params=[0o077, 0o027, 0o022, 0o002])
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Set the umask of the process, and put back what it was."""
     before = os.umask(request.param)
     yield request.param
     os.umask(before)

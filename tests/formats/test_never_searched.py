@@ -143,13 +143,6 @@ def test_the_row_fills_no_gap_and_makes_no_iteration() -> None:
     assert gg.read_run(dense, gaps="empty").rows.height == 4
 
 
-def test_a_run_may_hold_nothing_else() -> None:
-    alone = ROWS.filter(pl.col("iteration").is_null())
-    scores = gg.evaluate(QRELS, alone, "CG NumIter")  # a notice that the run is empty would fail the test
-    assert scores.mean() == {"CG": 0, "NumIter": 0}
-    assert scores.queries.never_searched.len() == 2
-
-
 def test_a_result_without_an_iteration_is_still_an_error() -> None:
     with pytest.raises(gg.InputError, match="has no iteration"):
         gg.read_run(ROWS.with_columns(doc_id=pl.lit("a")))

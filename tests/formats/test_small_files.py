@@ -16,6 +16,7 @@ import pytest
 import zstandard
 
 import goodgain as gg
+from tests.support.forms import write_table
 from tests.support.tables import ROOT
 
 GOOD_RUN = "q1 1 d1 1 2.0 t\nq1 2 d2 1 1.0 t\n"
@@ -148,6 +149,20 @@ def test_a_bad_json_line_is_named(tmp_path: Path, kind: str) -> None:
         gg.read_run(path)
     assert f"{path}, line 2: " in str(error.value)
     assert message in str(error.value)
+
+
+@pytest.mark.each
+@pytest.mark.parametrize("case", BAD["results"], ids=lambda case: case["what"])
+def test_bad_results_are_named_by_their_place(tmp_path: Path, case: dict[str, Any]) -> None:
+    frame = pl.DataFrame(case["rows"], infer_schema_length=None)
+    for ending in case["endings"].split():
+        with pytest.raises(gg.InputError, match=case["says"]):
+            gg.read_results(write_table(frame, tmp_path / f"a.{ending}"))
+
+
+def test_other_columns_of_results_stay(tmp_path: Path) -> None:
+    frame = pl.DataFrame([BAD["results"][0]["rows"][0] | {"mine": "x"}])
+    assert gg.read_results(write_table(frame, tmp_path / "a.parquet"))["mine"].to_list() == ["x"]
 
 
 def test_a_parquet_file_of_another_table_is_named(tmp_path: Path) -> None:

@@ -83,7 +83,6 @@ def expected_means(qrels: Any, tmp_path: Path) -> dict[str, float | None]:
 
 
 def read_feedback(result: Any) -> dict[str, Any]:
-    """The value or the error of each feedback of the only trace."""
     (assessments,) = result.result_df["assessments"]
     return {one["assessment_name"]: one["feedback"].get("error", one["feedback"]["value"]) for one in assessments}
 

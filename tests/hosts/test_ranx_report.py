@@ -69,7 +69,6 @@ def test_less_redundancy_and_all_else_equal_is_better_in_every_output(test: str,
 
 
 def latex_cells(made: Any, model: str) -> list[str]:
-    """The cells of a model's row."""
     row = made.to_latex().split(f"{model} &\n")[1].split("\\\\")[0]
     return [part.strip() for part in row.split("&")]
 

@@ -27,7 +27,6 @@ def make_table(rows: list[Row]) -> pl.DataFrame:
 
 
 def wanted(name: str, rows: list[Row], query: str, searches: list[list[str]], rel: float) -> float | None:
-    """The value from the definitions; None for null."""
     if not searches:
         return None
     seen = {doc for documents in searches for doc in documents}

@@ -214,12 +214,3 @@ def test_judged_only_of_one_measure_does_not_reach_numret() -> None:
 def test_a_second_value_of_a_parameter_is_computed() -> None:
     for names in ("NRBP NRBP(alpha=0.3)", "P_IA@5 StRecall(rel=2)@5", "NRBP(alpha=0.3) alpha_nDCG@5"):
         assert min(gg.evaluate(*read("whole"), names).means.values()) > 0
-
-
-def test_a_mean_is_over_all_queries_of_the_qrels_alone_and_in_company() -> None:
-    """Accuracy gives no value for a query without relevant results: it counts there as 0."""
-    qrels = {"1": {"a": 1, "b": 0}, "2": {"a": 1, "b": 0}, "3": {"c": 1}}
-    run = {"1": {"a": 2.0, "b": 1.0}, "2": {"b": 2.0}}
-    alone_ = gg.evaluate(qrels, run, "Accuracy")
-    assert alone_["Accuracy"] == gg.evaluate(qrels, run, "Accuracy P@5")["Accuracy"] == pytest.approx(1 / 3)
-    assert alone_.per_query.rows() == [("1", "Accuracy", 1.0), ("2", "Accuracy", 0.0), ("3", "Accuracy", 0.0)]
