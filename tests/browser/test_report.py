@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -38,6 +38,7 @@ def lost(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of three systems and 300 queries."""
     qrels = {f"q{k}": {"a": 3, "b": 2} for k in range(300)}
     found = {"old": "ab", "new": "xa", "other": "bx"}
     runs = {name: {query: {of[k % 2]: 1.0} for k, query in enumerate(qrels)} for name, of in found.items()}
@@ -57,14 +58,6 @@ def check_quiet(opened: Opened) -> None:
     assert (opened.console, opened.requests) == ([], [])
 
 
-@pytest.fixture
-def opened(open_file: Open, agents: Path) -> Iterator[Opened]:
-    """The report on two agents, of which the browser has no complaint at the end of a test."""
-    page = open_file(agents)
-    yield page
-    check_quiet(page)
-
-
 def test_it_opens_at_the_query_that_lost_most_and_asks_for_nothing(open_file: Open, lost: Path) -> None:
     opened = open_file(lost)
     assert opened.page.locator("#query h3").inner_text() == "Query bridge"
@@ -76,7 +69,8 @@ def test_it_opens_at_the_query_that_lost_most_and_asks_for_nothing(open_file: Op
 
 
 @pytest.mark.slow
-def test_a_heading_sorts_and_says_so_to_a_screen_reader(opened: Opened) -> None:
+def test_a_heading_sorts_and_says_so_to_a_screen_reader(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
     heading = opened.page.locator("#list").get_by_role("columnheader", name="difference", exact=True)
     assert heading.get_attribute("aria-sort") == "other"
     by_size = [float(text) for text in column(opened, 5)]
@@ -91,15 +85,18 @@ def test_a_heading_sorts_and_says_so_to_a_screen_reader(opened: Opened) -> None:
     assert [float(text) for text in column(opened, 5)] == by_size
     opened.page.locator("#list").get_by_role("columnheader", name="query").get_by_role("button").click()
     assert ids(opened) == [f"q{k:02}" for k in range(1, 26)]
+    check_quiet(opened)
 
 
-def test_the_query_of_the_headline_is_first_and_questions_come_before_ids(opened: Opened) -> None:
+def test_the_query_of_the_headline_is_first_and_questions_come_before_ids(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
     link = opened.page.locator("header a#first")
     assert "“question number 7” (q07): late 0.3636, quick 1.0000." in link.inner_text()
     assert column(opened, 1)[0].split("\n") == ["question number 7", "q07"]
     link.click()
     assert opened.page.evaluate("document.activeElement.id") == "query-title"
     assert opened.page.locator("#query").inner_text().startswith("question number 7\n\nQuery q07")
+    check_quiet(opened)
 
 
 LONG = {
@@ -184,7 +181,8 @@ def test_the_verdict_is_in_the_first_screen_of_a_phone(
     assert any(word in first.inner_text() for word in ("better", "worse", "may be chance", "equal"))
 
 
-def test_the_tiles_have_the_numbers_of_compare(opened: Opened) -> None:
+def test_the_tiles_have_the_numbers_of_compare(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
     runs = {name: AGENTS / f"{name}.run" for name in ("quick", "late")}
     pairs = gg.compare(AGENTS / "qrels.txt", runs, "nCG@6 nDCGG@6 SRR@6 NumIter", baseline="quick").pairs
     tiles = [one.split("\n") for one in opened.page.locator(".tile").all_inner_texts()]
@@ -200,7 +198,8 @@ def test_the_tiles_have_the_numbers_of_compare(opened: Opened) -> None:
     ]  # fmt: skip
 
 
-def test_queries_are_filtered_by_cause_change_and_group_and_searched(opened: Opened) -> None:
+def test_queries_are_filtered_by_cause_change_and_group_and_searched(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
     opened.page.locator("#controls").get_by_label("Main cause").select_option(
         label="late never retrieved some good documents"
     )
@@ -217,15 +216,19 @@ def test_queries_are_filtered_by_cause_change_and_group_and_searched(opened: Ope
     assert opened.page.locator("#count").inner_text() == "1 of 25 queries, the largest change first"
     opened.page.locator("#controls").get_by_label("Search").fill("nothing has this")
     assert column(opened, 1) == []
+    check_quiet(opened)
 
 
-def test_a_measure_where_lower_is_better_turns_better_and_worse(opened: Opened) -> None:
+def test_a_measure_where_lower_is_better_turns_better_and_worse(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
     opened.page.locator("#controls").get_by_label("Measure").select_option(label="SRR@6 ↓")
     opened.page.locator("#controls").get_by_label("Change").select_option(label="better in late")
     assert all(float(text) < 0 for text in column(opened, 5)) and len(column(opened, 5)) == 20
+    check_quiet(opened)
 
 
-def test_a_query_opens_with_its_results_or_with_counts_alone(opened: Opened, agents: Path) -> None:
+def test_a_query_opens_with_its_results_or_with_counts_alone(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
     opened.page.get_by_role("button", name="question number 7").click()
     assert opened.page.evaluate("document.activeElement.id") == "query-title"
     assert "new good, label" in opened.page.locator("#query").inner_text()
@@ -238,6 +241,7 @@ def test_a_query_opens_with_its_results_or_with_counts_alone(opened: Opened, age
     opened.page.goto(f"{agents.as_uri()}#query=q03")
     opened.page.reload()
     assert opened.page.locator("#query h3").inner_text() == "question number 3"
+    check_quiet(opened)
 
 
 @pytest.mark.slow
@@ -300,7 +304,8 @@ def test_the_keyboard_reaches_everything(open_file: Open, lost: Path) -> None:
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
-def test_axe_finds_nothing_serious(opened: Opened, colours: str) -> None:
+def test_axe_finds_nothing_serious(open_file: Open, agents: Path, colours: str) -> None:
+    opened = open_file(agents)
     opened.show_as(colours=colours)
     opened.page.locator("summary").first.click()
     assert opened.find_violations() == []
@@ -314,7 +319,8 @@ def test_the_page_is_never_wider_than_the_screen(open_file: Open, agents: Path, 
         assert not opened.is_too_wide()
 
 
-def test_it_is_printed_dark_on_white_without_controls(opened: Opened) -> None:
+def test_it_is_printed_dark_on_white_without_controls(open_file: Open, agents: Path) -> None:
+    opened = open_file(agents)
     opened.show_as(colours="dark", medium="print", width=794)
     look = opened.page.evaluate(
         "(() => { const look = getComputedStyle(document.body); return [look.backgroundColor, look.color] })()"

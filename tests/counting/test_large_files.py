@@ -106,18 +106,23 @@ def test_queries_scattered_over_the_file_are_put_together(
 
 
 @pytest.mark.parametrize("labels", [None, "iteration"])
-@pytest.mark.parametrize(("name", "block"), [("agent.parquet", 8_000), ("agent.run", 4_000)])
-def test_labels_by_iteration_and_filled_gaps_hold_in_blocks_of_text_and_parquet(
-    tmp_path: Path, labels: str | None, name: str, block: int
-) -> None:
+def test_parquet_is_read_in_blocks_too(tmp_path: Path, labels: str | None) -> None:
     run, rows, _ = all_cases(labels)
-    path, is_text, whole = tmp_path / name, name == "agent.run", whole_queries(run_frame(run))
-    path.write_bytes(text_of(whole)) if is_text else whole.write_parquet(path)
+    path = tmp_path / "agent.parquet"
+    whole_queries(run_frame(run)).write_parquet(path)
     with no_notices():
         qrels = gg.read_qrels(qrels_frame(rows), labels=labels)
-    same_scores(qrels, in_blocks(path, block=block, is_text=is_text), path, OURS)
-    if is_text:
-        same_scores(qrels, in_blocks(path, block=block, gaps="empty", first=0), path, OURS)
+    same_scores(qrels, in_blocks(path, block=8_000, is_text=False), path, OURS)
+
+
+def test_labels_by_iteration_and_filled_gaps_hold_in_blocks(tmp_path: Path) -> None:
+    run, rows, _ = all_cases("iteration")
+    path = tmp_path / "agent.run"
+    path.write_bytes(text_of(whole_queries(run_frame(run))))
+    with no_notices():
+        qrels = gg.read_qrels(qrels_frame(rows), labels="iteration")
+    same_scores(qrels, in_blocks(path, block=4_000), path, OURS)
+    same_scores(qrels, in_blocks(path, block=4_000, gaps="empty", first=0), path, OURS)
 
 
 #: What is written to files of text, by the ending of their name.
