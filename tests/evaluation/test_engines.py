@@ -159,6 +159,15 @@ def test_a_run_without_row_order_breaks_ties_by_doc_id() -> None:
     assert gg.flatten(run)["doc_id"].to_list() == ["b", "a"]
 
 
+@pytest.mark.each
+@pytest.mark.parametrize("engine", ENGINES)
+def test_decimals_of_iterations_as_spreadsheets_write_them_are_numbers_on_every_engine(engine: str) -> None:
+    iterations = ["1.0", "2.00", "10", "+3.0"]
+    run = pl.DataFrame({"query_id": "q", "iteration": iterations, "doc_id": [*"abcd"], "rank": 1, "score": 1.0})
+    found = gg.read_run(ENGINES[engine](run)).rows.sort("doc_id").get_column("iteration")
+    assert found.to_list() == [1, 2, 4, 3], "gaps are closed"
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_bad_rows_are_found_on_every_engine(engine: str) -> None:
     bad = pl.DataFrame({"query_id": ["q", None], "iteration": [1, 2], "doc_id": ["a", "b"], "score": [1.0, 2.0]})

@@ -47,7 +47,9 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
             return frame.with_columns(column.cast(nw.Int64)), rows, True
         frame = frame.with_columns(column.cast(nw.String))
     else:  # 1.0 is the number 1, as spreadsheets and pandas write it
-        frame = frame.with_columns(column.str.replace_all(r"^(\+?[0-9]+)\.0+$", "$1"))
+        is_decimal = column.str.contains(r"^\+?[0-9]+\.0+$")
+        number = column.str.replace_all(r"\.0+$", "")  # DuckDB has another sign for the group of a pattern
+        frame = frame.with_columns(nw.when(is_decimal).then(number).otherwise(column).alias("iteration"))
     whole = column.str.contains(WHOLE)
     grouped = frame.with_columns(whole.cast(nw.Int64).alias("whole")).group_by("query_id")
     all_numbers, any_number = nw.col("whole").min().alias("all_numbers"), nw.col("whole").max().alias("any_number")

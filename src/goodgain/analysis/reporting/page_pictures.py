@@ -46,10 +46,11 @@ def draw_all(of: Evidence) -> list[dict[str, str]]:
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # that of the user would draw another picture
-        return [
-            {"title": title, "text": text, "svg": _to_svg(ax, number, title, text)}
-            for number, (title, text, ax) in enumerate(_draw(of))
-        ]
+        pictures, places = [], dict[Any, Any]()
+        for number, (title, text, ax) in enumerate(_draw(of)):
+            ax.set_title("", loc="left")  # the page writes it above the picture
+            pictures.append({"title": title, "text": text, "svg": _to_svg(ax, number, title, text, places)})
+        return pictures
 
 
 def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
@@ -107,17 +108,27 @@ def _show(value: float | None) -> str:
     return "no value" if value is None else f"{value:.4f}"
 
 
-def _to_svg(ax: Any, number: int, title: str, text: str) -> str:
-    """Return a plot as an SVG element with a text alternative, and with attributes in place of styles."""
+def _to_svg(ax: Any, number: int, title: str, text: str, places: dict[Any, Any]) -> str:
+    """Return a plot as an SVG element with a text alternative, and with attributes in place of styles.
+
+    Plots with the same scales, labels and legend have the same place in their figures, which is kept in `places`.
+    """
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    content = io.StringIO()
-    ax.set_title("", loc="left")  # the page writes it above the picture
+    content, figure = io.StringIO(), ax.figure
+    texts = [one.get_text() for legend in figure.legends for one in legend.get_texts()]
+    texts += [one.get_text() for one in (*ax.get_xticklabels(), *ax.get_yticklabels())]
+    look = (ax.get_xlim(), ax.get_ylim(), ax.get_xlabel(), ax.get_ylabel(), *figure.get_size_inches(), *texts)
     # Texts stay texts. Ids differ between the pictures of a page.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": f"goodgain {number}"}):
-        canvas: Any = FigureCanvasSVG(ax.figure)
-        ax.figure.dpi = canvas.fixed_dpi  # `savefig` would draw the whole figure once more for its layout
+        canvas: Any = FigureCanvasSVG(figure)
+        figure.dpi = canvas.fixed_dpi
+        if look not in places or ax.texts:
+            figure.get_layout_engine().execute(figure)
+            places[look] = ax.get_position()
+        ax.set_position(places[look])
+        figure.set_layout_engine("none")  # `savefig` would draw the whole figure once more for its layout
         canvas.print_svg(content, metadata={"Date": None})
     svg = _LEFT_OUT.sub("", content.getvalue())
     used = set(re.findall(r"#([\w-]+)", svg))
