@@ -48,3 +48,10 @@ def test_runs_of_a_query_are_averaged_first() -> None:
 
 def test_one_query_and_values_that_are_missing_have_none() -> None:
     assert gg.evaluate({"q0": QRELS["q0"]}, RUN, "CG", interval=True).intervals == {"CG": None}
+
+
+def test_bounds_change_no_interval() -> None:
+    plain, bounded = (
+        gg.evaluate(QRELS, RUN, "CG nDCG@10 P@5", interval=True, bounds=bounds).intervals for bounds in (False, True)
+    )
+    assert plain == bounded

@@ -41,7 +41,7 @@ def _find_intervals(
     scores: Scores, asked: Sequence[ir_measures.Measure], settings: Settings
 ) -> dict[str, tuple[float, float] | None]:
     """Return the interval of each mean over queries with a value. Measures with equally many queries share the draws."""
-    values = {name: of.get_column("value") for (name,), of in scores.per_query.drop_nulls().group_by("measure")}
+    values = {name: of.get_column("value") for (name,), of in scores.per_query.drop_nulls("value").group_by("measure")}
     sums = {str(measure) for measure in asked if isinstance(measure.aggregator(), ir_measures.SumAgg)}
     averaged = [name for name, mean in scores.means.items() if mean is not None and name not in sums]
     found: dict[str, tuple[float, float] | None] = dict.fromkeys(scores.means)
