@@ -182,7 +182,9 @@ def _run(copy: Path, files: list[str], recorder: Recorder, limit: int) -> None:
         for stream in (0, 1, 2):
             os.dup2(nothing.fileno(), stream)
     options = ["-x", "-q", "-n", "0", "-m", "not spark", "-p", "no:cacheprovider", "--tb=no"]
-    pytest.main([*options, *files], plugins=[recorder])
+    ended = pytest.main([*options, *files], plugins=[recorder])
+    if ended not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        recorder.failed = recorder.failed or files[0]  # conftest.py cannot be imported
 
 
 class Calls:
@@ -202,12 +204,10 @@ class Calls:
         return self.files[file]
 
     def find_known(self, file: str, module: str, function: str) -> dict[str, float | None]:
-        """Return the seconds of known tests that call a function, or one of the module if it has no name; None for others."""
-        start = f"{module}:{function}"
-        return {
-            name: seconds if any(x == start if function else x.startswith(start) for x in functions) else None
-            for name, (seconds, functions) in self.of(file)["tests"].items()
-        }
+        """Return the seconds of known tests that call a function, None for others. What runs on import may concern any test."""
+        tests = self.of(file)["tests"].items()
+        place = f"{module}:{function}"
+        return {name: seconds if place in functions or not function else None for name, (seconds, functions) in tests}
 
     def add(self, files: list[str], outcome: Outcome) -> None:
         for name, found in outcome.passed.items():

@@ -248,7 +248,9 @@ def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
     calls.of(examples)
     folders = {copy / "tests" / Path(module).parts[0], copy / "tests/evaluation"}
     counts = {}
-    for file in sorted((copy / "tests").rglob("test_*.py")):
+    for file in sorted(
+        set((copy / "tests").rglob("test_*.py")) - set((copy / "tests/browser").iterdir())
+    ):  # no memory for it
         name, weight = str(file.relative_to(copy)), weigh_words(words, file.read_text(encoding="utf-8"))
         known = calls.find_known(name, module, function).values()
         cost = sum(x or 0.0 for x in known) if calls.of(name)["whole"] else UNKNOWN_SECONDS

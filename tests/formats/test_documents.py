@@ -72,7 +72,8 @@ def test_every_door_maps_alike_and_the_command_says_how_many_ids_it_mapped(tmp_p
         run = gg.read_run(files[1])
         assert gg.ledger(QRELS, run, documents=PATTERN)["Dup"].to_list() == [0, 1]
         assert gg.curve(QRELS, {"a": run}, "CG", documents=PATTERN)["mean"].to_list() == [3.0, 5.0]
-        assert gg.coverage(QRELS, {"a": run}, documents=PATTERN)["unique"].to_list() == [3, 2, 1]
+        covered = gg.coverage(QRELS, {"a": run}, documents=PATTERN)
+        assert covered.columns[0] == "system" and covered["unique"].to_list() == [3, 2, 1]
         compared = gg.compare(QRELS, {"a": run, "b": run}, "CG", documents=PATTERN)
         assert compared.signature["documents"] == PATTERN
         assert compared.means["mean"].to_list() == [5.0, 5.0]

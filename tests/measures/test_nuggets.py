@@ -143,3 +143,11 @@ def test_the_digest_of_qrels_says_which_nuggets_are_vital() -> None:
         for vital in ([1, 0], [1, 0], [1, 1])
     )
     assert one == same != other
+
+
+def test_three_documents_of_a_nugget_are_enough() -> None:
+    rows = {"query_id": "q", "nugget_id": "n", "doc_id": [*"abcd"], "grade": 3, "vital": 1}
+    qrels = gg.read_qrels(pl.DataFrame(rows), labels="subtopic")
+    for seen, value in (("a", 1 / 3), ("abc", 1.0), ("abcd", 1.0)):
+        run = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": [*seen]})
+        assert gg.evaluate(qrels, run, "NuggetCoverage@1")["NuggetCoverage@1"] == pytest.approx(value)

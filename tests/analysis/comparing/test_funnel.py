@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.analysis.comparing.use_of_documents import FUNNEL
+from goodgain.analysis.comparing.use_of_documents import FUNNEL, _spell_uses
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.plots import plot_data
 from goodgain.errors import GoodgainNotice, InputError, collect_notices
@@ -453,3 +453,12 @@ def test_opens_per_good_is_a_ratio_of_sums_and_not_compared_query_by_query(tmp_p
         InputError, match=r"opens_per_good is a ratio of sums .*\. gg\.funnel computes it for each system"
     ):
         gg.compare(qrels, runs, "RR", outcomes=alone)
+
+
+def test_opens_of_one_page_at_two_addresses_are_added_up_where_they_are_known() -> None:
+    addresses = ("https://a.org/x", "http://www.a.org/x/")
+    known, unknown = ([use(doc_id, opens=n, returned_at=1) for doc_id, n in zip(addresses, opens, strict=True)]
+                      for opens in ((2, None), (None, None)))  # fmt: skip
+    for rows, opens in ((known, 2.0), (unknown, None)):
+        told = _spell_uses(table(rows), pl.DataFrame({"query_id": "q1", "doc_id": addresses[0]}))
+        assert told.get_column("opens").to_list() == [opens]
