@@ -90,7 +90,7 @@ def test_sentences_on_one_system_are_those_of_its_values(seed: int) -> None:
     qrels, frame = gg.read_qrels(given.qrels), gg.read_run(write_frame(run))
     parts = divide_measure(gg.CG(cutoff=2))
     scores = gg.evaluate(qrels, frame, "CG@2 GradedP@2")
-    searched = gg.Experiment(qrels, {"A": frame})._analyses.search([parts], {"A": "A"})
+    searched = gg.Experiment(qrels, {"A": frame}).analyses.search([parts], {"A": "A"})
     results: Results = read_results_of(["A"], None).spell_as(searched)
     iterations = tabulate_iterations(searched, results)
     means, rest = describe_one("A", scores, ["CG@2", "GradedP@2"], "CG@2", iterations)
