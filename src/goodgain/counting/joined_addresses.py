@@ -93,9 +93,8 @@ def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
     from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
 
     table = ids.to_frame("chunk_id").with_columns(page=find_pages(ids))
-    table = table.drop_nulls("page").filter(
-        pl.col("page").hash().is_duplicated()
-    )  # most go, faster than by their texts
+    # most pages have one id, and numbers find the others faster than texts do
+    table = table.drop_nulls("page").filter(pl.col("page").hash().is_duplicated())
     table = table.filter(pl.len().over("page") > 1)
     is_other = pl.lit(True) if known is None else ~pl.col("chunk_id").is_in(known.implode())
     # a column before the groups: within `over` Polars would look for it in each group

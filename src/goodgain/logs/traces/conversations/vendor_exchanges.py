@@ -54,7 +54,7 @@ class JoinedConversation(Conversation):
         """Join recorded exchanges into conversations, and yield their traces.
 
         A request continues an earlier exchange if the request names the id of that exchange. So does a request whose messages
-        begin with the messages and the answer of the earlier exchange, if both records name the same query and run.
+        begin with the messages and the answer of the earlier exchange, if both records have the same query id and run id, or none.
         `make` turns a record that is not a request with its response into an exchange.
         """
         threads: list[list[Exchange]] = []
