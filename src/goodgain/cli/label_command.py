@@ -4,7 +4,6 @@ import json
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
-from goodgain.errors import InputError, Progress
+from goodgain.errors import InputError
 from goodgain.files.table_reading import check_results_name
 from goodgain.files.writing import write_frame
 from goodgain.judgments.judging.aggregation import find_disputed
@@ -191,22 +190,19 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.
                 raise InputError(f"{calls:,} calls were not sent: {why}. Give --yes to send them")
         try:
             with show_progress() as tell:
-                return send_calls(plan, endpoint, journal, _tell_grades(tell, calls, given.price))
+                counts: Counter[str] = Counter()
+
+                def report(answer: Answer, spent: Spent) -> None:
+                    counts["failed" if answer.failed else str(answer.grade)] += 1
+                    told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
+                    told += f"; tokens: {spent.tokens:,}{_tell_cost(spent, given.price)}"
+                    tell(told, counts.total(), calls)
+
+                return send_calls(plan, endpoint, journal, report)
         finally:
             spent = budget.spent
             tokens = f"tokens: {spent.input_tokens:,} sent, {spent.output_tokens:,} received"
             shared.say(f"calls: {spent.calls:,}, {tokens}{_tell_cost(spent, given.price)}")
-
-
-def _tell_grades(tell: Progress, calls: int, price: _Price) -> Callable[[Answer, Spent], None]:
-    counts: Counter[str] = Counter()
-
-    def report(answer: Answer, spent: Spent) -> None:
-        counts["failed" if answer.failed else str(answer.grade)] += 1
-        told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
-        tell(f"{told}; tokens: {spent.tokens:,}{_tell_cost(spent, price)}", counts.total(), calls)
-
-    return report
 
 
 def _add_price(sent: int, received: int, price: _Price) -> float:

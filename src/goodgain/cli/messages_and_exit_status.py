@@ -76,22 +76,20 @@ def _explain(error: BaseException) -> tuple[int, str]:
             return _BY_SIGNAL + error.args[0], f"ended by {error.args[0].name}"
         case OSError() if error.errno == errno.EPIPE:
             return FAILED, ""  # the reader closed the pipe, as `head` does
+        case OSError() if error.filename is None:
+            told = f"standard output cannot be written ({error_reason(error)})"
+            return FAILED, f"{told}; write the output to another place"
         case OSError():
-            reason = error_reason(error)
-            if error.filename is None:
-                sentence = f"standard output cannot be written ({reason}); write the output to another place"
-            else:
-                sentence = f"{str(error.filename)[:200]!r}: {reason}; give another place"
-            return FAILED, sentence
+            return FAILED, f"{str(error.filename)[:200]!r}: {error_reason(error)}; give another place"
         case UnicodeEncodeError():
             shown = f"{str(error.object)[:200]!r}"
             return WRONG_INPUT, f"{shown} is not UTF-8 text; write names and arguments in UTF-8"
         case MemoryError():
-            sentence = "there is not enough memory for this input; give the process more memory, or split the input"
-            return FAILED, sentence
+            told = "there is not enough memory for this input"
+            return FAILED, f"{told}; give the process more memory, or split the input"
         case _:
-            sentence = f"{_describe_unexpected(error)}; this is a bug in goodgain: please report it with this line"
-            return FAILED, sentence
+            told = _describe_unexpected(error)
+            return FAILED, f"{told}; this is a bug in goodgain: please report it with this line"
 
 
 def _describe_unexpected(error: BaseException) -> str:

@@ -17,7 +17,7 @@ from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
 from goodgain.judgments.judging.judge_agreement import bootstrap_interval
-from goodgain.judgments.judging.pooling import pool
+from goodgain.judgments.judging.pooling import WHOLE, pool
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
 
@@ -92,7 +92,7 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
             "chance. Compare two systems by their difference"
         )
     people, machine = load_qrels(human), load_qrels(model)
-    shared = sorted(_list_queries(people) & _list_queries(machine))
+    shared = sorted({*people.query_ids} & {*machine.query_ids})
     if not shared:
         raise InputError("people and the model judged no query in common. Give labels of the same queries")
     sign = -1 if find_direction(asked) == "down" else 1
@@ -186,20 +186,20 @@ def _score_both(
     if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
     people, machine = load_qrels(human), load_qrels(model)
-    judged = sorted(_list_queries(people) & _list_queries(machine))
+    judged = sorted({*people.query_ids} & {*machine.query_ids})
     if len(judged) < FEWEST_QUERIES:
         raise InputError(
             f"people and the model both judged {len(judged)} queries; a valid interval needs {FEWEST_QUERIES}. "
             "Have more queries judged, drawn at random (goodgain pool --sample-queries)"
         )
-    left = pool(systems, k=2**31, qrels=people, urls="keep").filter(pl.col("query_id").is_in(judged))
+    left = pool(systems, k=WHOLE, qrels=people, urls="keep").filter(pl.col("query_id").is_in(judged))
     if left.height:
         raise InputError(
             f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "
             f"{left.height:,} unjudged documents of the runs. Judge these documents, or leave their queries out of people's "
             "labels"
         )
-    further = sorted(_list_queries(machine) - _list_queries(people))
+    further = sorted({*machine.query_ids} - {*people.query_ids})
     with NoticesOfSystems() as notices:
         by_people, by_model = (
             np.asarray([_score(labels, name, run, measures, queries, notices) for name, run in systems.items()])
@@ -229,10 +229,6 @@ def compute_intervals(
     powered = quantile * math.sqrt(squared)
     intervals = (alone, alone - error, alone + error), (estimate, estimate - powered, estimate + powered)
     return PoweredEstimate(*intervals, weight, n, more, confidence)
-
-
-def _list_queries(qrels: Qrels) -> set[str]:
-    return set(qrels.frame.get_column("query_id"))
 
 
 def _read_measure(measure: Any) -> ir_measures.Measure:

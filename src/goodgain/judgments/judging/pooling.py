@@ -31,7 +31,7 @@ from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
 
 #: The depth of a pool where none is given, and one of more results than any search returns.
-_DEPTH, _WHOLE = 20, 2**31
+_DEPTH, WHOLE = 20, 2**31
 #: What is shown of a document.
 TEXTS = ("title", "url", "snippet")
 
@@ -84,7 +84,7 @@ def pool(
     """
     systems = check_systems(runs)
     if k is None:
-        k = _DEPTH if sample_queries is None else _WHOLE
+        k = _DEPTH if sample_queries is None else WHOLE
     check_whole_number("k", k, 1, others=", the number of results of an iteration that are looked at")
     if sample_queries is not None:
         check_whole_number("sample_queries", sample_queries, 1)

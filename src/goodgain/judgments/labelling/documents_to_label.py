@@ -18,15 +18,13 @@ from goodgain.files.table_reading import cast_texts, read_container, read_frame
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import open_texts, read_queries, read_texts
 from goodgain.judgments.judging.grade_table import DOCUMENT, is_path
-from goodgain.judgments.judging.pooling import TEXTS, pick_fullest_texts, pool
+from goodgain.judgments.judging.pooling import TEXTS, WHOLE, pick_fullest_texts, pool
 from goodgain.logs.traces import read_results
 from goodgain.logs.traces.output.results_to_run import name_results
 from goodgain.options import check_whole_number, spell
 
 #: The columns that are read of a sheet.
 _SHEET = (*DOCUMENT, *TEXTS, "grade")
-#: The default depth: more results than any search returns.
-_WHOLE = 2**31
 #: Bytes of the longest first line that is read to find the columns.
 _LONGEST = 2**20
 
@@ -105,7 +103,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
         warn_if_few_shared(match_queries(searched, judged.frame.get_column("query_id")))
     if runs:
         parts.append(
-            pool(runs, k=_WHOLE if k is None else k, qrels=judged, results=results, urls="keep")
+            pool(runs, k=WHOLE if k is None else k, qrels=judged, results=results, urls="keep")
         )  # joined below
         systems += list(runs)
     columns = dict.fromkeys((*DOCUMENT, *TEXTS), pl.String)

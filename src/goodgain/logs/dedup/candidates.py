@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
 from goodgain.logs.dedup.document_types import NAMED_BY_URL, SEVERAL, TYPES, list_comparable_types, text_length
@@ -137,12 +136,7 @@ def _add_places(members: pl.DataFrame) -> pl.DataFrame:
 
 def _make_pairs(members: pl.DataFrame, *, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
     """Pair each open record with the members at the places from `begin` up to `end`, the smaller number left."""
-    spans = members.select("key", "record", "settled", begin=begin, width=end - begin).filter(~pl.col("settled"))
-    widths = spans["width"].to_numpy()
-    left = np.repeat(spans["record"].to_numpy(), widths)
-    shift = np.repeat(spans["begin"].to_numpy() - (np.cumsum(widths) - widths), widths)
-    right = members["record"].to_numpy()[shift + np.arange(len(left))]
-    lesser, greater = np.minimum(left, right), np.maximum(left, right)
-    keys = pl.Series(np.repeat(spans["key"].to_numpy(), widths), dtype=pl.UInt64)
-    schema = {"key": pl.UInt64, "left": pl.UInt32, "right": pl.UInt32}
-    return pl.DataFrame({"key": keys, "left": lesser, "right": greater}, schema=schema)
+    spans = members.select("key", "settled", one="record", begin=begin, end=end).filter(~pl.col("settled"))
+    spans = spans.select("key", "one", other=pl.int_ranges("begin", "end")).explode("other").drop_nulls("other")
+    ends = pl.col("one"), pl.lit(members["record"]).gather(pl.col("other"))
+    return spans.select("key", left=pl.min_horizontal(ends), right=pl.max_horizontal(ends))

@@ -274,9 +274,7 @@ def normalise_texts(texts: pl.Series) -> pl.Series:
 
 
 def _replace(values: pl.Series, old: pl.Series, new: pl.Series) -> pl.Series:
-    pairs = pl.DataFrame({"value": old, "new": new})
-    found = values.to_frame("value").join(pairs, on="value", how="left", maintain_order="left")
-    return found.select(pl.when(pl.col("new") != "").then("new")).to_series()
+    return values.replace_strict(old, new.replace("", None), default=None, return_dtype=pl.String)
 
 
 def text_length(text: pl.Expr) -> pl.Expr:

@@ -94,10 +94,8 @@ class Records:
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
         """Return a column as numbers: equal for equal values, -1 for null. Of several columns, take the first not null."""
         if names not in self._codes:
-            values = self.frame.select(value=pl.coalesce(names))
-            numbered = values.drop_nulls().unique().with_row_index("code")
-            found = values.join(numbered, on="value", how="left", maintain_order="left")["code"]
-            self._codes[names] = found.cast(pl.Int64).fill_null(-1).to_numpy()
+            code = pl.coalesce(names).rank("dense").cast(pl.Int64)
+            self._codes[names] = self.frame.select(code.fill_null(-1)).to_series().to_numpy()
         return self._codes[names]
 
 

@@ -190,7 +190,7 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
         first, *rest = dict.fromkeys(record for members in parts.values() for record in members)
         for record in rest if len(parts) > 1 or not spelled_twice.isdisjoint(parts) else ():
             if bars := clusters.find_bars(first, record):
-                raise _contradict(lines[head], get_pair(different, bars))
+                raise _contradict(lines[head], different, bars)
             clusters.join(first, record)
             joins.add((min(first, record), max(first, record)))
             line_of[first] = line_of[record] = lines[head]
@@ -205,8 +205,8 @@ def get_pair(different: SaidPairs, bars: Set[tuple[int, int]]) -> tuple[str, str
     return different.pairs[min(number for number, _side in bars)]
 
 
-def _contradict(line: str, pair: tuple[str, str, str]) -> InputError:
-    place, one, two = pair
+def _contradict(line: str, different: SaidPairs, bars: Set[tuple[int, int]]) -> InputError:
+    place, one, two = get_pair(different, bars)
     return InputError(f"{place} says that {one} and {two} are different, but {line} makes them the same; remove one")
 
 
@@ -239,7 +239,7 @@ def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) 
     clusters = Clusters(marks, barred)
     for place, one, two in same.pairs:
         if bars := clusters.find_bars(name_of[one], name_of[two]):
-            raise _contradict(place, get_pair(different, bars))
+            raise _contradict(place, different, bars)
         clusters.join(name_of[one], name_of[two])
     return clusters
 
