@@ -22,7 +22,7 @@ from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
 from goodgain.judgments.labelling.calls import Budget, Limits, Plan, Spent, UnusableError, plan_calls, send_calls
 from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.keys import Key
-from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Parameters
+from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS
 
 #: More calls than these need confirmation.
 _ASK_ABOVE = 100
@@ -139,18 +139,10 @@ def label(given: shared.Given) -> None:
         check_sheet_name(disputed)
     named = [given.queries, given.texts, given.results, given.qrels, given.prompt]
     shared.check_outputs([output, disputed, given.journal], [*shared.find_files(given.sources), *named])
-    options = vars(given)
-    budget = Budget(Limits(**{name: options[name] for name in Limits.__dataclass_fields__}))
+    budget = Budget(Limits(**{name: getattr(given, name) for name in Limits.__dataclass_fields__}))
     key = Key(given.key_variable, given.headers)
-    requests, wanted, systems = model_labels.prepare_job(
-        shared.find_single_runs(given.sources),
-        given.queries,
-        given.model,
-        {name: options[name] for name in ("texts", "results", "qrels", "k", "max_characters")},
-        **{name: options[name] for name in Parameters.__dataclass_fields__ if name != "model"},
-        prompt=given.prompt,
-        samples=given.samples,
-    )
+    sources = shared.find_single_runs(given.sources)
+    requests, wanted, systems = model_labels.prepare_job(sources, given.queries, given.model, vars(given))
     queries, cut = wanted.get_column("query_id").n_unique(), wanted.get_column("cut").sum()
     shared.say(f"documents: {wanted.height:,}, queries: {queries:,}, texts cut: {cut:,}")
     with Journal.open(given.journal or output.with_name(f"{output.name}.journal")) as journal:

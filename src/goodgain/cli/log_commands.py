@@ -217,8 +217,7 @@ def annotate(given: shared.Given) -> None:
 
     TRACE is a log of spans that the server exported. The span of each search gets the numbers of its new good, repeated and
     unjudged results; each trace gets the measures. Keys are in PHOENIX_API_KEY, or LANGFUSE_PUBLIC_KEY and
-    LANGFUSE_SECRET_KEY. A second time Phoenix
-    replaces what was written; Langfuse gets the same score ids.
+    LANGFUSE_SECRET_KEY. A second time Phoenix replaces what was written; Langfuse gets the same score ids.
     """
     from goodgain.hosts import langfuse, phoenix
     from goodgain.hosts.annotation_table import annotate as tabulate

@@ -125,20 +125,9 @@ def label(
     budget = Budget(Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries))
     key = Key(key_variable, headers)
     models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
-    requests, _, systems = prepare_job(
-        source,
-        queries,
-        models,
-        {"texts": texts, "results": results, "qrels": qrels, "k": k, "max_characters": max_characters},
-        prompt=None if prompt is None else str(make_path(prompt, spell("prompt"))),
-        samples=samples,
-        temperature=temperature,
-        max_output_tokens=max_output_tokens,
-        output_limit=output_limit,
-        schema=schema,
-        reasoning_effort=reasoning_effort,
-        extra_body=extra_body,
-    )
+    given = locals()  # all arguments by their names
+    given["prompt"] = None if prompt is None else str(make_path(prompt, spell("prompt")))
+    requests, _, systems = prepare_job(source, queries, models, given)
     warn_of_family(models, systems)
     with Journal.open(None if journal is None else Path(journal)) as kept:
         plan = plan_calls(requests, kept, retry_failed=retry_failed)
@@ -158,44 +147,39 @@ def label(
 
 
 def prepare_job(
-    source: Any,
-    queries: Any,
-    models: Iterable[str],
-    documents: Mapping[str, Any],
-    *,
-    prompt: str | None = None,
-    samples: int = 1,
-    max_output_tokens: int | None = None,
-    **asked: Any,
+    source: Any, queries: Any, models: Iterable[str], given: Mapping[str, Any]
 ) -> tuple[list[Request], pl.DataFrame, list[str]]:
     """Return a request for each judge and document, the documents, and the systems that found them.
 
-    Each model is a judge, and so is each of several samples. `documents` go to `collect_documents`, `asked` to `Parameters`.
+    Each model is a judge, and so is each of several samples. `given` has the other arguments of `label`.
     """
-    told = read_prompt(prompt)
-    room = told.room if max_output_tokens is None else max_output_tokens
-    parameters = [Parameters(one, max_output_tokens=room, **asked) for one in dict.fromkeys(models)]
+    told, samples = read_prompt(given["prompt"]), given["samples"]
+    asked = {name: given[name] for name in Parameters.__dataclass_fields__ if name != "model"}
+    if asked["max_output_tokens"] is None:
+        asked["max_output_tokens"] = told.room
+    parameters = [Parameters(one, **asked) for one in dict.fromkeys(models)]
     if not parameters:
         raise InputError(f"{spell('model', models)}: give the name that the endpoint has for the model")
     check_whole_number("samples", samples, 1)
     if samples > 1 and not parameters[0].temperature:
         raise InputError("several samples at temperature 0 are one answer several times. Give a temperature above 0")
+    documents = {name: given[name] for name in ("texts", "results", "qrels", "k", "max_characters")}
     wanted, systems = collect_documents(source, queries, **documents)
     requests = []
     for one in parameters:
-        judge = _name_judge(told, one, documents)
+        judge = _name_judge(told, one, given)
         for number in range(1, samples + 1):
             called = f"{judge}#{number}" if samples > 1 else judge
             requests += make_requests(wanted, told, one, judge=called, sample=number)
     return requests, wanted, systems
 
 
-def _name_judge(prompt: Prompt, asked: Parameters, documents: Mapping[str, Any]) -> str:
+def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> str:
     parts = [
         f"{asked.model}@{prompt.name}-{prompt.hash}",
         "tnone" if asked.temperature is None else f"t{asked.temperature:g}",
-        "snippets" if documents["texts"] is None else "texts",
-        str(documents["max_characters"]),
+        "snippets" if given["texts"] is None else "texts",
+        str(given["max_characters"]),
     ]
     if asked.reasoning_effort:
         parts.append(asked.reasoning_effort)
