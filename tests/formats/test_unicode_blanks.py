@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import goodgain as gg
-from goodgain.judgments.judging.pooling import write_sheet
-from goodgain.judgments.labelling.documents_to_label import read_texts
+from goodgain.judgments.judging.documents_to_judge import read_texts, write_sheet
 from tests.support.counts import how_many
 from tests.support.forms import write_table
 

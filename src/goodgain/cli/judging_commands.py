@@ -17,7 +17,7 @@ from goodgain.formats import write_qrels
 from goodgain.formats.any_source import check_columns_used
 from goodgain.formats.qrels import load_qrels
 from goodgain.judgments.judging import conclusions_from_model_labels as conclusions
-from goodgain.judgments.judging import judge_agreement, pooling
+from goodgain.judgments.judging import documents_to_judge, judge_agreement
 from goodgain.judgments.judging.aggregation import RULES, aggregate, find_disputed
 from goodgain.judgments.judging.grade_table import find_scale, read_grades
 from goodgain.judgments.judging.judge_agreement import Agreement
@@ -47,15 +47,15 @@ def pool(given: shared.Given) -> None:
 
     RUN is what evaluate takes. The sheet says how many runs found a document, and at which iteration first.
     """
-    pooling.check_sheet_name(given.output)
+    documents_to_judge.check_sheet_name(given.output)
     inputs = [*shared.find_files(given.runs), given.qrels, given.results, given.queries]
     shared.check_outputs([given.output], inputs)
     reading = {option.name: getattr(given, option.name) for option in (*READING, *DOCUMENTS)}
     judged, opened = open_systems(given.qrels, shared.find_single_runs(given.runs), **reading)
     own = ("k", "results", "queries", "flattened", "sample_queries", "seed", "columns")
     options = {name: getattr(given, name) for name in own}
-    pooled = pooling.pool(opened, qrels=judged, urls="keep", **options)  # addresses are joined already
-    pooling.write_sheet(pooled, given.output, spreadsheet=given.spreadsheet)
+    pooled = documents_to_judge.pool(opened, qrels=judged, urls="keep", **options)  # addresses are joined already
+    documents_to_judge.write_sheet(pooled, given.output, spreadsheet=given.spreadsheet)
     queries = pooled.get_column("query_id").n_unique()
     shared.say(f"{given.output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
 
@@ -136,7 +136,7 @@ def judge(given: shared.Given) -> None:
         raise InputError("--run compares people's and a model's grades. Leave out --file-labels, --columns and --label")
     systems = shared.find_single_runs(given.runs)
     if disputed is not None:
-        pooling.check_sheet_name(disputed)
+        documents_to_judge.check_sheet_name(disputed)
     shared.check_outputs([output, disputed], [*grades, *systems.values()])
     sources: Any = list(grades)
     if is_qrels:
@@ -165,7 +165,7 @@ def judge(given: shared.Given) -> None:
             shared.say(f"{output}: column 2 is the nugget; read it with --labels subtopic")
     if disputed is not None:
         sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
-        pooling.write_sheet(sheet, disputed)
+        documents_to_judge.write_sheet(sheet, disputed)
         shared.say(f"{disputed}: documents for people: {sheet.height:,}")
     if given.runs:
         people, model = (aggregate(path, urls=given.urls, **rule | {"weights": None}) for path in grades)

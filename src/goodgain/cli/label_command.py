@@ -16,10 +16,10 @@ from goodgain.errors import InputError
 from goodgain.files.table_reading import check_results_name
 from goodgain.files.writing import write_frame
 from goodgain.judgments.judging.aggregation import find_disputed
-from goodgain.judgments.judging.pooling import check_sheet_name, write_sheet
+from goodgain.judgments.judging.documents_to_judge import check_sheet_name, write_sheet
 from goodgain.judgments.labelling import model_labels
 from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
-from goodgain.judgments.labelling.calls import Budget, Limits, Plan, Spent, UnusableError, plan_calls, send_calls
+from goodgain.judgments.labelling.calls import Budget, Plan, UnusableError, plan_calls, send_calls
 from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.keys import Key
 from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS
@@ -139,7 +139,7 @@ def label(given: shared.Given) -> None:
         check_sheet_name(disputed)
     named = [given.queries, given.texts, given.results, given.qrels, given.prompt]
     shared.check_outputs([output, disputed, given.journal], [*shared.find_files(given.sources), *named])
-    budget = Budget(Limits(**{name: getattr(given, name) for name in Limits.__dataclass_fields__}))
+    budget = Budget(**{name: getattr(given, name) for name in Budget.__dataclass_fields__})
     key = Key(given.key_variable, given.headers)
     sources = shared.find_single_runs(given.sources)
     requests, wanted, systems = model_labels.prepare_job(sources, given.queries, given.model, vars(given))
@@ -184,17 +184,16 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.
             with show_progress() as tell:
                 counts: Counter[str] = Counter()
 
-                def report(answer: Answer, spent: Spent) -> None:
+                def report(answer: Answer) -> None:
                     counts["failed" if answer.failed else str(answer.grade)] += 1
                     told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
-                    told += f"; tokens: {spent.tokens:,}{_tell_cost(spent, given.price)}"
+                    told += f"; tokens: {budget.tokens:,}{_tell_cost(budget, given.price)}"
                     tell(told, counts.total(), calls)
 
                 return send_calls(plan, endpoint, journal, report)
         finally:
-            spent = budget.spent
-            tokens = f"tokens: {spent.input_tokens:,} sent, {spent.output_tokens:,} received"
-            shared.say(f"calls: {spent.calls:,}, {tokens}{_tell_cost(spent, given.price)}")
+            tokens = f"tokens: {budget.input_tokens:,} sent, {budget.output_tokens:,} received"
+            shared.say(f"calls: {budget.calls:,}, {tokens}{_tell_cost(budget, given.price)}")
 
 
 def _add_price(sent: int, received: int, price: _Price) -> float:
@@ -202,7 +201,7 @@ def _add_price(sent: int, received: int, price: _Price) -> float:
     return (sent * of_sent + received * of_received) / _MILLION
 
 
-def _tell_cost(spent: Spent, price: _Price) -> str:
+def _tell_cost(spent: Budget, price: _Price) -> str:
     return f", cost: {_add_price(spent.input_tokens, spent.output_tokens, price):.4f}" if price else ""
 
 
@@ -223,7 +222,7 @@ def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key, shortfa
         more = ", ..." * (of_query.height > _NAMED_QUERIES)
         shared.say(f"without a grade: {missing.height:,}, in {of_query.height:,} queries: {', '.join(some)}{more}")
     if isinstance(budget.ended, str):
-        limits = (("calls", budget.limits.max_calls), ("tokens", budget.limits.max_tokens))
+        limits = (("calls", budget.max_calls), ("tokens", budget.max_tokens))
         may = " and ".join(f"{most:,} {name}" for name, most in limits if most is not None)
         shared.say(f"{budget.ended}. To go on, give the same command: it may spend another {may}")
     elif missing.filter(~pl.col("status").is_in(["no_grade", "no_text", "not_sent"])).height:

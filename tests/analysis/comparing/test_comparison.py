@@ -19,7 +19,7 @@ import goodgain as gg
 from goodgain import Comparison, compare
 from goodgain.analysis.comparing.statistical_tests import correct_by_holm
 from goodgain.errors import GoodgainNotice
-from goodgain.judgments.labelling.documents_to_label import collect_documents
+from goodgain.judgments.judging.documents_to_judge import collect_documents
 from goodgain.measures import MEASURES
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text

@@ -15,7 +15,7 @@ import goodgain as gg
 from goodgain.cli.program import program
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.files.escaping import guard_formulas, unguard_ids
-from goodgain.judgments.judging import pooling
+from goodgain.judgments.judging import documents_to_judge
 from tests.support import oracle
 from tests.support.counts import how_many
 from tests.support.oracle import RunRow
@@ -182,7 +182,7 @@ def test_ids_of_a_sheet_for_spreadsheets_are_read_as_they_were(tmp_path: Path) -
         "a;b",
     ]
     pooled = gg.pool({"a": {"q": dict.fromkeys(ids, 1.0)}}, k=20)
-    pooling.write_sheet(pooled, tmp_path / "sheet.csv", spreadsheet=True)
+    documents_to_judge.write_sheet(pooled, tmp_path / "sheet.csv", spreadsheet=True)
     sheet = pl.read_csv(tmp_path / "sheet.csv", infer_schema=False)
     assert sheet["doc_id"].str.contains("(?:^|[;\t])[=+@\uff1d\uff20-]").sum() == 0
     sheet.with_columns(grade=pl.lit("2")).write_csv(tmp_path / "graded.csv")
@@ -208,12 +208,12 @@ def test_what_is_guarded_against_formulas_comes_back_as_it_was(again: bool) -> N
 
 def test_drawn_queries_have_all_their_documents() -> None:
     runs = {name: {f"q{q}": {f"{name}{k}": -1.0 * k for k in range(30)} for q in range(9)} for name in "ab"}
-    drawn = pooling.pool(runs, sample_queries=4, seed=42)
+    drawn = documents_to_judge.pool(runs, sample_queries=4, seed=42)
     assert drawn["query_id"].n_unique() == 4
     assert drawn.height == 4 * 60
-    assert drawn.equals(pooling.pool(runs, sample_queries=4, seed=42))
-    others = {tuple(pooling.pool(runs, sample_queries=4, seed=seed)["query_id"].unique()) for seed in range(9)}
+    assert drawn.equals(documents_to_judge.pool(runs, sample_queries=4, seed=42))
+    others = {tuple(documents_to_judge.pool(runs, sample_queries=4, seed=seed)["query_id"].unique()) for seed in range(9)}
     assert len(others) > 1
-    assert pooling.pool(runs, sample_queries=9).equals(pooling.pool(runs, k=2**31))
+    assert documents_to_judge.pool(runs, sample_queries=9).equals(documents_to_judge.pool(runs, k=2**31))
     with pytest.raises(gg.InputError, match="sample_queries=10: the runs have 9 queries"):
-        pooling.pool(runs, sample_queries=10)
+        documents_to_judge.pool(runs, sample_queries=10)

@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.judgments.labelling.calls import Budget, Limits, Pace, StoppedError
+from goodgain.judgments.labelling.calls import Budget, Pace, StoppedError
 from tests.judgments.labelling.endpoint import Call, Server, completion, content_of, good, serve
 from tests.support.counts import how_many, some_of
 
@@ -162,7 +162,7 @@ def test_a_long_retry_after_is_waited_for_and_told_once(asked: str, monkeypatch:
 
 
 def test_a_wait_ends_with_the_job() -> None:
-    budget = Budget(Limits())
+    budget = Budget()
     threading.Timer(0.1, budget.end, ["it is over"]).start()
     began = time.monotonic()
     budget.pause(60)
@@ -382,8 +382,8 @@ def test_many_kept_answers_are_found_quickly(tmp_path: Path) -> None:
     count = how_many(2_000, full=20_000)
     with serve(lambda call: good()) as server:
         ask(server, 1, journal=tmp_path / "j")
+    from goodgain.judgments.judging.documents_to_judge import collect_documents
     from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
-    from goodgain.judgments.labelling.documents_to_label import collect_documents
     from goodgain.judgments.labelling.prompt_requests import Parameters, make_requests, read_prompt
 
     texts = documents(count)

@@ -16,8 +16,8 @@ from goodgain.evaluation import score_run
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
+from goodgain.judgments.judging.documents_to_judge import WHOLE, pool
 from goodgain.judgments.judging.judge_agreement import bootstrap_interval
-from goodgain.judgments.judging.pooling import WHOLE, pool
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
 

@@ -23,38 +23,6 @@ _MINUTE = 60.0
 _LEAST = {"max_calls": 0, "max_tokens": 0, "requests_per_minute": 1, "tokens_per_minute": 1}
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The limits of a job: calls at once (`jobs`), calls and tokens in all and per minute, and tries of a failing call."""
-
-    jobs: int = 8
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    tries: int = 6
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name not in _LEAST:
-                check_whole_number(name, value, 1)
-            elif value is not None:
-                check_whole_number(name, value, _LEAST[name], others=", or None (any number)")
-
-
-@dataclass
-class Spent:
-    """The calls sent, retries included, and their tokens: as the endpoint counted, else as reserved."""
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.input_tokens + self.output_tokens
-
-
 class StoppedError(InputError):
     """Raised when no further call can succeed. Earlier answers are kept."""
 
@@ -106,21 +74,39 @@ class Pace:
         return reserved * (self._used / self._reserved if self._used else 1.0)
 
 
+@dataclass(eq=False)
 class Budget:
-    """The hard limits of a job and its pace, shared by threads, and whether and why the job has ended.
+    """The limits of a job, shared by threads: calls at once (`jobs`), calls and tokens in all and per minute, tries of a call.
 
-    Each request reserves its worst-case cost. Actual usage then replaces it.
+    The budget also counts what the job has spent, and says whether and why the job has ended. Each request reserves its
+    worst-case cost. Actual usage then replaces it.
     """
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.spent = Spent()
+    jobs: int = 8
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    tries: int = 6
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if name not in _LEAST:
+                check_whole_number(name, value, 1)
+            elif value is not None:
+                check_whole_number(name, value, _LEAST[name], others=", or None (any number)")
+        #: The calls sent, retries included, and their tokens: as the endpoint counted, else as reserved.
+        self.calls = self.input_tokens = self.output_tokens = 0
         self.under_way = 0
         #: Why the job ended early: a sentence, or an error that is raised.
         self.ended: str | BaseException | None = None
         self._reserved = 0
-        self._pace = Pace(limits.requests_per_minute, limits.tokens_per_minute)
+        self._pace = Pace(self.requests_per_minute, self.tokens_per_minute)
         self._changed = threading.Condition()
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
 
     def end(self, why: str | BaseException) -> None:
         with self._changed:
@@ -137,12 +123,11 @@ class Budget:
 
         Raise `JobEnded` if the job has ended, or ends now because the budget is spent.
         """
-        limits = self.limits
         with self._changed:
             while True:
-                pending = self.spent.tokens + self._reserved
-                is_over = limits.max_tokens is not None and pending + tokens > limits.max_tokens
-                is_last = limits.max_calls is not None and self.spent.calls >= limits.max_calls
+                pending = self.tokens + self._reserved
+                is_over = self.max_tokens is not None and pending + tokens > self.max_tokens
+                is_last = self.max_calls is not None and self.calls >= self.max_calls
                 if is_last or (is_over and not self.under_way):
                     self.ended = self.ended or "the budget is spent"
                     self._changed.notify_all()
@@ -152,15 +137,15 @@ class Budget:
                 if not is_over and delay <= 0:
                     break
                 self._changed.wait(delay if not is_over else None)
-            self.spent.calls += 1
+            self.calls += 1
             self._reserved += tokens
             self.under_way += 1
             return self._pace.add(tokens, time.monotonic())
 
     def settle(self, entry: list[float], reserved: int, input_tokens: int, output_tokens: int) -> None:
         with self._changed:
-            self.spent.input_tokens += input_tokens
-            self.spent.output_tokens += output_tokens
+            self.input_tokens += input_tokens
+            self.output_tokens += output_tokens
             self._reserved -= reserved
             self.under_way -= 1
             self._pace.settle(entry, reserved, input_tokens + output_tokens)
@@ -201,16 +186,16 @@ def send_calls(
     plan: Plan,
     endpoint: Endpoint,
     journal: Journal,
-    report: Callable[[Answer, Spent], object] = lambda answer, spent: None,
+    report: Callable[[Answer], object] = lambda answer: None,
 ) -> dict[str, Answer]:
     """Send the calls of a plan, and return all answers by their keys. `endpoint.budget.ended` says why calls were not sent.
 
-    One thread at a time calls `report`, with each answer and what was spent so far.
+    One thread at a time calls `report`, with each answer.
 
     Raise `UnusableError` if most answers of a model's first 20 calls cannot be used, and `StoppedError` if no further call can
     succeed.
     """
-    answers, budget = dict(plan.known), endpoint.budget
+    answers = dict(plan.known)
     lock = threading.Lock()
     failures = 0
 
@@ -224,7 +209,7 @@ def send_calls(
             )
         with lock:
             answers[request.key] = answer
-            report(answer, budget.spent)
+            report(answer)
             is_endpoints = answer.status in ("timeout", "connection") or answer.status.startswith("http_")
             failures = failures + 1 if is_endpoints else 0
             if failures >= _GIVE_UP:
@@ -264,9 +249,7 @@ def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[R
             budget.end(error)
 
     # Daemons: with the threads of a pool, Ctrl-C would wait for an endpoint that hangs.
-    workers = [
-        threading.Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(budget.limits.jobs)
-    ]
+    workers = [threading.Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(budget.jobs)]
     try:
         for worker in workers:
             worker.start()

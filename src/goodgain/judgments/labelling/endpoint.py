@@ -120,7 +120,7 @@ class Endpoint:
         self._client = openai.OpenAI(
             base_url=url,
             api_key=key.value or "none",
-            max_retries=budget.limits.tries - 1,
+            max_retries=budget.tries - 1,
             timeout=timeout,
             default_headers=key.headers,
             # the key and the texts go to the announced host only
@@ -219,7 +219,7 @@ class Endpoint:
     def _wait_as_asked(self, response: Any) -> None:
         may_help = response.status_code in (408, 409, 429) or response.is_server_error
         asked = _read_wait(response.headers) if may_help else 0.0
-        is_last = self._call.sent >= self.budget.limits.tries or response.headers.get("x-should-retry") == "false"
+        is_last = self._call.sent >= self.budget.tries or response.headers.get("x-should-retry") == "false"
         if _CLIENT_WAITS < asked <= _LONGEST_WAIT and not is_last:
             if not self._has_waited:
                 self._has_waited = True

@@ -13,9 +13,9 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.opening import make_path
+from goodgain.judgments.judging.documents_to_judge import collect_documents
 from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
-from goodgain.judgments.labelling.calls import Budget, Limits, explain_failures, plan_calls, send_calls
-from goodgain.judgments.labelling.documents_to_label import collect_documents
+from goodgain.judgments.labelling.calls import Budget, explain_failures, plan_calls, send_calls
 from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.keys import KEY_VARIABLE, Key
 from goodgain.judgments.labelling.prompt_requests import (
@@ -122,7 +122,7 @@ def label(
                           base_url="http://localhost:8000/v1", journal="answers.sqlite")
         qrels = gg.aggregate(grades, scale="good-gain")
     """
-    budget = Budget(Limits(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries))
+    budget = Budget(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries)
     key = Key(key_variable, headers)
     models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
     given = locals()  # all arguments by their names
