@@ -29,9 +29,9 @@ from goodgain.formats import write_qrels as write_qrels
 from goodgain.formats import write_run as write_run
 from goodgain.judgments.judging.aggregation import aggregate as aggregate
 from goodgain.judgments.judging.aggregation import rescale as rescale
+from goodgain.judgments.judging.documents_to_judge import pool as pool
 from goodgain.judgments.judging.judge_agreement import Agreement as Agreement
 from goodgain.judgments.judging.judge_agreement import agreement as agreement
-from goodgain.judgments.judging.documents_to_judge import pool as pool
 from goodgain.judgments.labelling.model_labels import label as label
 from goodgain.logs.dedup import Deduplication as Deduplication
 from goodgain.logs.dedup import deduplicate as deduplicate
