@@ -172,7 +172,7 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
         measures={str(measure): find_direction(measure) for measure in plan.measured},
         explained=plan.explained,
         explanations={
-            name: explain_systems(qrels, pair, explained, found, uses=uses, top=1, told=False)
+            name: explain_systems(qrels, pair, explained, found, uses=uses, top=1)
             for name, pair in pairs_searched.items()
         },
         searched=searched,

@@ -297,12 +297,8 @@ def explain_systems(
     *,
     uses: Any = None,
     top: int = 5,
-    told: bool = True,
 ) -> Explanation:
-    """Explain the difference of two systems by what they found. `parts` are the measures by name.
-
-    A report tells few queries, so it writes their sentences itself (`told=False`).
-    """
+    """Explain the difference of two systems by what they found. `parts` are the measures by name."""
     names, (base, new) = [*systems], systems.values()
     sums = dict.fromkeys(one.numerator for one in parts.values())
     found = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]
@@ -343,4 +339,4 @@ def explain_systems(
         parts=parts,
         top=top,
     )
-    return replace(explained, queries=add_sentences(explained)) if told else explained
+    return replace(explained, queries=add_sentences(explained))

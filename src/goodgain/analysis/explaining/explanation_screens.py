@@ -79,7 +79,7 @@ def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
                 at = row["first_differing_iteration"]
                 first = "" if at is None else f"; they first differ at iteration {at}"
                 yield Line(describe_values(row) + first, 1)
-                yield from (Line(said, 2) for said in account.take(row["query_id"]).describe_change(row, named=True))
+                yield from (Line(said, 2) for said in account.describe_change(row, named=True))
     yield from map(Line, describe_whole(of))
 
 

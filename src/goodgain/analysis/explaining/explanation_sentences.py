@@ -68,10 +68,6 @@ class Account:
         self.of = of
         self.names = (of.base, of.new)
 
-    def take(self, query_id: str) -> Account:
-        """Return the account of one query: where few are described, the rows of all take long."""
-        return Account(take_query(self.of, query_id))
-
     # A filter for each of many queries takes long. So do rows that no sentence needs: there can be millions of repeats.
     @cached_property
     def iterations(self) -> Mapping[Any, list[dict[str, Any]]]:
@@ -287,7 +283,7 @@ def describe_difference(
         said.append(f"Main cause: {cause}.")
     row = (worse if worse.height else better).row(0, named=True)
     did = "improved" if not worse.height else "lost" if row["difference"] < 0 else "worsened"
-    why = ". ".join(islice(account.take(row["query_id"]).describe_change(row), 2))
+    why = ". ".join(islice(account.describe_change(row), 2))
     return " ".join([*said, f"{row['query_id']} {did} most ({show(row['difference'], '+')}). {why}."])
 
 
@@ -321,9 +317,8 @@ def describe_whole(of: Explanation) -> Iterator[str]:
                 yield f"{name}: {count_of(len(lost), 'good document')} {what}: {list_some(lost, of.top)}."
 
 
-def add_sentences(of: Explanation, wanted: pl.Expr | bool = True) -> pl.DataFrame:
-    """Return the wanted queries with the column sentence; null where the two systems are equal."""
-    of = replace(of, **{name: getattr(of, name).filter(wanted) for name in FRAMES})
+def add_sentences(of: Explanation) -> pl.DataFrame:
+    """Return the queries with the column sentence; null where the two systems are equal."""
     account = Account(of)
     sentences = [
         " ".join(f"{line}." for line in account.describe_change(row)) or None

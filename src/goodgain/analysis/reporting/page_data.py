@@ -13,7 +13,7 @@ from goodgain.analysis.comparing.statistical_tests import subtract_without_resid
 from goodgain.analysis.comparing.use_of_documents import Funnel, add_uses
 from goodgain.analysis.explaining.causes import Parts, Searched
 from goodgain.analysis.explaining.explanation import Explanation, Results
-from goodgain.analysis.explaining.explanation_sentences import Account, add_sentences, find_main_causes, shorten
+from goodgain.analysis.explaining.explanation_sentences import Account, find_main_causes, shorten
 from goodgain.analysis.reporting.page_sentences import PLACES, Opening, describe_query
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores
@@ -192,9 +192,8 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
     lengths, codes = [], []
     for name in of.systems:
         of_one = coded.filter(system=name)
-        counts = of_one.group_by("query_id").agg(pl.len().cast(pl.Int64))
-        counted = ids.to_frame().join(counts, on="query_id", how="left", maintain_order="left")
-        lengths.append(counted.get_column("len").fill_null(0).to_list())
+        sizes = dict(of_one.get_column("query_id").value_counts().iter_rows())
+        lengths.append([sizes.get(query_id, 0) for query_id in ids])
         codes.append(of_one.get_column("code").to_list())
     return {"counts": [*map(list, distinct.select(KINDS).rows())], "lengths": lengths, "iterations": codes}
 
@@ -225,7 +224,7 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
     good_of = good.select("query_id", "doc_id", "relevance").rows_by_key("query_id")
     causes = {name: _describe_causes(of, name, wanted) for name in of.explanations}
     sentences = {
-        name: dict(add_sentences(one, wanted).select("query_id", "sentence").iter_rows())
+        name: dict(one.queries.filter(wanted).select("query_id", "sentence").iter_rows())
         for name, one in of.explanations.items()
     }
     uses = {}

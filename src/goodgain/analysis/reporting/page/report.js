@@ -170,12 +170,8 @@
   /** The name of a document, a link if its address is one of the web. */
   function nameDocument([id, , title, url]) {
     const text = title || id;
-    let element = document.createTextNode(text);
-    try {
-      if (url && ["http:", "https:"].includes(new URL(url).protocol)) element = make("a", { href: url, rel: "noopener noreferrer" }, text);
-    } catch {
-      // not an address
-    }
+    const link = url && URL.canParse(url); // Python gives addresses of the web alone
+    const element = link ? make("a", { href: url, rel: "noopener noreferrer" }, text) : document.createTextNode(text);
     return title && title !== id && url !== id ? [element, make("span", { class: "hint" }, ` ${id}`)] : [element];
   }
 
