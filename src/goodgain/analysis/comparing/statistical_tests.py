@@ -182,7 +182,7 @@ def find_intervals(differences: Matrix, settings: Settings) -> tuple[Vector, Vec
 
 
 class KeptDraws:
-    """Draws bootstrap samples, and keeps the last ones for the next analysis of an experiment: at most 64 MB."""
+    """Draws bootstrap samples, and keeps the last samples for the next analysis of an experiment: at most 64 MB."""
 
     def __init__(self) -> None:
         self._key, self._kept = (0, 0, 0), list[NDArray[np.uint16]]()

@@ -18,7 +18,7 @@ from goodgain.measures.thresholds import warn_of_rel
 from goodgain.options import check_choice, spell
 from goodgain.schema import EMPTY_DOC
 
-#: The columns of a query, with the better direction of each. Those of a stage are null where it is not known.
+#: Column of a query -> its better direction. The columns of a stage are null where the log does not record the stage.
 FUNNEL: dict[str, str | None] = {
     "returned": None,
     "opened": None,
@@ -38,7 +38,7 @@ FUNNEL: dict[str, str | None] = {
     "evidence_recall": "up",
     "opens_per_good": "down",
 }
-#: The column whose mean is a ratio of sums: a query with opens and without a good one counts, and has no value of its own.
+#: The column whose mean is a ratio of sums. A query with opens and no good document counts, but has a null in this column.
 RATIO_OF_SUMS = "opens_per_good"
 STAGES = ("returned", "opened", "cited")
 #: What the two systems of an explanation did with a document.
@@ -46,7 +46,7 @@ USES_OF = ("use_base", "use_new")
 _COUNTS = ("opens", "failed_opens")
 _RUN = ["system", "replicate"]
 _QUERY = ["query_id", *_RUN]
-#: The columns that opens, or the answer, must be known for; `lost_uncited` needs both.
+#: Columns that need recorded opens, and columns that need a recorded answer; `lost_uncited` needs both.
 _OF_OPENS = ("opened", "good_opened", "lost_unopened", "lost_uncited", "judged_opened", "opens")
 _OF_CITATIONS = ("cited", "good_cited", "lost_uncited", "judged_cited")
 
@@ -74,7 +74,7 @@ class Funnel:
     rel: float
 
     def count_queries(self) -> pl.DataFrame:
-        """Return system, and for each column over how many queries its mean is."""
+        """Return system, and for each column the number of queries behind the mean."""
         has_value = self.per_query.group_by("query_id", "system", maintain_order=True).agg(
             *(pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS),
             (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),

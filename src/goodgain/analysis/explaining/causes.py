@@ -182,9 +182,9 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the columns of `Explanation.queries` without sentence, for one measure.
 
-    In the first differing iteration one system alone found a good document. For rates of results, other numbers of results or
-    repeats differ too. Numerator and denominator of a rate are treated alike: the change of one part counts at the mean of
-    the two values of the other part.
+    In the first differing iteration one system alone found a good document. For rates of results, an iteration also differs if
+    its results or repeats differ in number. Numerator and denominator of a rate are treated alike: the change of one part is
+    weighted by the mean of the two values of the other part.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))

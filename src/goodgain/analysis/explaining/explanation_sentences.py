@@ -24,7 +24,7 @@ from goodgain.measures.thresholds import find_thresholds
 if TYPE_CHECKING:
     from goodgain.analysis.explaining.explanation import Explanation
 
-#: Cause -> what the system that does not count `{n}` did, where `{one}` does.
+#: Cause -> what the system `{other}` did with the documents `{n}` that only `{one}` counts.
 _HAPPENED = {
     "not_retrieved": "{other} never retrieved {n}",
     "absent": "{other} has no row where {one} found {n}",
@@ -34,13 +34,13 @@ _HAPPENED = {
     "earlier": "{other} found {n} only after iteration {at}",
     "judged_differently": "{other} found {n} where the label is lower or missing",
 }
-#: The same where both systems count it.
+#: Cause -> what happened to documents that both systems count.
 _HAPPENED_IN_BOTH = {
     "later": "{new} found {n} later",
     "earlier": "{new} found {n} earlier",
     "judged_differently": "both found {n}, with different labels",
 }
-#: What happened to a good document -> the uses of it for which it did.
+#: How a good document was lost -> pattern of the use in words.
 _LOST = {
     "returned and not opened": "^returned.*(?:never opened|open failed)",
     "opened and not cited": "opened after.*not cited",

@@ -16,7 +16,7 @@ from goodgain.files.escaping import escape_html
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure
 
-#: Drawn in this colour, and shown in that of the page's text.
+#: Pictures are drawn in this colour. The page shows it as the colour of text.
 _INK = "#0b0b0c"
 _LOOK = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),

@@ -260,12 +260,9 @@ def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, s
     yield "iteration", "a search of the agent, or several in one step"
     yield (
         "@",
-        "up to this iteration; of measures that ranx and trec_eval have too, up to this rank of all iterations joined",
+        "up to this iteration; for measures that ranx and trec_eval share, up to this rank of the joined iterations",
     )
-    yield (
-        "R, Dup, GR, G",
-        "of an iteration: its results, those the agent already had, its new good documents, their gain",
-    )
+    yield "R, Dup, GR, G", "of an iteration: results, repeated results, new good documents, gain"
     for measure in measures:
         declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
         if declared is not None:

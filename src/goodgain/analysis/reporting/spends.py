@@ -39,7 +39,7 @@ class Spends(NamedTuple):
     """What the queries of a system have spent with each iteration."""
 
     query_ids: pl.Series  # the judged queries whose costs are known
-    rows: pl.DataFrame  # query (its position), query_id, iteration, and spend (cumulative), sorted
+    rows: pl.DataFrame  # query_id, iteration and spend (cumulative), sorted
 
 
 def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
@@ -149,10 +149,9 @@ def format_amount(value: float) -> str:
 
 
 def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
-    numbered = pl.DataFrame({"query_id": query_ids}).with_row_index("query")
-    of = numbered.join(rows, on="query_id").sort("query", "iteration")
-    spend = pl.col("spend").fill_null(0.0).cum_sum().over("query")
-    return Spends(query_ids, of.select("query", "query_id", "iteration", spend=spend))
+    of = rows.filter(pl.col("query_id").is_in(query_ids.implode())).sort("query_id", "iteration")
+    spend = pl.col("spend").fill_null(0.0).cum_sum().over("query_id")
+    return Spends(query_ids, of.select("query_id", "iteration", spend=spend))
 
 
 def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[float]:
@@ -199,7 +198,7 @@ def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFr
         if listed and all(of.filter(pl.col("iteration") > 0, pl.col(what).is_not_null()).height for of in listed)
     ]
     for what in amounts:
-        paid = pl.col("spend") - pl.col("spend").shift(fill_value=0.0).over("query")
+        paid = pl.col("spend") - pl.col("spend").shift(fill_value=0.0).over("query_id")
         for name, (spent,) in find_spends(what, {name: [{rel: of}] for name, of in counts.items()}, costs).items():
             of_one = spent.rows.select("query_id", "iteration", paid.alias(what))
             rows[name] = rows[name].join(of_one, on=["query_id", "iteration"], how="left")

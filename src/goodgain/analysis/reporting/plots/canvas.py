@@ -31,7 +31,7 @@ INK = "#757575"
 BLUE, VERMILLION, SKY, GREY = "#0072B2", "#D55E00", "#56B4E9", "#8C8C8C"
 #: Light on white pages, dark on dark ones.
 GRID = "#80808055"
-#: Of systems: four colours; markers and lines tell more systems apart. Verdicts and kinds of results have other colours.
+#: Systems have four colours; markers and lines tell more systems apart. Verdicts and kinds of results have other colours.
 _COLOURS = (BLUE, VERMILLION, SKY, "#CC79A7")
 _MARKERS = "osD^vPX*<>hp"
 _MARKED_LINE = {"linewidth": 1.8, "markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
@@ -99,7 +99,7 @@ def take_ink(ax: Axes) -> None:
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend: below the axes of a new figure; inside axes of the user, above the data; beside those if it is long."""
+    """Add a legend below the axes of a new figure, or inside the axes of a user. A long legend stands beside these axes."""
     figure: Any = ax.figure  # not a subfigure if it is a new one
     if isinstance(figure, Picture) and figure.shared is not None:
         figure.shared |= {entry.label: entry for entry in entries}

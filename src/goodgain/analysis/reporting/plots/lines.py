@@ -90,9 +90,9 @@ class _Band(NamedTuple):
 def _draw_systems(
     ax: Axes, points: pl.DataFrame, rows: pl.DataFrame, bands: bool | None, alpha: float
 ) -> tuple[list[Entry], list[Entry]]:
-    """Draw the line of each system, and the bands that the data have if they are wanted. Label the axis of the mean.
+    """Draw the line of each system, and the wanted bands that the data have. Label the axis of the mean.
 
-    Return the entries of the legend: for lines, if no names stand at their ends, and for bands.
+    Return the entries of the legend for lines and for bands. Lines with names at their ends need no entry.
     """
     systems = rows.partition_by("system", maintain_order=True)
     bands_of_data = (  # the faint one goes behind the other

@@ -44,7 +44,7 @@ KINDS = {
 def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
     """Return system, iteration, mean, low, high and few (fewer than half of the queries still search) of one measure.
 
-    Also least and most, if a system has several runs.
+    If a system has several runs, the columns least and most follow.
     """
     few = pl.col("searching") * 2 < pl.col("queries")
     points = choose_points(frame, measure)
@@ -60,8 +60,8 @@ def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl
 def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFrame:
     """Return system, spend, mean, low, high and enough of one measure.
 
-    `enough` is true at the smallest spend whose mean is 95 % of the last one; nowhere for a measure whose better direction is
-    not up. Also least and most, if a system has several runs.
+    `enough` is true at the smallest spend whose mean is 95 % of the last mean. A measure where higher is not better has no such
+    spend. If a system has several runs, the columns least and most follow.
     """
     rows = choose_points(frame, measure, spend=True)
     names = rows.get_column("measure").unique()
@@ -84,9 +84,9 @@ def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
 
 
 def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
-    """Return iteration, the number of its results of each kind, searches, and nothing, over all judged queries.
+    """Return a row for each iteration, over all judged queries: iteration, the number of results of each kind, searches, nothing.
 
-    searches: the queries that have this iteration; nothing: those of them without a result.
+    searches: the number of queries with this iteration. nothing: the number of these queries without a result.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     counted = rows.group_by("iteration").agg(
