@@ -138,15 +138,12 @@ def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGain
 
 
 def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
-    longest = {
-        name: max((length for run in counts.runs for length in _get_lengths(run)), default=0)
-        for name, counts in counted.items()
-    }
-    name = max(longest, key=lambda system: longest[system])
-    if longest[name] > _MOST_ITERATIONS:
-        told = f"{name}: a query has {longest[name]:,} iterations"
+    lengths = [(max(_get_lengths(run), default=0), name) for name, counts in counted.items() for run in counts.runs]
+    longest, name = max(lengths, key=lambda one: one[0])
+    if longest > _MOST_ITERATIONS:
+        told = f"{name}: a query has {longest:,} iterations"
         raise InputError(f"{told}; give {spell('upto')}, at most {_MOST_ITERATIONS:,}")
-    return max(longest[name], 1)
+    return max(longest, 1)
 
 
 def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
