@@ -78,24 +78,19 @@
   }
 
   function sortQueries(columns) {
-    if (state.sort === "size") return sortBySize();
+    order = data.queries.map((_, query) => query).filter(matches);
+    const size = (query) => (change(query) === null ? -1 : Math.abs(change(query)));
+    // The query of the headline is first among those that changed as much; then come losses.
+    if (state.sort === "size") return order.sort((a, b) => size(b) - size(a) || (b === data.first) - (a === data.first) || gain(a) - gain(b) || a - b);
     const { key } = columns.find((column) => column.id === state.sort) || columns[0];
     const keys = data.queries.map((_, query) => key(query));
     const sign = state.down ? -1 : 1;
-    order = data.queries.map((_, query) => query).filter(matches);
     order.sort((a, b) => {
       const one = keys[a], other = keys[b];
       if (one === other) return rank[a] - rank[b];
       if (one === null || other === null) return one === null ? 1 : -1;
       return one < other ? -sign : sign;
     });
-  }
-
-  /** The query of the headline is first among those that changed as much; then come losses. */
-  function sortBySize() {
-    const size = data.queries.map((_, query) => (change(query) === null ? -1 : Math.abs(change(query))));
-    order = data.queries.map((_, query) => query).filter(matches);
-    order.sort((a, b) => size[b] - size[a] || (b === data.first) - (a === data.first) || gain(a) - gain(b) || a - b);
   }
 
   function drawTable() {
@@ -219,11 +214,8 @@
 
   function open(query, focus) {
     open.query = query;
-    for (const button of at("list").querySelectorAll("[data-query]")) {
-      const row = button.closest("tr");
-      if (Number(button.dataset.query) === query) row.setAttribute("aria-current", "true");
-      else row.removeAttribute("aria-current");
-    }
+    at("list").querySelector("[aria-current]")?.removeAttribute("aria-current");
+    at("list").querySelector(`[data-query="${query}"]`)?.closest("tr").setAttribute("aria-current", "true");
     const detail = data.details[query];
     const title = make("h3", { id: "query-title", tabindex: "-1" }, (data.texts && data.texts[query]) || `Query ${data.queries[query]}`);
     const parts = [title];
