@@ -212,7 +212,9 @@ def test_drawn_queries_have_all_their_documents() -> None:
     assert drawn["query_id"].n_unique() == 4
     assert drawn.height == 4 * 60
     assert drawn.equals(documents_to_judge.pool(runs, sample_queries=4, seed=42))
-    others = {tuple(documents_to_judge.pool(runs, sample_queries=4, seed=seed)["query_id"].unique()) for seed in range(9)}
+    others = {
+        tuple(documents_to_judge.pool(runs, sample_queries=4, seed=seed)["query_id"].unique()) for seed in range(9)
+    }
     assert len(others) > 1
     assert documents_to_judge.pool(runs, sample_queries=9).equals(documents_to_judge.pool(runs, k=2**31))
     with pytest.raises(gg.InputError, match="sample_queries=10: the runs have 9 queries"):
