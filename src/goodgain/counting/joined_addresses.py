@@ -1,6 +1,6 @@
 """Joins ids that spell the address of one web page in several ways, in the runs and qrels of one call."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.run_in_blocks import RunFile
+from goodgain.counting.run_in_blocks import Block, RunFile, map_ahead
 from goodgain.errors import count_of, notice
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.documents import DocumentMap
@@ -19,8 +19,8 @@ from goodgain.ranking.dataframe_engines import collect, move_to_engine
 
 #: Rows of a file whose ids are kept as numbers, 16 bytes a row, until the spellings are known. A longer file is read once more.
 _MOST_KEPT = 20_000_000
-#: Different ids of a file that are passed over when they come again; later ones are sorted out at the end.
-_MOST_SEEN = 500_000
+#: Ids of blocks, beside the distinct ones of earlier blocks, that are kept before repeated ids are dropped.
+_MOST_REPEATED = 1_000_000
 
 
 def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
@@ -43,11 +43,13 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     mapping = DocumentMap(spellings, of="both", chunks="repeat")
     pages = _list_pages(spellings)
     rows = {name: _find_rows(run, found[name].hashes, pages) for name, run in runs.items()}
-    joined = {name: _rename(run, rows[name], mapping) for name, run in runs.items()}
-    labelled = [] if judged is None else [_hash_ids(judged.rows).join(pages, on="document")]
+    changed = {name for name, of_run in rows.items() if (of_run["document"] != of_run["page"]).any()}
+    joined = {name: map_run(mapping, run) if name in changed else run for name, run in runs.items()}
+    nothing = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
+    labelled = _hash_ids(nothing if judged is None else judged.rows).join(pages.drop("doc_id"), on="document")
+    queries = _count_queries(rows.values(), labelled)
     if judged is not None and known is not None and known.is_in(spellings.get_column("chunk_id").implode()).any():
         judged = mapping.map_qrels(judged, known.clear())
-    queries = _count_queries(rows.values(), labelled)
     if queries:
         one, other = spellings.row(0)
         notice(
@@ -117,23 +119,27 @@ class _Ids(NamedTuple):
 
 def _list_ids(run: Run | RunFile) -> _Ids:
     if isinstance(run, RunFile):
-        ids, kept, height, seen = list[pl.Series](), list[pl.DataFrame](), 0, pl.Series(dtype=pl.UInt64)
-        for block in run.blocks():
-            rows = block.read_ids()
-            hashes = _hash_ids(rows)
-            numbers = hashes.get_column("document")
-            new = (~numbers.is_in(seen.implode())).arg_true()
-            new = new.gather(numbers.gather(new).arg_unique())
-            ids.append(select_addresses(rows.get_column("doc_id").gather(new)))
-            seen = pl.concat([seen if len(seen) < _MOST_SEEN else seen.clear(), numbers.gather(new)])
+        found, kept, height, most = list[pl.Series](), list[pl.DataFrame](), 0, _MOST_REPEATED
+        for ids, rows in map_ahead(_list_ids_of_block, run.blocks()):
+            found.append(ids)
+            if sum(map(len, found)) > most:
+                found = [select_addresses(pl.concat(found))]
+                most = 2 * len(found[0]) + _MOST_REPEATED
             height += rows.height
-            kept = [*kept, hashes] if height <= _MOST_KEPT else []
-        return _Ids(select_addresses(pl.concat(ids)), pl.concat(kept) if kept else None)
+            kept = [*kept, rows] if height <= _MOST_KEPT else []
+        return _Ids(select_addresses(pl.concat(found)), pl.concat(kept) if kept else None)
     if run.lives_on_engine:
         ids_of_run = collect(nw.from_native(run.frame).select("doc_id").unique()).get_column("doc_id").cast(pl.String)
         return _Ids(select_addresses(ids_of_run), None)
-    hashes = _hash_ids(run.rows)
-    return _Ids(select_addresses(run.rows.get_column("doc_id"), hashes.get_column("document")), hashes)
+    rows = _hash_ids(run.rows)
+    return _Ids(select_addresses(run.rows.get_column("doc_id"), rows.get_column("document")), rows)
+
+
+def _list_ids_of_block(block: Block) -> tuple[pl.Series, pl.DataFrame]:
+    """Return the distinct ids of a block, and each row as in `_Ids`."""
+    ids = block.read_ids()
+    rows = _hash_ids(ids)
+    return ids.get_column("doc_id").gather(rows.get_column("document").arg_unique()), rows
 
 
 def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
@@ -141,35 +147,22 @@ def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
-    """Return each id that spells a page of several ids, the id of this page, and both as numbers."""
+    """Return the ids that spell pages of several ids, with their hashes and those of the pages' ids: doc_id, document, page."""
     names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
-    return pl.concat([spellings, names]).with_columns(document=pl.col("chunk_id").hash(), page=pl.col("doc_id").hash())
+    page = pl.col("doc_id").hash()
+    return pl.concat([spellings, names]).select(doc_id="chunk_id", document=pl.col("chunk_id").hash(), page=page)
 
 
 def _find_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of a run whose ids are in `pages`, with these; `row` is the place of a row in memory."""
+    """Return query, document and page, as hashes, of the rows whose ids spell a page of several ids."""
+    spelled, pages = pages.select("doc_id"), pages.drop("doc_id")
+    if hashes is not None:
+        return hashes.join(pages, on="document")
     if isinstance(run, RunFile):
-        parts = [hashes] if hashes is not None else (_hash_ids(block.read_ids()) for block in run.blocks())
-        return pl.concat([part.join(pages, on="document") for part in parts])
-    if hashes is None:
-        ids = nw.from_native(run.frame).select("query_id", "doc_id").unique()
-        table = move_to_engine(ids, nw.from_native(pages.select(doc_id="chunk_id")))
-        return _hash_ids(collect(ids.join(table, on="doc_id"))).join(pages, on="document")
-    is_spelled = run.rows.get_column("doc_id").is_in(pages.get_column("chunk_id").implode())
-    spelled = hashes.with_row_index("row")[is_spelled.arg_true()]
-    return spelled.join(pages, on="document", validate="m:1")  # an error, should two of these ids have one hash
-
-
-def _rename(run: Run | RunFile, rows: pl.DataFrame, mapping: DocumentMap) -> Run | RunFile:
-    changed = rows.filter(pl.col("document") != pl.col("page"))
-    if changed.is_empty():
-        return run
-    if "row" not in rows.columns or isinstance(run, RunFile) or run.unpaged is not None:
-        return map_run(mapping, run)
-    ids = run.rows.get_column("doc_id").clone().scatter(*changed.select("row", "doc_id").get_columns())
-    renamed = run.with_frame(run.rows.with_columns(ids))
-    renamed.ids_mapped = run.ids_mapped
-    return renamed
+        return pl.concat([_hash_ids(block.read_ids()).join(pages, on="document") for block in run.blocks()])
+    ids = nw.from_native(run.frame).select("query_id", "doc_id").unique()
+    table = move_to_engine(ids, nw.from_native(spelled))
+    return _hash_ids(collect(ids.join(table, on="doc_id"))).join(pages, on="document")
 
 
 def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
@@ -188,11 +181,15 @@ def sign(qrels: Qrels, **options: str) -> Qrels:
     return signed
 
 
-def _count_queries(of_runs: Iterable[pl.DataFrame], labelled: Sequence[pl.DataFrame]) -> int:
+def _count_queries(of_runs: Iterable[pl.DataFrame], labelled: pl.DataFrame) -> int:
     """Return in how many queries several ids of a page meet, in a run and the qrels together."""
-    columns, queries = ["query", "page", "document"], set[int]()
-    several = pl.col("document").min() != pl.col("document").max()
+    queries = set[int]()
     for rows in of_runs:
-        both = pl.concat([rows.select(columns), *(labels.select(columns) for labels in labelled)])
+        pages = rows.unique(["document", "page"]).get_column("page")
+        # most rows are alone: the run spells the page in one way, and the query has no label for it
+        is_spelled = pl.col("page").is_in(pages.filter(pages.is_duplicated()).implode())
+        spelled = rows.filter(is_spelled), rows.filter(~is_spelled).join(labelled, on=["query", "page"], how="semi")
+        both = pl.concat([*spelled, labelled])
+        several = pl.col("document").min() != pl.col("document").max()
         queries.update(both.group_by("query", "page").agg(several).filter("document").get_column("query"))
     return len(queries)

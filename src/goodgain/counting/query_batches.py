@@ -1,17 +1,14 @@
 """Splits a run into batches of whole queries. A batch has a tally and, on request, a ranking."""
 
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
 from typing import NamedTuple, TypeVar
 
 import narwhals as nw
 import polars as pl
 
 from goodgain.counting.ledger import find_unit, label_by_iteration, tally, tally_first_occurrences
-from goodgain.counting.run_in_blocks import Block, RunFile, partition_by_query
+from goodgain.counting.run_in_blocks import Block, RunFile, map_ahead, partition_by_query
 from goodgain.errors import notice
 from goodgain.files.delimited import warn_of_passed_over
 from goodgain.formats import Qrels, Run
@@ -31,8 +28,6 @@ _Result = TypeVar("_Result")
 
 #: The columns that place a result in a ranking; counts need the first three.
 _PLACES = ("query_id", "iteration", "doc_id", "rank", "score")
-#: Blocks that threads count ahead of the caller. Each is in memory.
-_AHEAD = 2
 
 
 class QueryBatch(NamedTuple):
@@ -197,7 +192,7 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 
 
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
-    """Yield the counts of each block; threads count ahead.
+    """Yield the counts of each block.
 
     Only blocks without a column for the iteration keep `has_repeats`: there, a repeat is worth a notice.
     """
@@ -207,14 +202,7 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) ->
         lacks_column = block.frame is not None and "iteration" not in block.frame.columns
         return counted._replace(has_repeats=lacks_column and counted.has_repeats)
 
-    waiting: deque[Future[QueryBatch]] = deque()
-    with ThreadPoolExecutor(_AHEAD) as pool:
-        for block in blocks:
-            waiting.append(pool.submit(copy_context().run, count_block, block))
-            if len(waiting) > _AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+    return map_ahead(count_block, blocks)
 
 
 class QrelsByQuery:

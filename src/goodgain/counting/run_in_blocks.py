@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 import narwhals as nw
 import polars as pl
@@ -32,6 +36,10 @@ _FILES = 200  # most open files: some systems allow a process 256
 _SHRUNK = 6  # compression and Parquet shrink a run to about a sixth
 #: Limits of a sample: the rows, the places from which they come, and the bytes to read at each place of a file.
 _SAMPLE, _PLACES, _BYTES = 6_000, 16, 2**14
+#: Blocks that threads read ahead of the caller. Each is in memory.
+_AHEAD = 2
+
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -139,6 +147,18 @@ class Block:
             return OpenFrame(nw.from_native(frame), lines, FoundColumns({}))
         opened = open_frame(self.frame, RUN)
         return opened._replace(rows=self.rows or opened.rows)
+
+
+def map_ahead(function: Callable[[Block], _Result], blocks: Iterable[Block]) -> Iterator[_Result]:
+    """Yield the results of a function for each block; threads compute ahead."""
+    waiting: deque[Future[_Result]] = deque()
+    with ThreadPoolExecutor(_AHEAD) as pool:
+        for block in blocks:
+            waiting.append(pool.submit(copy_context().run, function, block))
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def text_blocks(path: Path, *, size: int) -> Iterator[Content]:

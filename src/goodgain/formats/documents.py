@@ -117,7 +117,8 @@ class DocumentMap:
         def join(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
             mapped = replace(rows).with_row_index("row")
             changed = mapped.get_column("doc_id").filter(mapped.get_column("doc_id") != rows.get_column("doc_id"))
-            meets = pl.col("doc_id").is_in(changed.unique().implode())  # only these can have several rows
+            is_repeated = pl.struct("query_id", "doc_id").hash().is_duplicated()  # numbers are found faster than texts
+            meets = is_repeated & pl.col("doc_id").is_in(changed.unique().implode())
             firsts = [] if "iteration" in key else [pl.col("iteration").first()]
             grouped = mapped.filter(meets).group_by("query_id", "doc_id", *key, maintain_order=True)
             joined = grouped.agg(pl.col("row").first(), pl.col("relevance").max(), *firsts).select(mapped.columns)
@@ -155,13 +156,11 @@ OWN_LEFT_OUT = DocumentMap(
 
 def rename(ids: pl.Series, table: pl.DataFrame) -> pl.Series:
     """Replace each chunk_id of a table by the doc_id."""
-    old, new = table.select("chunk_id", "doc_id").get_columns()
-    at = ids.is_in(old.implode()).arg_true()
-    # numbers are found faster than long texts; should two old ids have one number, the join is an error
-    names = pl.DataFrame({"number": old.hash(), "name": new})
-    numbers = ids.hash().gather(at).to_frame("number")
-    found = numbers.join(names, on="number", how="left", validate="m:1", maintain_order="left")
-    return ids.clone().scatter(at, found.get_column("name"))
+    # numbers are found faster than long texts
+    names = table.select(number=pl.col("chunk_id").hash(), old="chunk_id", new="doc_id")
+    found = ids.hash().alias("number").to_frame().with_row_index("row").join(names, on="number")
+    found = found.filter(pl.col("old") == ids.gather(found.get_column("row")))  # another id may have the same number
+    return ids.clone().scatter(found.get_column("row"), found.get_column("new"))
 
 
 def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse") -> DocumentMap:

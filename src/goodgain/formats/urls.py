@@ -358,10 +358,16 @@ def find_pages(ids: pl.Series) -> pl.Series:
     >>> find_pages(pl.Series(["http://www.example.org/a/", "d1"])).to_list()
     ['https://example.org/a', None]
     """
-    start = ids.str.splitn("/", 4).struct
-    table = pl.DataFrame({"id": ids, "host": start.field("field_2"), "path": start.field("field_3")})
-    is_simple = pl.col("id").str.contains(_SIMPLE) & ~pl.col("id").str.contains(_HAS_MORE)
-    table = table.with_columns(is_simple=is_simple)
+    id_ = pl.col("id")  # Polars computes the three columns beside each other
+    columns = {
+        "start": id_.str.splitn("/", 4),
+        "simple": id_.str.contains(_SIMPLE),
+        "more": id_.str.contains(_HAS_MORE),
+    }
+    table = ids.alias("id").to_frame().with_columns(**columns)
+    start = pl.col("start").struct
+    is_simple = pl.col("simple") & ~pl.col("more")
+    table = table.select("id", is_simple=is_simple, host=start.field("field_2"), path=start.field("field_3"))
     hosts = table.filter("is_simple").get_column("host").unique().to_list()
     own = {host: bare for host in hosts for _, bare, rules in [normalise_host(host, "https")] if not rules}
     table = table.with_columns(own=pl.col("host").replace_strict(own, default=None, return_dtype=pl.String))
