@@ -1,4 +1,4 @@
-"""The figures of the commands, with several plots each, and their files; ledgers and curves with a picture for a notebook."""
+"""Draws figures of several plots, and writes them to files. Shows ledgers and curves with pictures in a notebook."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from goodgain.analysis.reporting.plots.canvas import Picture
-
 
 #: File suffix -> the metadata to omit, the time of writing: the same data must give the same file.
 _FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -193,7 +192,7 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
 
 
 def _build_table(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = None) -> Table:
-    """Return the first rows as a table, and how many more there are. `bars` are the first column."""
+    """Return the first rows as a table, with a note on further rows. `bars` are the first column."""
     cells = [[Cell(_format(value)) for value in row] for row in frame.head(rows).iter_rows()]
     header = frame.columns
     if bars is not None:
