@@ -38,8 +38,6 @@ _COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String,
 
 
 class _About(msgspec.Struct):
-    """The first line of the file."""
-
     goodgain_baseline: int  # the version of the file format
     signature: dict[str, Any]
     rows: int

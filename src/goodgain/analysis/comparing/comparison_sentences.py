@@ -1,4 +1,4 @@
-"""The sentences of a comparison: notes where its numbers can mislead, and the legend that explains columns and marks."""
+"""The sentences of a comparison: notes where numbers can mislead, and the legend that explains columns and marks."""
 
 from __future__ import annotations
 
@@ -80,10 +80,7 @@ def _quote(query_ids: pl.Series) -> str:
 def describe_absent(
     name: str, of: SharedQueries, missing: str, unread_file: str, unread: Collection[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield notes on the queries of the qrels that a run lacks, and on queries that never searched.
-
-    `unread` has the queries in `unread_file`: convert could not read them.
-    """
+    """Yield notes on judged queries that a run lacks, or that never searched. `unread`: queries that convert could not read."""
     if idle := len(of.never_searched):
         shown = join_examples(of.never_searched)
         yield GoodgainNotice(f"{count_queries(idle)} never searched in {name}: {shown} ({_COUNTED['zero']}).")

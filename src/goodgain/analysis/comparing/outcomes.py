@@ -95,7 +95,7 @@ def find_incomplete(
     """Return run -> the judged queries that broke off in the run, for runs with such queries.
 
     `called` maps runs to file names, in which `convert` writes the replicate at the end. If the runs of a system cannot be
-    matched to replicates, the name of the system replaces the runs; `InputError` unless `how` is keep.
+    matched to replicates, the name of the system replaces the runs if `how` is keep; else `InputError` is raised.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -122,7 +122,7 @@ def find_incomplete(
 def _match_runs(
     runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
 ) -> Mapping[str, str | None] | None:
-    """Return run -> replicate (None: all rows); None without a match. The ends of file names decide, or the order of runs."""
+    """Return run -> replicate (None: all rows); None without a match. Runs match by the ends of file names, or else in order."""
     numbers = replicates.unique().drop_nulls().to_list()
     if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
         return {runs[0]: None}
@@ -135,7 +135,7 @@ def _match_runs(
 
 
 def count_as_empty(of: Scores, empty: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores of a run, with the scores of `empty`, a run without results, in these queries."""
+    """Replace the scores of some queries by the scores of `empty`, a run without results."""
     is_there = pl.col("query_id").is_in(query_ids.implode())
     ours, classic = (
         pl.concat([there.filter(~is_there), none.filter(is_there).select(there.columns)]).sort("query_id")

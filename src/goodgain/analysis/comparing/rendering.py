@@ -54,7 +54,7 @@ def format_probability(value: float | None, places: int, *, doubtful: bool) -> s
 
 
 def show(value: float | None, sign: str = "") -> str:
-    """Write a number with at most four decimals, without trailing zeros. The sign `+` shows the sign of positive numbers."""
+    """Write a number with at most four decimals, without trailing zeros. With `+` as `sign`, positive numbers have a sign."""
     if value is None:
         return ABSENT
     shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")

@@ -20,7 +20,7 @@ LEAST_QUERIES = 20
 NOISE_LEVEL = 0.05
 #: The one-sided 5 % and the two-sided 5 % point of the normal distribution.
 _ONE_SIDE, _TWO_SIDES = 1.6448536269514722, 1.959963984540054
-#: The power of all functions on the queries and runs needed.
+#: The power for which the needed queries and runs are computed.
 POWER = 0.8
 #: The largest difference that `compute_detectable_difference` tries, in standard deviations.
 _LARGEST_EFFECT = 10_000.0
@@ -152,7 +152,6 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
 
     sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q, where s_q^2 is the unbiased variance over the n_q runs of query q by the
     baseline, and r_q the number of runs of q by the other system. A query with one run takes the mean of the s_q^2.
-
     `runs_of_other` has r_q for each query.
     """
     known = np.isfinite(baseline)

@@ -32,9 +32,9 @@ class Requirement:
         text: the requirement as the user wrote it.
         measure: the measure whose mean over queries is tested; the name of a column for an outcome.
         sign: one of <=, >=, <, >.
-        bound: a number, or None for the baseline's mean, times `factor`, plus `offset`.
+        bound: a number; None: the mean of the baseline, times `factor`, plus `offset`.
         significant: whether only a significant violation fails.
-        noise: -1 or 1: the bound is also lowered, or raised, by the noise floor of the baseline.
+        noise: -1, 0 or 1: how often the noise floor of the baseline is added to the bound.
     """
 
     text: str

@@ -50,7 +50,7 @@ class Outcome:
             test with Holm's correction, a number by the t-test, `baseline-noise` one-sided under the noise of the baseline.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
-        queries: the number of tested queries: the system has a value, and also the baseline if there is one.
+        queries: the number of tested queries: those where the system and any baseline have a value.
         left_out: the number of queries that were not tested.
         verdict: the verdict on system and baseline in the table of the comparison; None without a baseline.
         evaluated: the mean that `evaluate` prints, where queries that are left out count as 0. None for a comparison, or if no
@@ -98,7 +98,7 @@ def check_requirements(
         found: a comparison, or the scores of one system, or of several by name. Only a comparison can have a baseline.
         requirements: lines such as `SRR@3<=0.3`, with the `rel` and the outcomes of `found`; or what
             `parse_requirement` returns.
-        alpha: the largest p that is significant; a comparison has an alpha already.
+        alpha: the largest significant p. A comparison keeps the alpha that it was made with.
         family: `holm` corrects p over all lines that a test decides (`significant`, `noise`). The chance that any such line
             fails without cause is then 5 %. None corrects p over the systems of each line alone.
 

@@ -108,7 +108,7 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
     """Return the two-sided p of Fisher's paired randomisation test on the mean, for each row of differences.
 
     Each resample changes the signs of the differences at random:
-    p = (1 + resamples whose mean is at least as far from 0) / (1 + resamples).
+    p = (1 + resamples with a mean at least as far from 0 as observed) / (1 + resamples).
     If there are at most `resamples` ways to set the signs, all are tried and p is exact. All rows share the same signs.
 
     Source: Smucker, Allan and Carterette, CIKM 2007.
@@ -136,7 +136,7 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
 def count_least_queries(alpha: float, pairs: int = 1) -> int:
     """Return the smallest number of queries on which a difference can be significant: pairs · 2 / 2^n <= alpha.
 
-    Holm's method multiplies the smallest p of a family by the number of its pairs.
+    Holm's method multiplies the smallest p of a family by the number of pairs.
 
     >>> count_least_queries(0.05), count_least_queries(0.0625), count_least_queries(0.05, pairs=3)
     (6, 5, 7)

@@ -1,4 +1,4 @@
-"""The use of the documents that were found: how many were returned, opened and cited, and where good ones got lost."""
+"""The use of the documents that were found: how many were returned, opened and cited, and where good documents got lost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Funnel:
     Attributes:
         frame: a row per system: system, queries (judged), queries_with_opens and queries_with_answer (where the stage is
             known), and the means of the columns of `per_query`. `opens_per_good` is a ratio of sums.
-        per_query: query_id, system, replicate, and a column for each count and share: `compare(..., outcomes=)` takes it.
+        per_query: query_id, system, replicate, and a column for each count and share; for `compare(..., outcomes=)`.
         rel: the smallest good label.
 
     >>> import goodgain as gg
@@ -96,7 +96,7 @@ class Funnel:
 
 
 def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funnel:
-    """Count the documents that each query returned, opened and cited, and the good ones among them.
+    """Count the documents that each query returned, opened and cited, and the good documents among them.
 
     Args:
         qrels: what `read_qrels` takes. A document is good if its largest label is at least `rel`.

@@ -1,7 +1,6 @@
-"""Causes of a difference: for each good document, which of two systems counted it, and why the other did not.
+"""Causes of a difference: for each good document, which of two systems counted it, and why the other system did not.
 
-The amounts of the documents add up to the difference of a query, because CG, NumGood, DCGG and their shares of the gain
-of all good documents are sums over documents.
+The amounts of the documents add up to the difference of a query, as CG, NumGood, DCGG, nCG and nDCGG are sums over documents.
 """
 
 import math
@@ -81,12 +80,12 @@ class Parts(NamedTuple):
 
     @property
     def last(self) -> float:
-        """The last iteration that counts."""
+        """The cutoff; infinity without a cutoff."""
         return math.inf if self.measure.cutoff is None else float(self.measure.cutoff)
 
     @property
     def upto(self) -> str:
-        """The last iteration in words; empty without a cutoff."""
+        """The cutoff in words; empty without a cutoff."""
         return "" if self.measure.cutoff is None else f" up to iteration {self.measure.cutoff}"
 
     @property

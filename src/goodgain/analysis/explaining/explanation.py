@@ -1,4 +1,4 @@
-"""Explains a difference of two systems: its causes by documents, the queries that changed most, and their searches."""
+"""Explains a difference of two systems: causes by document, the queries that changed most, and the searches."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Explanation:
             failed, empty, repeated_queries (searches), is_repeated_query, brought_nothing_good (while good documents were
             missing), rel (the smallest good label; two thresholds have two rows per iteration). Without results query_text,
             failed and repeated_queries are null, and empty also counts failed searches.
-        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (the iterations after it), rel. Only
+        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (later iterations), rel. Only
             queries that have a good document.
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
             up to the cutoff of the measure.

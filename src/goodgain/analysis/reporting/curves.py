@@ -175,7 +175,7 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield the places of the curve of a run, one for each spend. A query still searches if it spends at least this much."""
+    """Yield a place of the curve for each spend. A query still searches if it spends at least this much."""
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     queries = pl.DataFrame({"query_id": spends.query_ids})
@@ -196,7 +196,7 @@ def _list_spends(
 def _average_runs(
     system: str, runs: Sequence[Iterator[_Place]], measures: Sequence[GoodGainMeasure]
 ) -> Iterator[_Point]:
-    """Yield the points of a system: the value of a query is the mean over the runs where it has one."""
+    """Yield the points of a system: the value of a query is the mean over the runs with a value."""
     for places in zip(*runs, strict=True):
         columns = places[0][0]
         searching = pl.select(pl.any_horizontal(*(of_run for _, _, of_run in places))).to_series()
@@ -246,7 +246,7 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
 
 
 def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple[pl.DataFrame, Coverage]:
-    """Return the coverage, and a table with a row per relevant document retrieved, sorted by query_id and rank.
+    """Return a row per relevant document retrieved, sorted by query_id and rank, and the coverage.
 
     The columns are query_id, R (relevant documents of the query), so_far (relevant documents up to this rank) and precision
     (the highest at this rank or a later rank).
@@ -301,11 +301,10 @@ def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataF
 
 
 def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:
-    """Return the mean over queries at every recall that some query reaches.
+    """Return the mean precision over queries at every recall that some query reaches.
 
-    A query's precision falls at each of its levels and is 0 after the last. The mean at a recall is the sum of all falls
-    at this level and later, divided by the queries. The order of the sum is fixed, by recall and size: the last digit of a
-    sum of floats depends on it.
+    The precision of a query falls at each recall, and is 0 after the last. The mean at a recall is the sum of all falls from
+    there on, divided by the queries. Falls are sorted: the last digit of a sum of floats depends on the order.
     """
     after = pl.col("precision").shift(-1).over("query_id").fill_null(0.0)
     falls = steps.select("recall", fall=pl.col("precision") - after).sort("recall", "fall")

@@ -31,7 +31,7 @@ _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdic
 
 
 def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
-    """Raise `AssertionError` if a required line does not hold, for tests. The text of the error is the comment of a gate.
+    """Check required lines in a test. If a line fails, the text of the `AssertionError` is the Markdown comment of the gate.
 
     Args:
         comparison: what `compare` returns.

@@ -99,7 +99,7 @@ class Evidence:
     def changed(self) -> list[str]:
         """The ids of queries by the size of the change in the explained measure, with losses before gains of the same size.
 
-        The query that changed most in the pair of the headline is the first. With one system, the lowest values come first.
+        The query that changed most in the pair of the headline comes first. With one system, the lowest values come first.
         """
         rows = self.queries.filter(measure=str(self.explained.measure))
         if self.comparison is None:

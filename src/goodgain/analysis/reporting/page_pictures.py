@@ -16,7 +16,7 @@ from goodgain.files.escaping import escape_html
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure
 
-#: Pictures are drawn in this colour. The page shows it as the colour of text.
+#: The colour of drawings. On the page it becomes the colour of text.
 _INK = "#0b0b0c"
 _LOOK = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),

@@ -67,7 +67,7 @@ class Tile(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """What the page says first."""
+    """The data of the headline and the tiles."""
 
     cutoff: int  # the iteration of the tiles
     measures: Sequence[Any]  # the measures of the tiles, in the order of `TILES`
@@ -144,7 +144,7 @@ def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:
 
 
 def describe_query(measure: str, query_id: str, text: str | None, values: Mapping[str, float]) -> str:
-    """Return which query differs most, with the values of both systems. With one system, return the query with the lowest value."""
+    """Return a sentence on the query that differs most. With one system, it is on the query with the lowest value."""
     query = shorten_middle(query_id, _ID)
     name = f"“{shorten(text, _QUESTION)}” ({query})" if text else query
     said = [f"{system} {format_number(value, PLACES)}" for system, value in values.items()]
@@ -272,10 +272,7 @@ def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, s
 def describe_one(
     system: str, scores: Scores, measures: Iterable[str], measure: str, iterations: pl.DataFrame
 ) -> Iterator[str]:
-    """Yield means of measures, what searches brought, and the query with the lowest value of a measure.
-
-    `iterations` has the columns of `Explanation.iterations`.
-    """
+    """Yield sentences on the means of measures, on searches, and on the query with the lowest value of a measure."""
     queries = scores.signature["queries"]
     means = (
         f"{name} {format_number(scores.means[name], PLACES)}"

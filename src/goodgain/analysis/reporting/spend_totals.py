@@ -165,7 +165,7 @@ def _list_ratios(
             total = ids.to_frame().join(rows, on="query_id", how="left", maintain_order="left")
             paid, of = total.get_column(what).fill_null(0.0).to_numpy(), found[system]
             parts = {"cost": (paid, of.good), "calls": (of.gains[:, -1], paid), "tokens": (paid, solved.get(system))}
-            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]  # `solved` is complete here
+            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]
 
 
 def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:

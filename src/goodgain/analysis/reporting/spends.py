@@ -92,7 +92,7 @@ def find_spends(
 def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     """Return 1 if the run numbers iterations from 0 and the costs number them from 1, else 0.
 
-    Costs numbered from 1 go beyond the last iteration of each query in the run. Rows without an amount show this too.
+    Costs numbered from 1 go beyond the last iteration of each query in the run. Rows without an amount count too.
     """
     if run.get_column("number").min() != 0:
         return 0

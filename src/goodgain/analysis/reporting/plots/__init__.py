@@ -2,7 +2,7 @@
 
 Each function takes the frame of `gg.curve`, `gg.pr_curve` or `gg.ledger`, or the result of `gg.compare` or `gg.funnel`. It draws
 on `ax` or on a new figure, and returns the matplotlib axes. In a notebook, show the figure with `plots.curve(frame).figure`. The
-style of other plots stays as it is.
+style of other plots does not change.
 """
 
 from __future__ import annotations

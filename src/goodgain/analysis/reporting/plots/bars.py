@@ -147,8 +147,8 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     """Draw how many queries stopped at each iteration (dashed steps), and how many found their last good document there.
 
     Args:
-        ledger: what `gg.ledger` returns. It has no row of a query that never searched.
-        qrels: what `read_qrels` takes; adds the judged queries that never searched, at iteration 0.
+        ledger: what `gg.ledger` returns. A ledger lacks queries that never searched.
+        qrels: what `read_qrels` takes: adds these queries at iteration 0, if they are judged.
         system: the name of the system, for the title.
         ax: the axes to draw on; None makes a figure.
 

@@ -29,7 +29,7 @@ from goodgain.measures.names import find_declaration, find_direction, parse_meas
 #: The colour of text and axes: a contrast of 4 or more to white and to the dark pages of GitHub and Furo.
 INK = "#757575"
 BLUE, VERMILLION, SKY, GREY = "#0072B2", "#D55E00", "#56B4E9", "#8C8C8C"
-#: Light on white pages, dark on dark ones.
+#: Light on white pages, dark on dark pages.
 GRID = "#80808055"
 #: Systems have four colours; markers and lines tell more systems apart. Verdicts and kinds of results have other colours.
 _COLOURS = (BLUE, VERMILLION, SKY, "#CC79A7")
@@ -176,7 +176,7 @@ def describe_values(name: str, when: str) -> str:
 
 def _look_up(name: str) -> tuple[Measure, Declaration | None]:
     (measure,) = parse_measures(name, complete=False)  # AvgGain may lack its @ here
-    if measure.NAME == "PerIteration":  # its full name does not say which measure
+    if measure.NAME == "PerIteration":  # the full name does not say which measure
         return measure, None
     return measure, measure.declaration if isinstance(measure, DeclaredMeasure) else find_declaration(measure)
 
@@ -192,7 +192,7 @@ def share_scales(axes: Collection[Axes], *names: Literal["x", "y"]) -> None:
 def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
     """Write the name of each line beside its last point, without overlap. Return whether there was room.
 
-    `ends` has the name, colour, x and y of each line. Beside axes of the user there is no known room.
+    `ends` has the name, colour, x and y of each line. Axes of the user get no names: the room beside them is unknown.
     """
     names = [break_lines(name, _NAME) or " " for name, *_ in ends]
     heights = np.array([name.count("\n") + 1 for name in names])
@@ -219,7 +219,7 @@ def _spread(wanted: NDArray[np.float64], heights: NDArray[np.int64], room: float
     """Return places from 0 to `room`, near the wanted places, at which texts of these heights do not overlap."""
     order = np.argsort(wanted, kind="stable")
     stacked = np.cumsum(heights[order]) - heights[order] / 2
-    free = wanted[order] - stacked  # places without overlap are those where this never falls
+    free = wanted[order] - stacked  # places do not overlap if this never falls
     upwards, downwards = np.maximum.accumulate(free), np.minimum.accumulate(free[::-1])[::-1]
     places = np.empty_like(wanted)
     places[order] = stacked + ((upwards + downwards) / 2).clip(0, room - heights.sum())

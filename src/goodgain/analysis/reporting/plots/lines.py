@@ -30,7 +30,7 @@ def curve(
 
     A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
     A line is faint where fewer than half of the queries still search: most of its value comes from queries that have
-    stopped. Overlapping bands do not mean that two systems are equal; test it with `gg.compare`.
+    stopped. Overlapping bands do not mean that two systems are equal: test differences with `gg.compare`.
 
     Args:
         frame: what `gg.curve` returns.
@@ -90,7 +90,7 @@ def _draw_systems(
 ) -> tuple[list[Entry], list[Entry]]:
     """Draw the lines and bands of systems. Return the legend entries of lines, unless the plot names them, and of bands."""
     systems = rows.partition_by("system", maintain_order=True)
-    bands_of_data = (  # the faint one goes behind the other
+    bands_of_data = (  # the faint band goes behind
         _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
         _Band("low", "high", canvas.name_interval(1 - alpha), 0.0, 5),
     )

@@ -56,7 +56,7 @@ def draw_curves(frame: pl.DataFrame) -> Picture:
 
 
 def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None = None) -> Figure:
-    """Return a figure with a plot of `per_query` for each measure and pair. `questions` replace ids of queries."""
+    """Return a figure with a plot of `per_query` for each measure and pair. `questions` maps query ids to texts to show."""
     from goodgain.analysis.reporting.plots.bars import DIFFERENCE_LABELS, find_height
     from goodgain.analysis.reporting.plots.canvas import share_scales
 
@@ -173,7 +173,7 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
         An object that a notebook shows as plots and a table.
 
     Raises:
-        InputError: the frame is not one of `gg.curve`.
+        InputError: the frame is not from `gg.curve`.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"

@@ -81,9 +81,9 @@ def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
 
 
 def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
-    """Return a row for each iteration, over all judged queries: iteration, the number of results of each kind, searches, nothing.
+    """Return a row per iteration: the number of results of each kind, searches and nothing, over all judged queries.
 
-    searches: the number of queries with this iteration. nothing: the number of these queries without a result.
+    searches is the number of queries with this iteration, and nothing the number of these queries without a result.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     counted = rows.group_by("iteration").agg(
@@ -95,10 +95,10 @@ def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
 
 
 def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
-    """Return iteration (from 0), last and last_good: how many judged queries end there, or found their last good document there.
+    """Return a row per iteration: how many judged queries end there (last), and find the last good document (last_good).
 
-    Iteration 0 has the queries that never searched, or never found a good document. A ledger has no row of a query that never
-    searched: `qrels` add those.
+    Iteration 0 has the queries that never searched, or never found a good document. A ledger lacks queries that never
+    searched: `qrels` adds them.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     when_good = pl.when(pl.col("GR") > 0).then("iteration").otherwise(0)
@@ -126,10 +126,10 @@ def prepare_precision_recall(frame: Any) -> pl.DataFrame:
 def prepare_per_query(
     comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
 ) -> pl.DataFrame:
-    """Return query_id, value, value_against, difference and outcome of one pair and measure, in descending order of difference.
+    """Return a row per query of one pair and measure, in descending order of difference.
 
-    outcome: `better` or `worse` for system, or `equal`; null for a measure without a direction. A query is left out if one of
-    both systems has no value for it.
+    outcome is `better` or `worse` for system, or `equal`; null for a measure without a direction. Queries that lack a
+    value in one of both systems are left out.
     """
     pair = choose_pair(comparison, measure, system=system, against=against)
     names = comparison.systems.get_column("system").to_list()
@@ -160,7 +160,7 @@ def choose_pair(
 
 
 def prepare_funnel(found: Funnel) -> pl.DataFrame:
-    """Return system, stage, good, other and share (good of all), means over queries; null where a stage is not known."""
+    """Return system, stage, good, other and share (of good documents): means over queries; null where a stage is not known."""
     stages = [
         found.frame.select(
             "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),
