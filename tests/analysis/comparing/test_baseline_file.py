@@ -147,7 +147,9 @@ def test_a_file_of_version_1_is_read_unless_it_has_evidence_recall(tmp_path: Pat
     old = first.replace('"goodgain_baseline": 2', '"goodgain_baseline": 1')
     said = _compare_with(path, [old, *rows])
     assert "version 1, and values of EvidenceRecall@3 have changed" in said and "Write it again" in said
-    assert "SRR have changed since" in _compare_with(path, [old, *(row for row in rows if "Evidence" not in row)], "SRR")
+    assert "SRR have changed since" in _compare_with(
+        path, [old, *(row for row in rows if "Evidence" not in row)], "SRR"
+    )
     kept = [row for row in rows if "EvidenceRecall" not in row]
     about = json.loads(old)
     about |= {"rows": len(kept), "measures": [name for name in about["measures"] if "Evidence" not in name]}
