@@ -1,1 +1,1 @@
-"""What is made of scores: comparisons, explanations, curves, pictures and the report."""
+"""Analyses of scores: comparisons, explanations, curves, pictures and reports."""

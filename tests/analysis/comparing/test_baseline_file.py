@@ -110,7 +110,7 @@ def test_a_row_that_no_write_can_have_made_is_refused_with_its_number(tmp_path: 
     for value in ("null", "1.5", "-0.1"):
         changed = json.loads(rows[at]) | {"value": json.loads(value)}
         said = _compare_with(path, [first, *rows[:at], json.dumps(changed), *rows[at + 1 :]])
-        expected = "has no value of nCG@3" if value == "null" else f"has {value}, and nCG@3 is from 0 to 1"
+        expected = "has no value of nCG@3" if value == "null" else f"has {value}, but nCG@3 ranges from 0 to 1"
         assert f"row {at + 2} " in said and expected in said, said
     assert "of 125 rows" in _compare_with(path, [first, *rows[:-1]])
 
@@ -146,8 +146,10 @@ def test_a_file_of_version_1_is_read_unless_it_has_evidence_recall(tmp_path: Pat
     assert json.loads(first)["goodgain_baseline"] == 2
     old = first.replace('"goodgain_baseline": 2', '"goodgain_baseline": 1')
     said = _compare_with(path, [old, *rows])
-    assert "EvidenceRecall@3 of version 1" in said and "Write it again" in said
-    assert "SRR of version 1" in _compare_with(path, [old, *(row for row in rows if "Evidence" not in row)], "SRR")
+    assert "version 1, and values of EvidenceRecall@3 have changed" in said and "Write it again" in said
+    assert "SRR have changed since" in _compare_with(
+        path, [old, *(row for row in rows if "Evidence" not in row)], "SRR"
+    )
     kept = [row for row in rows if "EvidenceRecall" not in row]
     about = json.loads(old)
     about |= {"rows": len(kept), "measures": [name for name in about["measures"] if "Evidence" not in name]}

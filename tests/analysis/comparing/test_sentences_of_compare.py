@@ -253,7 +253,11 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
         if listed := ", ".join(f"{name} {n}" for name, n in lacks.items() if n):
             n = sum(any(table[measure][name][q] is None for name in given.systems) for q in given.qrels)
             noun = "1 query" if n == 1 else f"{n} queries"
-            more = " A pair leaves out only those of its two systems." if len(given.systems) > 2 else ""
+            more = (
+                " A pair leaves out only queries that lack a value in one of both systems."
+                if len(given.systems) > 2
+                else ""
+            )
             expected.append(f"{measure} leaves out {noun} where a system has no results{by} ({listed}).{more}")
     for measure in (one for one in given.measures if one.startswith("Num")):
         i = BY_HAND[measure][2]

@@ -1,6 +1,6 @@
-"""The file of a baseline: the values of a system by query, and how they were made. It stands in for the baseline's run.
+"""Writes and reads baseline files: the values of a system by query, for comparisons without the run of the baseline.
 
-The first line is a JSON object about the system; each other line has query_id, replicate, measure and value.
+The first line is a JSON object about the system. Each later line has query_id, replicate, measure and value.
 """
 
 import json
@@ -28,9 +28,9 @@ from goodgain.measures.names import find_declaration, find_null_rule, needs_resu
 from goodgain.measures.scores import Scores, find_values
 from goodgain.options import DOCUMENTS, OPTIONS, spell
 
-#: In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without them.
+#: In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without results.
 _VERSION, _CHANGED = 2, "EvidenceRecall"
-#: Option that can change values -> its default, also where a file of version 0.2.0 does not have it.
+#: Option that can change values -> default value, which also applies if a file of version 0.2.0 lacks the option.
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()} | Reading._field_defaults
 _KEY = ["query_id", "replicate", "measure"]
 _ROUNDING = 1e-9
@@ -38,9 +38,7 @@ _COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String,
 
 
 class _About(msgspec.Struct):
-    """The first line of the file."""
-
-    goodgain_baseline: int  # the version of its form
+    goodgain_baseline: int  # the version of the file format
     signature: dict[str, Any]
     rows: int
     measures: list[str]
@@ -56,8 +54,7 @@ def write_baseline(
 ) -> None:
     """Write the scores of a system to a file for `compare(..., baseline_file=path)`.
 
-    `scores` are those of `leave_out_empty`, with NumIter and NumResults for the costs of the system. Outcomes of other systems
-    are left out.
+    `scores` is what `leave_out_empty` returns, with NumIter and NumResults. Only outcomes of this system are written.
     """
     missing = scores.signature.get("missing", "zero")
     runs = [
@@ -93,14 +90,14 @@ def read_baseline(
     missing: str = "zero",
     incomplete: str = "keep",
 ) -> Scores:
-    """Read the scores that `write_baseline` wrote. Raise `InputError` if qrels, measures or options differ."""
+    """Read the scores that `write_baseline` wrote. Raise `InputError` if the file has other qrels, measures or options."""
     path = make_path(path, spell("baseline_file"))
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
         about = msgspec.json.decode(first, type=_About)
         if about.goodgain_baseline not in (1, _VERSION):
             raise ValueError(f"its version is {about.goodgain_baseline}")
-        if not rest.startswith(b"{"):  # Polars would unpack bytes that begin like compressed ones, without a limit
+        if not rest.startswith(b"{"):  # Polars decompresses without a limit
             raise ValueError("its second line is not a JSON object")
         rows = pl.read_ndjson(rest, schema=_COLUMNS)
         coverage = pl.DataFrame(about.coverage, schema=COVERAGE)
@@ -111,8 +108,8 @@ def read_baseline(
     changed = {name for name in known if name.startswith(_CHANGED)} | {str(m) for m in measures if needs_results(m)}
     if about.goodgain_baseline < _VERSION and changed:
         raise InputError(
-            f"{path}: has {', '.join(sorted(changed))} of version 1, whose values have changed. Write it again with "
-            "this version of goodgain."
+            f"{path}: the file has version 1, and values of {', '.join(sorted(changed))} have changed since. Write it again "
+            "with this version of goodgain."
         )
     _check_options(path, signature, {"only": qrels.documents.get("only")})
     if signature.get("qrels") != qrels.digest:
@@ -123,7 +120,7 @@ def read_baseline(
     here = {"incomplete": incomplete} | ({"order": order} if "order" in signature else {})
     here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
     _check_options(path, signature, here)
-    is_older = about.goodgain_baseline < _VERSION and "urls" in qrels.documents  # than joined addresses
+    is_older = about.goodgain_baseline < _VERSION and "urls" in qrels.documents  # version 1 did not join addresses
     ids = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
     _check_options(path, {**({"urls": "keep"} if is_older else {}), **signature}, ids)
     _check_rows(rows, known, about.rows, qrels, label=str(path))
@@ -148,14 +145,17 @@ def read_baseline(
         one_time=about.one_time,
     )  # fmt: skip
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
-    whole = queries._replace(only_judged=absent.clear())  # the rows lack what its run lacked
+    whole = queries._replace(only_judged=absent.clear())  # the rows lack absent queries already
     return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
 
 
 def check_run(
     path: Any, made: Mapping[str, Any], here: Mapping[str, Any], measures: Iterable[ir_measures.Measure]
 ) -> None:
-    """Raise `InputError` if a run was read or scored in another way than the baseline. `made` and `here` are signatures."""
+    """Raise `InputError` if a run was read or scored with other options than the baseline file.
+
+    `made` is the signature of the file, and `here` the signature of the run.
+    """
     _check_options(path, made, {name: here.get(name, default) for name, default in Reading._field_defaults.items()})
     for measure in measures:
         of_file, of_run = ({"provider": _find_provider(of, str(measure))} for of in (made, here))
@@ -165,9 +165,9 @@ def check_run(
 def _check_options(path: Any, made: Mapping[str, Any], here: Mapping[str, Any], of_what: str = "") -> None:
     of_file = {**_DEFAULTS, **made}
     differing = [name for name, value in here.items() if of_file[name] != value and name not in ("columns", "page")]
-    if differing:  # columns= renames what another file calls its columns, and page= is of one system
+    if differing:  # columns= only renames columns, and page= is for one system
         told = ", ".join(f"{spell(name, of_file[name])} instead of {spell(name, here[name])}" for name in differing)
-        raise InputError(f"{path}: was made with {told}{of_what}. Use the same, or write the file again.")
+        raise InputError(f"{path}: was made with {told}{of_what}. Use the same options, or write the file again.")
 
 
 def _find_provider(signature: Mapping[str, Any], measure: str) -> str:
@@ -196,7 +196,7 @@ def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Q
         ends = {"max gain": find_largest_label(qrels.frame), "": float("inf")}
         least, most = (ends[end] if end in ends else float(end) for end in declared.bounds)
         is_beyond = (value < least - _ROUNDING) | (value > most + _ROUNDING)
-        problems.append(((measure == name) & is_beyond, f"has {{value}}, and {name} is from {least:g} to {most:g}"))
+        problems.append(((measure == name) & is_beyond, f"has {{value}}, but {name} ranges from {least:g} to {most:g}"))
     numbered = rows.with_columns(is_first=pl.struct(_KEY).is_first_distinct())
     check_rows(nw.from_native(numbered), FrameRows(label, range(2, rows.height + 2)), problems)
     if rows.height != expected:

@@ -48,12 +48,12 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.scores import Scores, average_scores, sign_reading
 
 _VALUES = ("query_id", "measure", "system", "value")
-#: The name of the file that lists the queries that convert could not read for a run, and their ids.
+#: The name of an `.unread` file, and the ids of its queries: convert could not read them.
 Unread = tuple[str, frozenset[str]]
 
 
 def read_unread(source: Any) -> Unread:
-    """Return the queries in `RUN.unread` beside a run, or in `all.unread`, which convert writes for several systems."""
+    """Return the name and the queries of the file `RUN.unread` beside a run, or of `all.unread`; empty without such a file."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         for name in (path.name, path.name.replace(stem(path) or path.name, "all", 1)):
@@ -73,11 +73,7 @@ def compare_scores(
     incomplete: Mapping[str, pl.Series],
     draw: Draw,
 ) -> Comparison:
-    """Compare systems by the scores of their runs, and those of the baseline file, on the judged queries.
-
-    `of_inputs` are the notes on qrels and outcomes. `unread` and `incomplete` have the lost queries of each run: those that
-    convert could not read, and those that broke off. `draw` draws the bootstrap samples.
-    """
+    """Compare systems by their scores on the judged queries. `kept` has the scores of the baseline file."""
     asked, names = question.asked, question.systems
     scored = {name: run.scores for name, run in runs.items()}
     scores = _average_runs(question, scored, kept, question.missing)
@@ -159,7 +155,7 @@ def _list_notes(
         yield from describe_left_out(measure, ~np.isfinite(matrices[str(measure)]) & ~left_out, names)
     for outcome in () if found.outcomes is None else found.outcomes.columns[2:]:
         yield from describe_left_out(outcome, ~np.isfinite(matrices[outcome]), names)
-    # A system without iterations stops at none, and an absent query says nothing of stops.
+    # Stops are compared between systems with iterations, on the queries that all of these have.
     if iterated := [k for k, one in enumerate(scores.values()) if not one.lacks_iterations]:
         is_whole = ~(absent | left_out)[iterated].any(axis=0)
         searching = {name: of[iterated][:, is_whole] for name, of in matrices.items()}
@@ -170,7 +166,7 @@ def _list_notes(
 
 
 def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
-    """Return a row for each system: whether each query is in any of the series of the system."""
+    """Return whether any series of a system has a query: a row per system, a column per query."""
     joined = [
         pl.concat([query_ids.clear(), *(of for of in several if of is not None)]) for several in of_systems.values()
     ]
@@ -180,7 +176,6 @@ def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | No
 def _average_runs(
     question: Question, scored: Mapping[str, Scores], kept: Scores | None, missing: str
 ) -> dict[str, Scores]:
-    """Return the scores of each system. `scored` has the scores of each run, `kept` the scores of the baseline file."""
     needed = question.needed
     scores = {} if kept is None else {BASELINE: average_scores([kept], needed, missing=missing)}
     return scores | {
@@ -192,7 +187,7 @@ def _average_runs(
 def _stack_values(
     question: Question, scores: Mapping[str, Scores], query_ids: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Return query_id, measure, system, value of all measures and outcomes, and of the outcomes alone."""
+    """Return two tables of query_id, measure, system, value: measures with outcomes, and outcomes alone (None: no outcomes)."""
     by_system = stack_systems({name: of.per_query for name, of in scores.items()})
     values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
     if question.table is None:
@@ -205,7 +200,7 @@ def _stack_values(
 def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFrame | None) -> dict[str, Any]:
     of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates")
     table = question.table
-    *_, last = scores.values()  # never that of a baseline file
+    *_, last = scores.values()  # a baseline file comes first
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
     made = {name: value for name, value in last.signature.items() if name not in (*of_run, *Reading._fields)}
     made |= question.settings.signature

@@ -1,4 +1,4 @@
-"""The result of a comparison: its tables, and the forms in which it can be written."""
+"""The result of a comparison: tables, and methods that write them in several forms."""
 
 from __future__ import annotations
 
@@ -46,51 +46,49 @@ class Comparison:
     """The comparison of systems on the same queries.
 
     Attributes:
-        systems: system, queries, absent_from_run, without_judgments, iterations, results (means per query), coverage
-            (judged share of unique results; null without results).
-        coverage: system, iteration (null: all), judged, unique, coverage (the judged share of the unique results). The row
-            of an iteration counts the results that this iteration found first. Without results the share is null.
-        means: measure, better (`up`, `down`, null), system, mean, queries (the number of queries with a value). With
-            `bounds` also least, most.
-        pairs: one row per measure and pair: measure, better, system, against, queries (in which both systems have a value;
-            p_tukey is over queries in which all systems have a value), mean, mean_against, difference
+        systems: a row per system: system, queries, absent_from_run, without_judgments, iterations, results (means per
+            query), coverage (judged share of the unique results; null without results).
+        coverage: a row per system and iteration: system, iteration (null: all), judged, unique, coverage (the judged share;
+            null without results). The row of an iteration counts the results that this iteration found first.
+        means: a row per measure and system: measure, better (`up`, `down`, null), system, mean, queries (the number of
+            queries with a value). With `bounds` also least, most.
+        pairs: a row per measure and pair: measure, better, system, against, queries (the number of queries in which both
+            systems have a value; for p_tukey, in which all systems have one), mean, mean_against, difference
             (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
             p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses (of system, by
             direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
-            more_results (per query, system minus against). A p that does not exist is null.
+            more_results (per query, system minus against). A p-value that does not exist is null.
             The verdict on system is `better` or `worse` (by direction) if the difference is significant, else `unclear`.
             The verdict is `equal` if all differences are zero, and `no results` if a system has no value because it
             returned nothing. The verdict is `not comparable` if only one of the two systems has iterations and the measure
-            depends on where iterations end, and `not comparable: one-time addresses` if repeats cannot be seen; such pairs
-            have no p-values. Otherwise the verdict is null without queries. A measure without a better direction has no
-            verdict, wins, ties and losses.
-            With `bounds` also least, most (of the difference), and can_turn: whether some labels of the unjudged
-            documents reverse the sign of the difference, or give a difference of 0 a sign; null for a measure without
-            bounds.
-        values: query_id, measure, system, value: the tested values.
+            depends on where iterations end, and `not comparable: one-time addresses` if repeats cannot be seen. Such pairs
+            have no p-values. Otherwise the verdict is null without queries, or without a better direction of the measure.
+            Without a better direction, wins, ties and losses are null too.
+            With `bounds` also least and most (the range of the difference), and can_turn: whether labels of the unjudged
+            documents can change the sign of the difference, also from 0. All three are null for a measure without bounds.
+        values: the tested values: query_id, measure, system, value.
         groups: with `groups`, the rows of `pairs` for the queries of each group: group and the columns up to significant.
             Holm's method corrects over the groups and pairs of a measure.
         correlations: with `outcomes`, system, outcome, measure, queries, tau (Kendall's tau-b over the queries of the
-            system), low, high (bootstrap interval). A tau that does not exist is null.
+            system), low, high (bootstrap interval). A constant column or fewer than 3 queries give null.
         outcomes: with `outcomes`, query_id, system, and a column for each outcome.
-        scores: system -> its scores, NumIter and NumResults included; of several runs in `Scores.replicates`.
+        scores: system -> scores, with NumIter and NumResults. `Scores.replicates` has the scores of single runs.
         replicates: a row per measure and system with several runs: system, measure, replicates (runs), mean, within,
             between (variances), icc, best, worst (mean of a run), oracle_pick (mean of the best value of each query).
         flips: with `require`, a row per system with several runs and line with a number: system, requirement, k, pass_at_k,
             pass_all_k, flip_rate, ever_flips.
         noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
-            two_single_runs (the largest difference of two single runs of `against`, 95 %). Of 20 queries or more.
-        detectable: two rows per unclear pair and measure, with `detect` per pair and measure: measure, system, against,
+            two_single_runs (the largest difference of two single runs of `against`, 95 %). A row needs 20 queries or more.
+        detectable: two rows per unclear pair and measure (with `detect`, per pair and measure): measure, system, against,
             difference, queries, power, replicates, pairs. The first row has the smallest difference that these queries show
-            with power .8. The second row has the number of queries that the observed difference (or `detect`) takes, and
-            the number of runs of each system on these queries. The level of both rows is alpha / pairs: Holm's method
-            corrects over this number of pairs. Null: no number suffices. The difference is null on fewer queries than the
-            randomisation test needs (6 for one pair at alpha .05).
+            with power .8. The second row has the number of queries needed for the observed difference (or `detect`), and
+            the number of runs of each system needed on these queries. The level of both rows is alpha / pairs: Holm's
+            method corrects over this number of pairs. Null: no number suffices. The difference is null on fewer queries
+            than the randomisation test needs (6 for one pair at alpha .05).
         baseline: the system that all others are compared with; None if all pairs are compared.
-        question, matrices, runs, query_ids, members: what `groups`, `correlations`, `flips` and `noise` are computed from when
-            asked for. Matrices have a column per query and a row per system; matrices of `runs` have a row per run.
-        notes: the caveats of this comparison, a sentence each. `warnings` and `warnings_of_runs` were also
-            given as notices.
+        question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices
+            have a column per query and a row per system; matrices of `runs` have a row per run.
+        notes: the caveats of this comparison. `warnings` and `warnings_of_runs` were also given as notices.
         signature: the versions and settings behind the numbers.
         rel: the `rel` of the call.
 
@@ -164,10 +162,10 @@ class Comparison:
         Args:
             form: the form.
             places: the number of decimals, at most 100; -1 for full precision.
-            rows: the rows of the table of means: `measures`, or `systems` as in papers: means alone, with * where the
-                difference from the baseline is significant. LaTeX then has a table of differences that fits a column.
-                Without a baseline LaTeX has one table: letters beside a mean name the systems that are significantly
-                worse. None: `systems` in LaTeX without a baseline, else `measures`.
+            rows: the rows of the table of means: `measures`, or `systems` as in papers. With `systems`, * marks means that
+                differ significantly from the baseline, and the table of differences in LaTeX fits a column. Without a
+                baseline, LaTeX has one table: letters beside a mean name the systems that are significantly worse.
+                None: `systems` in LaTeX without a baseline, else `measures`.
             spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
             caption: replaces the title of the table of means in LaTeX and Markdown.
             label: the label of the table of means in LaTeX, by default `tab:comparison`; the table of differences has
@@ -179,11 +177,11 @@ class Comparison:
         return write_comparison(self, form, Layout(places, rows, spreadsheet, caption, label))
 
     def write_baseline(self, path: str | os.PathLike[str], system: str | None = None) -> None:
-        """Write the values of a system to a file that `compare(..., baseline_file=path)` takes in place of its run.
+        """Write the values of a system to a baseline file, for `compare(..., baseline_file=path)`.
 
         Args:
             path: the file: JSON Lines, also .gz or .zst.
-            system: the system; None: the baseline, else the first one.
+            system: the name of a system; None: the baseline, or the first system if there is none.
         """
         name = system or self.baseline or next(iter(self.scores))
         if name not in self.scores:

@@ -1,4 +1,4 @@
-"""The tables of a comparison, and their forms: Markdown, LaTeX, CSV, JSON, HTML for a notebook, and for a terminal."""
+"""The tables of a comparison in Markdown, LaTeX, CSV and JSON, in HTML for a notebook, and on a terminal."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def build_brief_tables(comparison: Comparison, layout: Layout) -> list[Table]:
 
 
 def build_column_table(comparison: Comparison, places: int) -> Table:
-    """Return the table of pairs in few columns. Its p is the corrected p of the randomisation test."""
+    """Return the pairs in few columns. The column p has the p-value of the randomisation test after Holm's correction."""
     others = comparison.pairs.get_column("against").unique().to_list()
     title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
     columns = ["measure", "system", "against", "difference", "interval", "Holm"]
@@ -119,7 +119,6 @@ def build_column_table(comparison: Comparison, places: int) -> Table:
 
 
 def _build_more_tables(comparison: Comparison, places: int, *, without: Sequence[str] = ()) -> list[Table]:
-    """Return the tables of groups, correlations and replicates that exist."""
     tables = []
     if comparison.groups is not None:
         columns = ["measure", "group", "system", "against", "queries", "mean", "mean against", "difference", "interval"]
@@ -176,9 +175,10 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
 
 
 def _build_means_table(comparison: Comparison, layout: Layout, *, brief: bool = False) -> Table:
-    """Return a row per measure with the best mean marked, and below them the cost of each system unless `brief`.
+    """Return the table of means, with a row per measure or per system, as the layout says.
 
-    Or a row per system without costs: unless `brief`, * marks the means that differ significantly from the baseline.
+    Rows per measure mark the best mean; unless `brief`, rows with the costs of each system follow. Rows per system mark, unless
+    `brief`, the means that differ significantly from the baseline.
     """
     by_system = layout.rows == "systems"
     rows: list[list[Cell]] = []
@@ -187,7 +187,7 @@ def _build_means_table(comparison: Comparison, layout: Layout, *, brief: bool = 
     marked = marks.select("measure", "system").rows()
     unranked = find_unranked(comparison.pairs).get_column("measure").to_list()
     for (measure, better), of in comparison.means.group_by("measure", "better", maintain_order=True):
-        # Means over different queries cannot be ranked: their numbers stand beside them.
+        # Means over different queries cannot be ranked; each mean shows the number of queries.
         is_uneven = of.get_column("queries").n_unique() > 1
         is_ranked = not is_uneven and measure not in unranked
         best = find_best(of.get_column("mean").drop_nulls().to_list() if is_ranked else [], better)
@@ -212,7 +212,6 @@ def _build_means_table(comparison: Comparison, layout: Layout, *, brief: bool = 
 
 
 def _name_row(measure: str, better: str | None, queries: int, of_all: int | None) -> str:
-    """Return a measure with its arrow. Add the number of queries if it is not the number of all queries."""
     return f"{measure} {ARROWS[better]}" + ("" if of_all in (queries, None) else f" ({count_queries(queries)})")
 
 
@@ -240,7 +239,7 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
         size, pairs = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n", build_column_table(comparison, layout.places)
     tables = [means, pairs, *more]
     if by_system and comparison.baseline is None:
-        tables = [_add_letters(means, comparison), *more]  # in place of the pairs
+        tables = [_add_letters(means, comparison), *more]  # letters replace the table of pairs
     floats = []
     for table in tables:
         label = "-".join(filter(None, [layout.label or "tab:comparison", table.name]))
@@ -273,7 +272,7 @@ def _write_csv(comparison: Comparison, layout: Layout) -> str:
 
 
 def stack_groups(comparison: Comparison) -> pl.DataFrame:
-    """Return the pairs, and with groups also the pairs of each group; the group of all queries is `all`."""
+    """Return the pairs. With groups, the pairs of each group follow, and the pairs over all queries have the group `all`."""
     if comparison.groups is None:
         return comparison.pairs
     whole = comparison.pairs.select(pl.lit("all").alias("group"), pl.all())
@@ -328,7 +327,7 @@ def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
 
 
 def render_on_terminal(comparison: Comparison, width: int, layout: Layout) -> Iterator[Any]:
-    """Yield the tables for rich, and the legend. Notes are notices on stderr."""
+    """Yield the tables and the legend for rich. The notes are already on stderr as notices."""
     from rich.text import Text
 
     for table in comparison.tables(layout):
@@ -338,7 +337,7 @@ def render_on_terminal(comparison: Comparison, width: int, layout: Layout) -> It
 
 
 def render_briefly(comparison: Comparison, width: int, layout: Layout, *, more: str = "--full") -> Iterator[Any]:
-    """Yield for rich a row per measure and pair. With bounds, yield the full tables."""
+    """Yield short tables for rich, or the full tables if the comparison has bounds."""
     from rich.text import Text
 
     if "most" in comparison.pairs.columns:

@@ -1,4 +1,4 @@
-"""What a comparison is asked: its measures, pairs, lines and options, checked before any run is read."""
+"""The options of a comparison, such as measures, pairs and required lines, checked before any run is read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ _MOST_ITERATIONS = 1_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Question:
-    """The options of `compare`, and what follows from them alone. `runs_of` maps each system to the names of its runs."""
+    """The options of `compare`, and values derived from them. `runs_of` maps each system to the names of its runs."""
 
     measures: Measures
     runs_of: Mapping[str, Sequence[str]]
@@ -76,8 +76,8 @@ class Question:
                 raise InputError(f"{asked} and {bounds} do not go together. Leave out one of them.")
             if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
                 raise InputError(
-                    f"{asked} needs {spell('outcomes')} with a column {COMPLETED}, as goodgain convert --outcomes writes "
-                    "it where logs break off."
+                    f"{asked} needs {spell('outcomes')} with a column {COMPLETED}. goodgain convert --outcomes writes this "
+                    "column if logs break off."
                 )
         if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
             raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
@@ -96,7 +96,7 @@ class Question:
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        """The positions of the systems to compare."""
+        """The pairs to compare, as positions in `systems`: system and against."""
         names, baseline, against = self.systems, self.base, self.against
         if baseline is not None and baseline not in names:
             raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
@@ -136,7 +136,7 @@ class Question:
 
     @cached_property
     def lines(self) -> list[Requirement]:
-        """The required lines on measures. Outcomes have no replicates."""
+        """The required lines on measures; lines on outcomes are left out."""
         lines = (parse_requirement(line, rel=self.rel, outcomes=self.solved) for line in self.require)
         return [line for line in lines if not isinstance(line.measure, str)]
 
@@ -180,9 +180,9 @@ class Question:
         incomplete: pl.Series | None = None,
         empty: Scores | None = None,
     ) -> ScoredRun:
-        """Leave out the values of queries without results. Check that the run was read and scored as the baseline file.
+        """Leave out values as the options ask, and add bounds. Raise `InputError` if the run does not fit the baseline file.
 
-        `incomplete` are the queries that broke off. They have the scores of `empty`, a run without results, if it is given.
+        `incomplete` has the queries that broke off. They get the scores of `empty`, a run without results, if it is given.
         """
         if kept is not None:
             check_run(self.baseline_file, kept.signature, scores.signature, self.needed)
@@ -204,7 +204,10 @@ class Question:
 def add_fixed_iterations(
     measures: Iterable[ir_measures.Measure], iterations: int | Sequence[int] | None
 ) -> list[ir_measures.Measure]:
-    """Return the measures, and measures without @ also at iterations 1..N; at listed iterations instead if a list is given."""
+    """Add fixed iterations to measures without @.
+
+    A number N adds the measure at the iterations 1..N. A list replaces the measure by the measure at each listed iteration.
+    """
     if iterations is None:
         return list(measures)
     if isinstance(iterations, Sequence):

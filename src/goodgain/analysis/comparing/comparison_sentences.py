@@ -1,4 +1,4 @@
-"""The sentences of a comparison: notes where its numbers can mislead, and the legend that explains columns and marks."""
+"""The sentences of a comparison: notes where numbers can mislead, and the legend that explains columns and marks."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ if TYPE_CHECKING:
     from goodgain.analysis.comparing.comparison import Comparison
     from goodgain.analysis.comparing.requirements import Outcome
 
-#: Pairs, verdicts or differences that a note lists.
+#: The largest number of pairs, verdicts or differences in a note.
 _EXAMPLES = 3
 _COUNTED = {"keep": "counted as they are", "zero": "counted as having no results", "absent": "left out"}
-#: Tables of a comparison, after that of the means: what `--label` gets after a hyphen.
+#: Names of the tables after the table of means: `--label` gets such a name after a hyphen.
 DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
 
 
 def describe_shared_queries(
     systems: Mapping[str, SharedQueries], pairs: Collection[tuple[str, str]] | None = None
 ) -> str | None:
-    """Return a sentence on the pairs of systems that share less than half the judged queries of the smaller one.
+    """Return a sentence on pairs of systems that share few judged queries; None without such pairs.
 
-    `pairs` has the pairs that are compared; None: all. A pair that shares no judged query raises `InputError`.
+    Few means less than half the queries of the system with fewer queries. `pairs` has the pairs to check; None: all pairs. A
+    pair that shares no judged query raises `InputError`.
     """
     few = []
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
@@ -68,7 +69,7 @@ def describe_shared_queries(
     more = f", and {len(few) - _EXAMPLES:,} more pairs do" if len(few) > _EXAMPLES else ""
     return (
         f"{'; '.join(few[:_EXAMPLES])}{more}. Check that both use the same query ids: a query that a run "
-        "lacks counts as one without a search."
+        "lacks counts as a query without a search."
     )
 
 
@@ -79,10 +80,7 @@ def _quote(query_ids: pl.Series) -> str:
 def describe_absent(
     name: str, of: SharedQueries, missing: str, unread_file: str, unread: Collection[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield notes on the queries of the qrels that a run lacks, and on queries that never searched.
-
-    `unread` are the queries that convert could not read, as `unread_file` lists them.
-    """
+    """Yield notes on judged queries that a run lacks, or that never searched. `unread`: queries that convert could not read."""
     if idle := len(of.never_searched):
         shown = join_examples(of.never_searched)
         yield GoodgainNotice(f"{count_queries(idle)} never searched in {name}: {shown} ({_COUNTED['zero']}).")
@@ -90,7 +88,7 @@ def describe_absent(
         lost = int(of.only_judged.is_in([*unread]).sum())
         told = f" convert could not read {lost:,} of them ({unread_file})." if lost else ""
         if unread and not lost:
-            told = f" {count_queries(len(unread))} could not be read by convert, with other ids ({unread_file})."
+            told = f" convert could not read {count_queries(len(unread))} with other ids ({unread_file})."
         verb, them = ("is", "it") if number == 1 else ("are", "them")
         yield GoodgainNotice(
             f"{count_queries(number)} {verb} absent from {name}, whose run has no row of {them}: "
@@ -113,7 +111,7 @@ def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNot
     if changed.is_empty():
         same = "With and without the queries absent from a run, no verdict is better or worse."
         if {*both.get_column("verdict")} & {*DECIDED}:
-            same = "No verdict rests on the queries absent from a run: without them each stays the same."
+            same = "No verdict rests on the queries absent from a run: without them each verdict stays the same."
         return GoodgainNotice(same, minor=True)
     shown = [
         f"{measure} of {system} against {against} is {verdict or 'without a verdict'}, without them {other or 'none'}"
@@ -148,7 +146,7 @@ def describe_left_out(
     listed = ", ".join(f"{name} {n:,}" for name, n in zip(names, lacks.sum(axis=1), strict=True) if n)
     if listed:
         queries, why = count_queries(int(lacks.any(axis=0).sum())), describe_lack(measure)
-        others = " A pair leaves out only those of its two systems." if len(names) > 2 else ""
+        others = " A pair leaves out only queries that lack a value in one of both systems." if len(names) > 2 else ""
         text = f"{measure} leaves out {queries} where {why} ({listed}).{others}"
         yield GoodgainNotice(text, minor=why.endswith("value"))
 
@@ -164,13 +162,13 @@ def describe_stops(
         fixed = {m.NAME for m in ours if m.cutoff is not None}
         yield GoodgainNotice(
             f"{', '.join(map(str, at_own_end))}: the systems stop at different iterations in {count_queries(differing)}. Rates "
-            "then tend to favour stopping early, and sums going on. Compare at a fixed iteration too: @i, or "
+            "then tend to favour stopping early, and sums searching on. Compare at a fixed iteration too: @i, or "
             f"{spell('iterations')}.",
             minor=all(m.NAME in fixed for m in at_own_end),
         )
     cutoff = max((m.cutoff or 0 for m in ours), default=0)
     searched_on = np.minimum(iterations.max(axis=0), cutoff)
-    # of several runs it is their mean, not a whole number
+    # the number of iterations is a mean over runs, and can be a fraction
     has_stopped = (np.ceil(iterations) < searched_on) & (iterations > 0)
     if has_stopped.any():
         counts = zip(names, has_stopped.sum(axis=1), strict=True)
@@ -212,7 +210,7 @@ def describe_replicates(
 ) -> Iterator[str]:
     several = {name: of for name, of in scores.items() if of.replicates}
     if several and queries < LEAST_QUERIES:
-        yield f"Intervals over {count_queries(queries)} are too narrow: so few do not show how much queries vary."
+        yield f"Intervals over {count_queries(queries)} are too narrow: few queries do not show how much values vary."
     for name, of in several.items():
         lacking = [run.queries.only_judged for run in of.replicates]
         left_out = sum(int((~ids.is_in(of.queries.only_judged.implode())).sum()) for ids in lacking)
@@ -222,12 +220,12 @@ def describe_replicates(
         if together := [measure for measure, noise in noises if noise is not None and noise.dependent]:
             yield (
                 f"The runs of {name} differ on many queries at once ({', '.join(together)}). Their noise is larger than the "
-                "noise floor, which takes queries as independent."
+                "noise floor, which assumes independent queries."
             )
 
 
 def list_remarks(found: Comparison) -> Iterator[str]:
-    """Yield the notes that are not also notices."""
+    """Yield the notes that were not given as notices."""
     if not any(of.replicates for of in found.scores.values()):
         yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
     if found.detectable.height:
@@ -235,7 +233,7 @@ def list_remarks(found: Comparison) -> Iterator[str]:
 
 
 def describe_detectable(found: Comparison, *, most: int = _EXAMPLES) -> str:
-    """Return which difference these queries can show, and how many queries the observed difference takes."""
+    """Return a sentence on the smallest detectable difference, and on the queries needed for the observed difference."""
     rows, question = found.detectable.rows(named=True), found.question
     pairs = [*zip(rows[::2], rows[1::2], strict=True)]
     what = "the " if question.detect is not None else "the observed "
@@ -299,10 +297,7 @@ def _explain_columns(found: Comparison) -> str:
 
 
 def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
-    """Yield what the columns and marks of a table in a paper mean.
-
-    `in_column`: the table of differences has the few columns that fit a column of a page.
-    """
+    """Yield what the columns and marks of a LaTeX table mean. `in_column`: the table of differences is the narrow one."""
     made, cells = found.signature, [cell for row in table.rows for cell in row]
     interval = _explain_intervals(made)
     if table.name == DIFFERENCES and in_column:
@@ -346,7 +341,7 @@ def _explain_dagger(pairs: pl.DataFrame) -> str:
 
 
 def describe_line(of: Outcome) -> str:
-    """Return how a required line came out: the value, its distance from the bound, the test, and queries left out."""
+    """Return the outcome of a required line: the value, its distance from the bound, the test, and queries left out."""
     if of.value is None or of.bound is None:
         return "has no value: a system returned no result of a judged query, or no query has a value in every system"
     way = f"{abs(of.value - of.bound):.4g} {'above' if of.value > of.bound else 'below'}"

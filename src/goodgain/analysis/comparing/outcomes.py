@@ -1,4 +1,4 @@
-"""Outcomes of systems beside search measures: solved tasks, queries that broke off, and whether better search goes with them."""
+"""Outcomes of systems, such as solved tasks and queries that broke off, and the correlation of outcomes with measures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,11 +17,11 @@ from goodgain.measures.scores import Scores, average_values
 from goodgain.options import spell
 from goodgain.schema import COMPLETED
 
-#: Resamples of the interval of a correlation, at most: a rank correlation takes longer than a mean.
+#: The largest number of resamples for a correlation, which takes longer than a mean.
 _RESAMPLES = 999
-#: Columns of a matrix of pairs of queries at a time.
+#: The number of queries that are compared with all others at a time.
 _BLOCK = 500
-#: Fewer queries have no interval.
+#: The smallest number of queries with a correlation.
 _LEAST_QUERIES = 3
 
 
@@ -71,7 +71,10 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
 
 
 def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
-    """Return the outcomes that some query has for every system. Drop stages of a funnel that a log does not record."""
+    """Return the outcomes that at least one query has in every system. Drop stages of a funnel that a log does not record.
+
+    Raise `InputError` if another outcome has no such query.
+    """
     lacking = [name for name, solved in outcomes.items() if not np.isfinite(solved).all(axis=0).any()]
     shared = [name for name in outcomes if name not in lacking]
     table = spell("outcomes")
@@ -89,10 +92,10 @@ def find_incomplete(
     query_ids: pl.Series,
     how: str,
 ) -> dict[str, pl.Series]:
-    """Return the name of each run -> the judged queries that broke off in the run, if there are any.
+    """Return run -> the judged queries that broke off in the run, for runs with such queries.
 
-    `called` has the file name of each run: `convert` writes the replicate at the end. If the runs of a system cannot be
-    matched, and `how` is keep, the name of the system stands for its runs.
+    `called` maps runs to file names, in which `convert` writes the replicate at the end. If the runs of a system cannot be
+    matched to replicates, the name of the system replaces the runs if `how` is keep; else `InputError` is raised.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -119,7 +122,7 @@ def find_incomplete(
 def _match_runs(
     runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
 ) -> Mapping[str, str | None] | None:
-    """Return the name of each run -> its replicate (None: all rows). Runs match by the ends of file names, else in order."""
+    """Return run -> replicate (None: all rows); None without a match. Runs match by the ends of file names, or else in order."""
     numbers = replicates.unique().drop_nulls().to_list()
     if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
         return {runs[0]: None}
@@ -132,7 +135,7 @@ def _match_runs(
 
 
 def count_as_empty(of: Scores, empty: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores of a run. These queries have the scores of `empty`, a run without results."""
+    """Replace the scores of some queries by the scores of `empty`, a run without results."""
     is_there = pl.col("query_id").is_in(query_ids.implode())
     ours, classic = (
         pl.concat([there.filter(~is_there), none.filter(is_there).select(there.columns)]).sort("query_id")
@@ -170,10 +173,10 @@ def _find_tau(x: Vector, y: Vector, settings: Settings) -> tuple[float, float, f
 
 
 def compute_tau(x: Vector, y: Vector, times: Matrix) -> Vector:
-    """Return Kendall's tau-b for each row of `times`: how often each query occurs. NaN where x or y is constant.
+    """Return Kendall's tau-b for each row of `times`, the number of times that each query occurs. NaN where x or y is constant.
 
     tau-b = sum sx·sy / sqrt(sum sx² · sum sy²) over pairs of queries, where sx and sy are the signs of the differences.
-    SciPy computes the same value, and takes a millisecond for each row.
+    SciPy computes the same value, but takes a millisecond per row.
 
     Source: Kendall, Biometrika 33(3), 1945.
 

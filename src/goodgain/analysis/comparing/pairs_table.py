@@ -35,7 +35,7 @@ _ROWS = 1_000
 DECIDED = ("better", "worse")
 #: The verdict where a system has no value because it returned nothing.
 NO_RESULTS = "no results"
-#: How the verdict begins where the values of two systems mean different things; a reason may follow.
+#: The beginning of the verdict on systems that cannot be compared; a reason may follow.
 NOT_COMPARABLE = "not comparable"
 
 
@@ -69,7 +69,7 @@ def tabulate_means(values: Mapping[str, Matrix], better: Mapping[str, str | None
 
 
 def add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
-    """Add to the pairs low_coverage and the difference in cost (more_iterations, more_results)."""
+    """Add the columns low_coverage, more_iterations and more_results to the pairs."""
     names = systems.get_column("system")
     unsure = (systems.get_column("coverage") < LOW_COVERAGE).fill_null(False)
     iterations, results = (systems.get_column(name) for name in ("iterations", "results"))
@@ -90,7 +90,7 @@ def compare_pairs(
 ) -> pl.DataFrame:
     """Test every pair on every measure, on the queries for which both systems have a value.
 
-    `decide` adds the corrected p-values and the verdicts. `lacks_all`: a system has no value at all.
+    `decide` adds the corrected p-values and the verdicts. The column lacks_all is true if one of both systems has no value.
     """
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
@@ -143,7 +143,7 @@ def arrange_values(
 
 
 def _run_tests(matched: Sequence[Matrix], settings: Settings) -> pl.DataFrame:
-    """Return the test results of each pair. `above` counts the queries in which the system has the higher value."""
+    """Return a row per pair. `above` counts the queries in which the system has the higher value."""
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
     low = high = p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
@@ -156,7 +156,7 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings) -> pl.DataFrame:
     columns = {
         "mean": mean,
         "mean_against": mean_against,
-        # A mean at rounding level counts as 0, as that of 0.3 - 0.2 and 0 - 0.1.
+        # A mean at rounding level counts as 0, such as the mean of 0.3 - 0.2 and 0 - 0.1.
         "difference": np.where(np.abs(difference) <= RESIDUE * size, 0.0, difference),
         "low": low,
         "high": high,
@@ -182,9 +182,9 @@ def decide(
 ) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
-    Wins, ties, losses, verdict and significant replace the signs; null for a measure without a better direction.
-    `need_results` are the measures for which a system without results has no value. `incomparable` has the verdict of a
-    measure, system and against that cannot be compared: such a pair has no test.
+    The columns above and below become wins, ties and losses: null for a measure without a better direction. `need_results` has
+    the measures for which a system without results has no value. `incomparable` maps (measure, system, against) to a verdict;
+    these pairs have no p-values.
     """
     pairs = rows.select("measure", "system", "against").rows()
     rows = rows.with_columns(told=pl.Series([incomparable.get(pair) for pair in pairs], dtype=pl.String))
@@ -264,7 +264,7 @@ def find_best(means: list[float], better: str | None) -> set[float]:
 
 
 class ScoredRun(NamedTuple):
-    """The scores of a run, and how much labels of its unjudged results could change them."""
+    """The scores of a run, and what labels of the unjudged results could add to the values of measures."""
 
     scores: Scores
     added: Mapping[str, pl.DataFrame]  # name of a measure with bounds -> query_id, doc_id, added (by this result alone)
@@ -285,7 +285,7 @@ def add_bounds_of_means(means: pl.DataFrame, runs: Mapping[str, ScoredRun]) -> p
 def add_bounds(
     pairs: pl.DataFrame, measures: Sequence[ir_measures.Measure], runs: Mapping[str, ScoredRun]
 ) -> pl.DataFrame:
-    """Add least, most and can_turn to the pairs of a comparison, as `Comparison` describes them; null for a measure without bounds.
+    """Add the columns least, most and can_turn of `Comparison.pairs`; null for a measure without bounds.
 
     Each unjudged document gets one label for both systems, from 0 to the largest label of the qrels.
     """
@@ -306,7 +306,7 @@ def add_bounds(
 
 
 def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_sum: bool) -> tuple[float, float]:
-    """Return the least and the most mean difference. Queries share no labels, so each query has its own extremes."""
+    """Return the smallest and the largest mean difference. Labels are per query, so each query can reach its extremes."""
     values = (run.scores.per_query.filter(measure=measure) for run in (system, against))
     first, second = (of.select("query_id", "value").drop_nulls() for of in values)
     queries = first.join(second, on="query_id", suffix="_other")
@@ -321,9 +321,9 @@ def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_s
 
 
 def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return least and most of each query for a measure that sums over documents.
+    """Return the smallest and the largest difference of each query for a measure that sums over documents.
 
-    `most` gives the largest label to the documents that add more to the first system, and 0 to others; `least` the opposite.
+    For the largest difference, documents that add more to the first system get the largest label, and other documents 0.
     """
     difference = pl.col("added") - pl.col("added_other")
     moved = documents.group_by("query_id").agg(
@@ -335,10 +335,9 @@ def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataF
 
 
 def _find_best_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return least and most of each query for a measure whose value is that of the best document.
+    """Return the smallest and the largest difference of each query for a measure that takes the value of the best document.
 
-    One document decides each value. So at most one unjudged document needs the largest label to reach an extreme: a second
-    document could neither raise the first value further nor lower the second value.
+    One document decides each value. So at most one unjudged document needs the largest label to reach an extreme.
     """
     value, other = pl.col("value"), pl.col("value_other")
     raised = pl.max_horizontal(value, "added") - pl.max_horizontal(other, "added_other")

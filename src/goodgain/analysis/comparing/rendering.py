@@ -1,11 +1,10 @@
-"""How numbers are written: with decimals, a sign, an interval, or as a number of queries."""
+"""Formats numbers: with decimals, with a sign, as an interval, or as a number of queries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 ABSENT = "–"
-#: Verdict -> its colour in pictures and pages: green and purple, which colour-blind readers distinguish. No system and no kind of
-#: results has one of them.
+#: Verdict -> colour in pictures and pages: green and purple, which colour-blind readers distinguish.
 VERDICT_COLOURS = {"better": "#1B7837", "worse": "#762A83"}
 
 
@@ -14,7 +13,7 @@ def format_interval(low: float | None, high: float | None, places: int, *, absen
 
 
 def format_number(value: float | None, places: int) -> str:
-    """Write a number with `places` decimals. With -1 it has full precision; a whole number has no decimals."""
+    """Write a number with `places` decimals; -1 means full precision. An integer has no decimals."""
     if value is None:
         return ABSENT
     return f"{value:.{places}f}" if places >= 0 and isinstance(value, float) else str(value)
@@ -55,7 +54,7 @@ def format_probability(value: float | None, places: int, *, doubtful: bool) -> s
 
 
 def show(value: float | None, sign: str = "") -> str:
-    """Write a number with at most four decimals, without trailing zeros. The sign `+` shows the sign of positive numbers."""
+    """Write a number with at most four decimals, without trailing zeros. With `+` as `sign`, positive numbers have a sign."""
     if value is None:
         return ABSENT
     shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""The tables of a comparison about repeated runs: their spread, noise and flips, and how many queries it takes."""
+"""The tables of a comparison on repeated runs: spread, noise, flips, and the numbers of queries and runs needed."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ def tabulate_flips(found: Comparison) -> pl.DataFrame:
 
 
 def tabulate_detectable(found: Comparison) -> pl.DataFrame:
-    """Return the columns of `Comparison.detectable`: of unclear pairs, and of all pairs with `detect`.
+    """Return `Comparison.detectable`: the unclear pairs, or all pairs with `detect`.
 
-    The level is alpha / pairs: Holm's method tests the smallest p of so many pairs at this level.
+    The level is alpha / pairs, at which Holm's method tests the smallest p-value.
     """
     alpha, detect, systems = found.question.settings.alpha, found.question.detect, found.question.systems
     with_test = found.pairs.drop_nulls("p_randomisation")
@@ -110,13 +110,13 @@ def tabulate_detectable(found: Comparison) -> pl.DataFrame:
         both = match_pair(found.matrices[measure], (systems.index(system), systems.index(against)))
         differences = subtract_without_residue(*both)
         queries, number = len(differences), pairs_of.get(measure, 1)
-        least = count_least_queries(alpha, number)  # the t-test has power on fewer, but the randomisation test decides
+        least = count_least_queries(
+            alpha, number
+        )  # the randomisation test decides, and needs more queries than the t-test
         level = alpha / number
         spread = float(find_spread(differences[None, :])[0]) if queries > 1 else 0.0
-        if not spread:
-            continue
         shown = compute_detectable_difference(1.0, queries, alpha=level)
-        if shown is None:
+        if not spread or shown is None:
             continue
         known = (spread * shown, queries, POWER) if queries >= least else (None, queries, None)
         rows.append((measure, system, against, *known, None, number))

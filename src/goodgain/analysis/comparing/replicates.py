@@ -1,4 +1,4 @@
-"""What several runs of one system (replicates) tell: noise of the agent, chance of success, and the queries needed.
+"""Statistics of several runs of one system (replicates): noise, chance of success, and the number of queries needed.
 
 The functions are pure. A matrix of replicates has a row per run and a column per query; NaN is a query without a value.
 All tests are over queries, never over query x replicate: the values of a query are averaged first.
@@ -20,7 +20,7 @@ LEAST_QUERIES = 20
 NOISE_LEVEL = 0.05
 #: The one-sided 5 % and the two-sided 5 % point of the normal distribution.
 _ONE_SIDE, _TWO_SIDES = 1.6448536269514722, 1.959963984540054
-#: The power of all functions on the queries and runs needed.
+#: The power for which the needed queries and runs are computed.
 POWER = 0.8
 #: The largest difference that `compute_detectable_difference` tries, in standard deviations.
 _LARGEST_EFFECT = 10_000.0
@@ -33,11 +33,11 @@ class Spread(NamedTuple):
 
     mean: float | None  # over the means of queries
     within: float | None  # the variance between runs of one query
-    between: float | None  # that between queries, without this noise
+    between: float | None  # the variance between queries, without the variance within
     icc: float | None
     best: float | None
     worst: float | None
-    oracle_pick: float | None  # what an oracle that picks a run by query would reach
+    oracle_pick: float | None  # the mean over the best run of each query
 
 
 def measure_spread(replicates: Matrix, *, higher_is_better: bool = True) -> Spread:
@@ -81,7 +81,7 @@ def _split_variance(values: Matrix, of_queries: Vector) -> tuple[float | None, f
 
 
 def average_replicates(replicates: Matrix) -> Vector:
-    """Return the mean of each query over its replicates that have a value; NaN if none has.
+    """Return the mean of each query over the replicates with a value; NaN without a value.
 
     >>> average_replicates(np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan]])).tolist()
     [1.5, 3.0, nan]
@@ -105,14 +105,14 @@ class Flips(NamedTuple):
 
 
 def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | None = None) -> Flips:
-    """Count how often runs agree. With c of n runs of a query that pass:
+    """Measure how often runs agree. If c of n runs of a query pass:
 
     pass_at_k = 1 - C(n - c, k) / C(n, k), pass_all_k = C(c, k) / C(n, k), flip_rate = 2 c (n - c) / (n (n - 1)).
 
     Args:
         passes: a row per run, a column per query: whether the value passes the threshold.
         known: whether the run has a value of the query.
-        k: the number of runs drawn; None: the smallest number of runs that a query has. Queries with fewer are left out.
+        k: the number of runs drawn; None: the smallest number of runs that a query has. Queries with fewer runs are left out.
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code (pass@k); tau-bench (pass^k).
 
@@ -143,8 +143,8 @@ class Noise(NamedTuple):
 
     sd: float  # the standard deviation of the difference of two means, if the new system were the baseline
     floor: float  # the largest loss that this noise explains at 5 %, one-sided: 1.645 sd
-    two_single_runs: float  # the same for two single runs, two-sided: 1.96 sqrt(2 sum s_q^2) / Q
-    dependent: bool  # whether the means of runs differ more than independent queries would have them differ
+    two_single_runs: float  # the largest difference of two single runs, 95 %: 1.96 sqrt(2 sum s_q^2) / Q
+    dependent: bool  # whether the means of runs differ more than independent queries explain
 
 
 def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
@@ -152,7 +152,6 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
 
     sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q, where s_q^2 is the unbiased variance over the n_q runs of query q by the
     baseline, and r_q the number of runs of q by the other system. A query with one run takes the mean of the s_q^2.
-
     `runs_of_other` has r_q for each query.
     """
     known = np.isfinite(baseline)
@@ -226,7 +225,7 @@ def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0
 
 @cache
 def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:
-    """Return the smallest true difference that the paired t-test finds with power .8 on these queries; None without one.
+    """Return the smallest true difference that the paired t-test finds with power .8 on these queries; None if there is none.
 
     >>> round(compute_detectable_difference(1.0, 128), 3)
     0.25
@@ -251,13 +250,13 @@ def compute_replicates_needed(
     *,
     alpha: float = 0.05,
 ) -> int | None:
-    """Return how many runs of each system find a difference with power .8 on the same queries; None: no number does.
+    """Return the number of runs of each system that finds a difference with power .8 on the same queries; None: no number does.
 
     r = (s_A^2 + s_B^2) / (Q d^2 / z^2 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
     the differences over queries without the noise of the runs, and z^2 is 7.85 at alpha .05.
 
-    `difference` is d; `differences` are the differences of the means of each query. `within` has s_A^2 and s_B^2, the
-    variances within queries; `runs` has the numbers of runs.
+    `difference` is d, and `differences` has a difference of means per query. `within` has s_A^2 and s_B^2, the variances within
+    queries, and `runs` the numbers of runs r_A and r_B.
 
     >>> differences = np.array([0.5, -0.5] * 50)
     >>> compute_replicates_needed(0.1, differences, (0.3, 0.3), (3, 3))

@@ -19,7 +19,7 @@ from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
 
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
-#: `float` also takes 0_3 and the digits of other scripts; a line may not have them.
+#: Stricter than `float`, which also accepts 0_3 and digits of other scripts.
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _TOKEN = re.compile(rf"{_NUMBER}|[A-Za-z_]\w*|<=|>=|\S", re.ASCII)
 
@@ -32,9 +32,9 @@ class Requirement:
         text: the requirement as the user wrote it.
         measure: the measure whose mean over queries is tested; the name of a column for an outcome.
         sign: one of <=, >=, <, >.
-        bound: a number, or None for the baseline's mean, times `factor`, plus `offset`.
+        bound: a number; None: the mean of the baseline, times `factor`, plus `offset`.
         significant: whether only a significant violation fails.
-        noise: -1 or 1: the bound is also lowered, or raised, by the noise floor of the baseline.
+        noise: -1, 0 or 1: how often the noise floor of the baseline is added to the bound.
     """
 
     text: str
@@ -57,10 +57,10 @@ def parse_requirement(
 ) -> Requirement:
     """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`.
 
-    `rel` and `outcomes` are the `rel` and the outcomes of the comparison. A parsed requirement is returned as it is.
+    `rel` and `outcomes` are the `rel` and the outcomes of the comparison. A parsed requirement is returned unchanged.
 
     Raises:
-        InputError: the text is not a requirement; the error has the place.
+        InputError: the text is not a requirement. The message has the place of the fault.
         MeasureError: the measure is unknown.
 
     >>> line = parse_requirement("SRE@3>=baseline-0.05")
@@ -95,7 +95,7 @@ class _Line:
         self._rest = text.lstrip()
 
     def take(self, pattern: str, expected: str = "") -> str:
-        """Take what a pattern matches here, else nothing. Raise `InputError` if nothing matches and something is `expected`."""
+        """Consume and return the match of a pattern. Without a match, return "", or raise `InputError` if `expected` is given."""
         found = re.match(pattern, self._rest, re.ASCII)
         if found is None and expected:
             at = len(self._text) - len(self._rest) + 1
@@ -109,7 +109,7 @@ class _Line:
         return taken
 
     def take_number(self, expected: str, sign: str = "") -> float:
-        """Take a number. Its sign was taken before."""
+        """Consume and return a number. `sign` was consumed before."""
         token = _TOKEN.match(self._rest)
         is_finite = token is not None and re.match(_NUMBER, token[0]) and math.isfinite(float(token[0]))
         return float(sign + self.take(_NUMBER if is_finite else "(?!)", expected))

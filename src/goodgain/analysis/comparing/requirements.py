@@ -43,17 +43,18 @@ class Outcome:
         system: the name of the system.
         value: the mean of the measure. None if no query has a value, or if a compared system returned no result of a judged
             query.
-        baseline: the mean of the baseline; None if the requirement names none, or no query has a value.
+        baseline: the mean of the baseline; None if the requirement names no baseline, or no query has a value.
         bound: the number that the mean was compared with; None if no query has a value.
         holds: whether the requirement holds; False without a value.
         p: the p-value of the difference from the bound; None if it does not exist. A baseline is tested by the randomisation
             test with Holm's correction, a number by the t-test, `baseline-noise` one-sided under the noise of the baseline.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
-        queries: the number of tested queries: the system has a value, and also the baseline if there is one.
-        left_out: the number of the other queries.
-        verdict: what the table of the comparison says of the system against the baseline; None without a baseline.
-        evaluated: the mean that `evaluate` prints: queries that are left out count as 0. None for a comparison.
+        queries: the number of tested queries: those where the system and any baseline have a value.
+        left_out: the number of queries that were not tested.
+        verdict: the verdict on system and baseline in the table of the comparison; None without a baseline.
+        evaluated: the mean that `evaluate` prints, where queries that are left out count as 0. None for a comparison, or if no
+            query is left out.
     """
 
     requirement: Requirement
@@ -94,10 +95,10 @@ def check_requirements(
     """Check every requirement for every system except the baseline.
 
     Args:
-        found: a comparison, or the scores of a system or several by name. Only a comparison can have a baseline.
+        found: a comparison, or the scores of one system, or of several by name. Only a comparison can have a baseline.
         requirements: lines such as `SRR@3<=0.3`, with the `rel` and the outcomes of `found`; or what
             `parse_requirement` returns.
-        alpha: the largest p that is significant; a comparison has an alpha already.
+        alpha: the largest significant p. A comparison keeps the alpha that it was made with.
         family: `holm` corrects p over all lines that a test decides (`significant`, `noise`). The chance that any such line
             fails without cause is then 5 %. None corrects p over the systems of each line alone.
 
@@ -131,7 +132,6 @@ def check_requirements(
 
 
 def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float, family: str | None) -> None:
-    """Raise `InputError` for a line on systems that are not comparable, and for a line that cannot fail."""
     pairs = find_unranked(found.pairs).rows_by_key("measure", named=True)
     for line in (one for one in lines if str(one.measure) in pairs):
         first = pairs[str(line.measure)][0]
@@ -176,7 +176,6 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
 
 
 def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcome:
-    """Check a line for one system, on its queries that have a value."""
     line = parse_requirement(asked, rel=scores.rel)
     share = {name: scores.coverage.item(0, "coverage")}
     measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]
@@ -186,7 +185,7 @@ def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcom
     shown = kept[line.measure]
     if outcome.value is not None and shown is not None and not is_equal(outcome.value, shown):
         raise InputError(
-            f"{line.text!r}: {line.measure} is a sum over queries, and a line checks a mean. Leave it out."
+            f"{line.text!r}: {line.measure} is a sum over queries, and a line checks a mean. Leave the line out."
         )
     return replace(outcome, evaluated=scores[line.measure]) if outcome.left_out else outcome
 
@@ -199,10 +198,7 @@ def _check_line(
     settings: Settings,
     noise: pl.DataFrame | None = None,
 ) -> Iterator[Outcome]:
-    """Check a line for each system. `_decide` corrects p, and says which lines hold.
-
-    `shares` has the judged share of each system; `values` and `noise` have the columns of `Comparison`.
-    """
+    """Yield the outcome of a line for each system, before `_decide` corrects p. `shares` has the judged share of each system."""
     name = str(line.measure)
     of_measure = values.filter(measure=name)
     if of_measure.is_empty():
@@ -248,12 +244,8 @@ def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, base
 
 
 def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> float:
-    """Return p of one row: of a t-test against a number, of the randomisation test against a baseline.
-
-    If all queries differ equally from a number, the randomisation test stands in for the t-test.
-    """
     queries = differences.shape[1]
     p = float(run_t_test(differences)[0]) if is_number and queries else math.nan
-    if math.isnan(p) and queries > (1 if is_number else 0):
+    if math.isnan(p) and queries > (1 if is_number else 0):  # also if all queries differ equally from the number
         p = float(run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)[0])
     return p

@@ -21,18 +21,15 @@ Vector = NDArray[np.float64]
 RESIDUE = 1e-12
 #: Cells of one block of random signs or resamples: 32 MB at 8 bytes each.
 _BLOCK = 4_000_000
-#: The most cells of samples that an experiment keeps: 64 MB.
+#: The largest number of cells in cached samples: 64 MB.
 _MOST_KEPT = 32_000_000
 #: Nodes of the two quadratures: within 1e-9 of SciPy up to 100 systems.
 _NODES = 128
-
 _find_nodes = cache(np.polynomial.legendre.leggauss)
 #: Probability outside each end of the outer integral.
 _TAIL = 1e-16
 #: Limit of `resamples=`: more take very long, and change p only beyond its third decimal.
 _MOST_RESAMPLES = 1_000_000
-
-
 #: Number of queries, seed, resamples -> bootstrap samples.
 Draw = Callable[[int, int, int], Iterator[Matrix]]
 
@@ -41,7 +38,7 @@ class Settings(NamedTuple):
     seed: int = 42
     resamples: int = 9_999
     alpha: float = 0.05
-    draw: Draw | None = None  # what draws bootstrap samples; None: each bootstrap draws its own
+    draw: Draw | None = None  # draws bootstrap samples; None: `draw_queries`
 
     @property
     def signature(self) -> dict[str, Any]:
@@ -111,7 +108,7 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
     """Return the two-sided p of Fisher's paired randomisation test on the mean, for each row of differences.
 
     Each resample changes the signs of the differences at random:
-    p = (1 + resamples whose mean is at least as far from 0) / (1 + resamples).
+    p = (1 + resamples with a mean at least as far from 0 as observed) / (1 + resamples).
     If there are at most `resamples` ways to set the signs, all are tried and p is exact. All rows share the same signs.
 
     Source: Smucker, Allan and Carterette, CIKM 2007.
@@ -137,9 +134,9 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
 
 
 def count_least_queries(alpha: float, pairs: int = 1) -> int:
-    """Return the smallest number of queries on which the randomisation test can find a pair: pairs · 2 / 2^n <= alpha.
+    """Return the smallest number of queries on which a difference can be significant: pairs · 2 / 2^n <= alpha.
 
-    Holm's method multiplies the smallest p of a family by the number of its pairs.
+    Holm's method multiplies the smallest p of a family by the number of pairs.
 
     >>> count_least_queries(0.05), count_least_queries(0.0625), count_least_queries(0.05, pairs=3)
     (6, 5, 7)
@@ -168,7 +165,7 @@ def bootstrap_interval(
 
 
 def draw_queries(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
-    """Yield matrices of bootstrap samples with a row per sample: how often the sample has each query."""
+    """Yield bootstrap samples in blocks: a row per sample with the number of times that each of n queries was drawn."""
     random = np.random.default_rng(seed)
     for rows in _split_resamples(resamples, n):
         drawn = random.integers(0, n, size=(rows, n))
@@ -176,13 +173,13 @@ def draw_queries(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
 
 
 def find_intervals(differences: Matrix, settings: Settings) -> tuple[Vector, Vector]:
-    """Return what `bootstrap_interval` returns with the settings of an analysis."""
+    """Return the ends of the bootstrap interval for each row of differences."""
     seed, resamples, alpha, draw = settings
     return bootstrap_interval(differences, level=1 - alpha, seed=seed, resamples=resamples, draw=draw)
 
 
 class KeptDraws:
-    """Draws bootstrap samples, and keeps the last samples for the next analysis of an experiment: at most 64 MB."""
+    """Draws bootstrap samples, and caches the last samples if they take at most 64 MB."""
 
     def __init__(self) -> None:
         self._key, self._kept = (0, 0, 0), list[NDArray[np.uint16]]()

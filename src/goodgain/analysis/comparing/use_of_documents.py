@@ -1,4 +1,4 @@
-"""The use of the documents that were found: how many were returned, opened and cited, and where good ones got lost."""
+"""The use of the documents that were found: how many were returned, opened and cited, and where good documents got lost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ FUNNEL: dict[str, str | None] = {
 #: The column whose mean is a ratio of sums. A query with opens and no good document counts, but has a null in this column.
 RATIO_OF_SUMS = "opens_per_good"
 STAGES = ("returned", "opened", "cited")
-#: What the two systems of an explanation did with a document.
+#: Columns with what the two systems of an explanation did with a document.
 USES_OF = ("use_base", "use_new")
 _COUNTS = ("opens", "failed_opens")
 _RUN = ["system", "replicate"]
@@ -53,12 +53,12 @@ _OF_CITATIONS = ("cited", "good_cited", "lost_uncited", "judged_cited")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Funnel:
-    """How many documents, and good ones, were returned, opened and cited.
+    """How many documents, and how many good documents, were returned, opened and cited.
 
     Attributes:
-        frame: one row a system: system, queries (judged), queries_with_opens and queries_with_answer (where the stage is
-            known), and the means of the columns of `per_query`. `opens_per_good` is the ratio of the sums.
-        per_query: query_id, system, replicate, and a column for each count and share: `compare(..., outcomes=)` takes it.
+        frame: a row per system: system, queries (judged), queries_with_opens and queries_with_answer (where the stage is
+            known), and the means of the columns of `per_query`. `opens_per_good` is a ratio of sums.
+        per_query: query_id, system, replicate, and a column for each count and share; for `compare(..., outcomes=)`.
         rel: the smallest good label.
 
     >>> import goodgain as gg
@@ -74,7 +74,7 @@ class Funnel:
     rel: float
 
     def count_queries(self) -> pl.DataFrame:
-        """Return system, and for each column the number of queries behind the mean."""
+        """Return the number of queries behind each mean: a row per system."""
         has_value = self.per_query.group_by("query_id", "system", maintain_order=True).agg(
             *(pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS),
             (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),
@@ -96,24 +96,25 @@ class Funnel:
 
 
 def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funnel:
-    """Count the documents that each query returned, opened and cited, and the good ones among them.
+    """Count the documents that each query returned, opened and cited, and the good documents among them.
 
     Args:
         qrels: what `read_qrels` takes. A document is good if its largest label is at least `rel`.
         uses: what `convert --uses` wrote or `read_traces(..., uses=True)` returned: a file, a frame, or a list of them.
         rel: the smallest good label.
-        urls: documents of the uses and the qrels whose ids spell the address of one web page in two ways: `join` counts
-            them as one document, `keep` as several.
+        urls: how to count document ids that spell the address of one web page in different ways: `join` counts one
+            document, `keep` several.
 
     Returns:
-        A `Funnel`. Its columns for a query, where good means good documents and GoodPool is their number in the qrels:
+        A `Funnel` with these columns for each query. GoodPool is the number of good documents in the qrels:
 
         - returned, opened, cited, and good_returned, good_opened, good_cited: documents at each stage. A good document
           that was opened by a link counts as opened, and not as returned.
-        - lost_unopened: good, returned and never opened. lost_uncited: good, opened and not cited.
+        - lost_unopened: good documents that were returned and never opened. lost_uncited: good documents that were opened
+          and not cited.
         - citation_coverage: 1 if the answer cites anything, else 0.
-        - opening_precision = good_opened / opened, citation_precision = good_cited / cited; 0 where nothing was opened, or
-          cited. opening_judged and citation_judged: the judged share; null there.
+        - opening_precision = good_opened / opened, citation_precision = good_cited / cited; 0 if nothing was opened, or
+          cited. opening_judged, citation_judged: the judged share of these documents; null if there are none.
         - opening_recall = good_opened / GoodPool, citation_recall = good_cited / GoodPool, evidence_recall =
           good_returned / GoodPool; 0 where GoodPool is 0.
         - opens_per_good = opens / good_opened; null where good_opened is 0.
@@ -229,7 +230,7 @@ def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.
     )
     runs = rows.select(_RUN).unique(maintain_order=True)
     whole = pools.join(runs, how="cross").join(found, on=_QUERY, how="left", nulls_equal=True, maintain_order="left")
-    # A query without uses used nothing of what its system records.
+    # A query without uses counts 0 in the stages that the run records.
     whole = whole.with_columns(
         pl.col(name).fill_null(pl.col(name).any().over(_RUN)) for name in ("knows_opens", "knows_citations")
     ).with_columns(pl.col(*counts).fill_null(0).cast(pl.Int64), is_absent=pl.col("returned").is_null())
@@ -268,7 +269,6 @@ def _give_notices(per_query: pl.DataFrame) -> None:
 
 
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
-    """Give a notice if the qrels spell judged URLs in another way, or if no document has a label."""
     used = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     unjudged = used.filter(pl.col("relevance").is_null()).select("query_id", "doc_id").unique(maintain_order=True)
     if unjudged.is_empty():
@@ -306,7 +306,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add to documents what each system did with them. `systems` maps columns to systems; without uses the columns are null."""
+    """Add columns with what each system did with a document. `systems` maps columns to systems. Without uses they are null."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)

@@ -1,1 +1,1 @@
-"""Explains a difference between two systems: which documents, which iterations, which words of the queries."""
+"""Explains the difference of two systems by documents, iterations and searches."""

@@ -1,7 +1,6 @@
-"""Causes of a difference: for each good document, which of two systems counted it, and why the other did not.
+"""Causes of a difference: for each good document, which of two systems counted it, and why the other system did not.
 
-The amounts of the documents add up to the difference of a query, because CG, NumGood, DCGG and their shares of the gain
-of all good documents are sums over documents.
+The amounts of the documents add up to the difference of a query, as CG, NumGood, DCGG, nCG and nDCGG are sums over documents.
 """
 
 import math
@@ -19,7 +18,7 @@ from goodgain.measures.good_gain import CG, DCGG, NumDup, NumGood, NumResults, w
 from goodgain.measures.ledger_values import final_values
 from goodgain.schema import EMPTY_DOC
 
-#: Measure that is a sum over documents -> what a good document adds in the iteration that finds it, and the divisor of this.
+#: Measure that is a sum over documents -> what a good document adds, and the divisor of this amount.
 _ONE, _GAIN, _POOL = pl.lit(1.0), pl.col("relevance"), pl.col("GainPool")
 _WORTH = {
     "CG": (_GAIN, _ONE),
@@ -39,11 +38,11 @@ _DOCUMENT = ["query_id", "doc_id"]
 
 
 class Searched(NamedTuple):
-    """What a system found. The iterations of each query are 1..N."""
+    """What a system found. Iterations are numbered 1..N in each query."""
 
     documents: pl.DataFrame  # query_id, doc_id, iteration (of the first occurrence), relevance (null: unjudged)
     repeats: pl.DataFrame  # query_id, doc_id, iteration, first_iteration: a row for each later occurrence
-    numbers: pl.DataFrame  # query_id, iteration, number (that of the run)
+    numbers: pl.DataFrame  # query_id, iteration, number (of the iteration in the run)
     counts: dict[float, Counts]  # threshold -> ledger and pools
 
     @property
@@ -55,7 +54,6 @@ class Searched(NamedTuple):
 
 
 def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searched:
-    """Return what a run found in judged queries, with labels."""
     judged = next(iter(counts.values())).pools.select("query_id")
     given = run.rows.join(judged, on="query_id", how="semi").select(*_DOCUMENT, number="iteration")
     numbers = given.select("query_id", "number").unique().sort("query_id", "number")
@@ -82,22 +80,22 @@ class Parts(NamedTuple):
 
     @property
     def last(self) -> float:
-        """The last iteration that counts."""
+        """The cutoff; infinity without a cutoff."""
         return math.inf if self.measure.cutoff is None else float(self.measure.cutoff)
 
     @property
     def upto(self) -> str:
-        """The last iteration in words; empty without a cutoff."""
+        """The cutoff in words; empty without a cutoff."""
         return "" if self.measure.cutoff is None else f" up to iteration {self.measure.cutoff}"
 
     @property
     def idle(self) -> str:
-        """What a system did where the denominator of its rate is 0."""
+        """What a system did in a query where the denominator is 0, in words."""
         return "never searched" if self.denominator == "iterations" else f"got no results{self.upto}"
 
 
 def divide_measure(measure: object) -> Parts:
-    """Return the parts of a measure, or raise `MeasureError` for one that is neither a sum over documents nor a rate of such a sum.
+    """Return the parts of a sum over documents, or of a rate of such a sum. Raise `MeasureError` for other measures.
 
     >>> divide_measure(CG(rel=1, cutoff=3))
     Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)
@@ -113,7 +111,7 @@ def divide_measure(measure: object) -> Parts:
 
 
 def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
-    """Return the columns of `Explanation.documents` without title. The measure is a sum over documents."""
+    """Return `Explanation.documents` of a measure that is a sum over documents, without titles and uses."""
     last = Parts(measure, measure).last
     is_good = pl.col("relevance") >= measure.rel
     counted = (is_good & (pl.col("iteration") <= last)).fill_null(False)
@@ -180,11 +178,11 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns of `Explanation.queries` without sentence, for one measure.
+    """Return `Explanation.queries` of one measure, without sentences.
 
-    In the first differing iteration one system alone found a good document. For rates of results, an iteration also differs if
-    its results or repeats differ in number. Numerator and denominator of a rate are treated alike: the change of one part is
-    weighted by the mean of the two values of the other part.
+    An iteration differs if only one system found a certain good document in it, or, for rates of results, if the number of
+    results or of repeats differs. The change of the numerator of a rate is weighted by the mean of 1 / denominator, and the
+    change of 1 / denominator by the mean of the numerators.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
@@ -237,7 +235,7 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
 
 
 def find_unjudged(parts: Parts, systems: Mapping[str, Searched]) -> pl.DataFrame:
-    """Return the columns of `Explanation.unjudged` without title, for one measure."""
+    """Return `Explanation.unjudged` of one measure, without titles."""
     unjudged = pl.col("relevance").is_null() & (pl.col("iteration") <= parts.last)
     columns = ["query_id", "measure", "system", "doc_id", "iteration"]
     rows = pl.concat(

@@ -1,4 +1,4 @@
-"""Explains a difference of two systems: its causes by documents, the queries that changed most, and their searches."""
+"""Explains a difference of two systems: causes by document, the queries that changed most, and the searches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from goodgain.measures.good_gain import CG, NumDup
 from goodgain.options import spell
 
 _KEY = ["query_id", "iteration"]
-#: What only results know of an iteration.
+#: Columns of an iteration that need results.
 _FROM_RESULTS = {"query_text": pl.String, **dict.fromkeys(("searches", "failed", "repeated_queries"), pl.Int64)}
 
 
@@ -40,32 +40,32 @@ class Explanation:
     Attributes:
         base, new: the names of the two systems.
         measures: the measures, by name.
-        queries: query_id, measure, base, new (its values), difference, numerator_base, numerator_new, denominator_base,
+        queries: query_id, measure, base, new (the values), difference, numerator_base, numerator_new, denominator_base,
             denominator_new (of a rate, else null), from_numerator, from_denominator (what each adds to the difference of a
-            rate; null where a denominator is 0), first_differing_iteration (null: none), sentence. One row a query of the
-            qrels.
+            rate; null where a denominator is 0), first_differing_iteration (null: none), sentence. One row per measure
+            and judged query.
         causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
         documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never), found (`same`
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
             counted_by (also `neither`), cause (null: adds nothing), amount, title (null without results), use_base and
-            use_new (`returned at 2, never opened`; null without uses). One row a good document.
+            use_new (`returned at 2, never opened`; null without uses). One row per measure and good document.
         iterations: system, query_id, iteration, query_text, searches, new_good, new_other, repeated, unjudged (results),
             failed, empty, repeated_queries (searches), is_repeated_query, brought_nothing_good (while good documents were
-            missing), rel (the smallest good label; measures of two thresholds have two rows an iteration). Without results
-            query_text, failed and repeated queries are null, and empty counts failed ones too.
-        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (the iterations after it), rel. Only
+            missing), rel (the smallest good label; two thresholds have two rows per iteration). Without results query_text,
+            failed and repeated_queries are null, and empty also counts failed searches.
+        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (later iterations), rel. Only
             queries that have a good document.
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
             up to the cutoff of the measure.
-        repeats: query_id, system, doc_id, first_iteration, iteration, title. One row for each result that came back.
+        repeats: query_id, system, doc_id, first_iteration, iteration, title. One row per repeated result.
         absent: system, query_id: the queries without a row in the run of a system.
 
-    The amounts of a query and measure add up to its difference: `math.fsum` gives the same float; a sum at rounding level
-    is the difference 0. RG, DRG and SRE have the causes of their numerators CG, DCGG and NumGood. With whole labels the
-    difference of CG and NumGood is new - base to the last digit. Else (DCGG, nCG, labels such as 2.2) each amount is
-    rounded once, and the two agree up to that rounding.
+    The amounts of a query and measure add up to the difference, with `math.fsum` to the same float. A sum at rounding level
+    counts as the difference 0. RG, DRG and SRE have the causes of the numerators CG, DCGG and NumGood. With whole labels
+    the difference of CG and NumGood is exactly new - base. For DCGG, nCG or labels such as 2.2 it is new - base up to
+    rounding.
 
-    A cause says why the other system does not count a document. The first cause that fits holds:
+    A cause says why the other system does not count a document. The first cause that fits applies:
 
     - `later`, `earlier`: the other system (new, base) found the document after the cutoff.
     - `absent`: the run of the other system has no row of the query.
@@ -74,7 +74,7 @@ class Explanation:
     - `judged_differently`: the other system found the document in an iteration with a lower label (labels by iteration).
     - `not_retrieved`: the other system searched on, and never found the document.
 
-    The amount of a document that both systems count differs where the iteration has a weight (DCGG: `earlier`, `later`).
+    If both systems count a document, it adds to the difference if its weights (DCGG: `earlier`, `later`) or labels differ.
 
     >>> import goodgain as gg
     >>> import polars as pl
@@ -103,7 +103,7 @@ class Explanation:
         return [part for part in build_screen(self, query) if isinstance(part, Table)]
 
     def to_text(self, form: str = "markdown", *, query: str | None = None) -> str:
-        """Return the first screen as `markdown`, or all tables as `json`; with a query both agents side by side.
+        """Return the first screen as `markdown`, or all tables as `json`. `query` limits both to one query.
 
         Raises:
             InputError: the form, or the query, is unknown.
@@ -135,7 +135,7 @@ class Results(NamedTuple):
     titles: pl.DataFrame  # query_id, doc_id, title (else the URL), url
 
     def spell_as(self, systems: Mapping[str, Searched]) -> Results:
-        """Return the results with the ids that the runs have."""
+        """Return the results with query and document ids spelled as in the runs."""
         known = pl.concat(one.documents.select("query_id", "doc_id") for one in systems.values())
         queries = pl.concat(one.numbers.select("query_id") for one in systems.values())
         searches = {name: spell_like(of, queries) for name, of in self.searches.items()}
@@ -144,7 +144,7 @@ class Results(NamedTuple):
 
 
 def read_results_of(names: Sequence[str], results: Any) -> Results:
-    """Return the results of systems. Give one frame or file of all systems, or one for each."""
+    """Read the results of systems: one frame or file of all systems, or one for each."""
     if results is None:
         return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title", "url"), pl.String)))
     given = results if isinstance(results, (list, tuple)) else [results]
@@ -155,8 +155,8 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
     systems = [of.get_column("system").unique().to_list() if "system" in of.columns else [] for of in opened]
     searches, times = {}, len(names) // len(opened)
     for name, source, known in zip(names, opened * times, systems * times, strict=True):
-        # Results of one system, given for one run, are those of this run: convert -o names the run, and not the results.
-        # If another file has its name, the files are in the wrong order.
+        # Results of one system are taken under any name: convert -o names the run, and not the results. If another file
+        # has the name of the run, the files are in the wrong order.
         if name not in known and (len(known) > 1 or len(opened) < len(names) or name in chain(*systems)):
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
@@ -178,7 +178,7 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
 
 
 def normalise_queries(texts: pl.Series) -> pl.Series:
-    """Return search strings in lower case, with one blank in place of blanks and punctuation; null if nothing is left.
+    """Return search strings in lower case, without punctuation and extra blanks; null if nothing is left.
 
     >>> normalise_queries(pl.Series(["  River-Dam,  COST? ", "river dam cost", "?"])).to_list()
     ['river dam cost', 'river dam cost', None]
@@ -188,7 +188,6 @@ def normalise_queries(texts: pl.Series) -> pl.Series:
 
 
 def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, iteration (1..N) and the columns that need results."""
     failed = pl.col("status") == "error" if searches.get_column("status").count() else pl.lit(None, pl.Boolean)
     asked = normalise_queries(searches.get_column("search_query")).alias("asked")
     repeated = pl.col("asked").is_not_null() & ~pl.struct("query_id", "asked").is_first_distinct()
@@ -203,12 +202,12 @@ def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame)
     numbers = _shift_numbers(name, numbers, described)
     found = numbers.join(described, left_on=["query_id", "number"], right_on=_KEY, how="inner")
     if numbers.height and not found.height:
-        notice(f"{name}: the results share no query with its run. Give the results that the run was made of.")
+        notice(f"{name}: the results and the run share no query. Give the results that the run was made from.")
     return found.drop("number")
 
 
 def _shift_numbers(name: str, numbers: pl.DataFrame, described: pl.DataFrame) -> pl.DataFrame:
-    """Number the iterations of a run as its results do. A run can begin at 0, and its results at 1."""
+    """Number the iterations of a run as in the results: a run can begin with 0, and the results with 1."""
     run, results = pl.col("run").list, pl.col("results").list
     given = described.group_by("query_id").agg(results="iteration")
     both = numbers.group_by("query_id").agg(run="number").join(given, on="query_id").sort("query_id")
@@ -221,7 +220,7 @@ def _shift_numbers(name: str, numbers: pl.DataFrame, described: pl.DataFrame) ->
         ranges = [f"iterations {min(row[side])} to {max(row[side])}" for side in ("run", "results")]
         raise InputError(
             f"{name}: query {row['query_id']} has {ranges[0]} in the run and {ranges[1]} in the results. Give the results "
-            "that the run was made of, or leave out the results."
+            "that the run was made from, or leave out the results."
         )
     return numbers
 
@@ -298,7 +297,6 @@ def explain_systems(
     uses: Any = None,
     top: int = 5,
 ) -> Explanation:
-    """Explain the difference of two systems by what they found. `parts` are the measures by name."""
     names, (base, new) = [*systems], systems.values()
     sums = dict.fromkeys(one.numerator for one in parts.values())
     found = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]

@@ -1,4 +1,4 @@
-"""What two systems did, in words: in each query, and the main cause of a difference."""
+"""Describes in words what two systems did in a query, and the main cause of a difference."""
 
 from __future__ import annotations
 
@@ -45,10 +45,8 @@ _LOST = {
     "returned and not opened": "^returned.*(?:never opened|open failed)",
     "opened and not cited": "opened after.*not cited",
 }
-#: Characters of a text in a line.
+#: The largest number of characters of a text in a line.
 _LONGEST = 70
-
-
 #: The tables of an explanation.
 FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
 
@@ -68,7 +66,7 @@ class Account:
         self.of = of
         self.names = (of.base, of.new)
 
-    # A filter for each of many queries takes long. So do rows that no sentence needs: there can be millions of repeats.
+    # Rows are grouped once, as a filter per query is slow, and only when needed: there can be millions of repeats.
     @cached_property
     def iterations(self) -> Mapping[Any, list[dict[str, Any]]]:
         return self.of.iterations.rows_by_key(["query_id", "system", "rel"], named=True, include_key=True)
@@ -91,7 +89,7 @@ class Account:
 
     @cached_property
     def alone(self) -> set[tuple[str, float, int]]:
-        """Each query, threshold and iteration in which one system alone found a good document."""
+        """The query, threshold and iteration of each place where only one system found a good document."""
         rels = {str(one.numerator): self.find_rel(one) for one in self.of.parts.values()}
         rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
         rows = rows.with_columns(rel=pl.col("measure").replace_strict(rels, return_dtype=pl.Float64))
@@ -110,12 +108,12 @@ class Account:
         return {*self.of.absent.select("system", "query_id").iter_rows()}
 
     def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
-        """Return what a system did in queries without results. `otherwise` applies if the run has a row of the query."""
+        """Return what a system did in queries without results. `otherwise` applies if the run has a row of each query."""
         are_absent = {(name, query_id) in self.absent for query_id in query_ids}
         return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
-        """Yield what both systems did where they first differ, and the causes. `named`: name documents, and add failed searches."""
+        """Yield what both systems did where they first differ, and the causes. `named` adds documents and failed searches."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         rel = self.find_rel(parts)
         searches = {name: self.iterations.get((query_id, name, rel), []) for name in self.names}
@@ -160,7 +158,7 @@ class Account:
         return happened[row["cause"]].format(one=one, other=other, new=self.of.new, n=names, at=parts.measure.cutoff)
 
 
-#: Part of a rate -> what it adds to the difference of a query. Where a denominator is 0, the difference has no other parts.
+#: Part of a rate -> what it adds to the difference of a query. If a denominator is 0, the part `none` is the whole difference.
 _PARTS = {
     "numerator": pl.col("from_numerator"),
     "denominator": pl.col("from_denominator"),
@@ -169,7 +167,7 @@ _PARTS = {
 
 
 def add_parts(queries: pl.DataFrame) -> dict[str, float]:
-    """Return how much numerator and denominator of a rate add to the differences."""
+    """Return part of a rate -> what the part adds to the sum of the differences."""
     return {part: math.fsum(queries.select(amount).to_series().drop_nulls()) for part, amount in _PARTS.items()}
 
 
@@ -206,7 +204,7 @@ def sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
 
 
 def find_main_causes(account: Account, parts: Parts) -> pl.DataFrame:
-    """Return the rows of `Explanation.queries` of a measure, with the column cause: words without numbers, or null."""
+    """Return the rows of a measure in `Explanation.queries`, with the main cause in words in a column cause."""
     queries = account.of.queries.filter(measure=str(parts.measure))
     said = [_name_cause(account, parts, row) for row in queries.iter_rows(named=True)]
     return queries.with_columns(cause=pl.Series(said, dtype=pl.String))
@@ -233,7 +231,7 @@ def _describe_search(name: str, iterations: Sequence[Mapping[str, Any]], at: int
     row = iterations[at - 1]
     if not row["query_text"]:
         return f"{name} {describe_outcome(row)}"
-    # Of parallel searches some may be new.
+    # Some of several parallel searches may be new.
     repeated = "repeated its search" if row["repeated_queries"] == row["searches"] else "searched"
     return f"{name} {repeated} “{shorten(row['query_text'])}” and {describe_outcome(row)}"
 

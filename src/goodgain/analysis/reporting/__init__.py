@@ -1,4 +1,4 @@
-"""What people look at: curves over iterations, precision over recall, plots, and ledgers and curves in a notebook."""
+"""Curves, plots and reports, and ledgers and curves in a notebook."""
 
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.plots.pictures import show_curve, show_ledger

@@ -53,7 +53,7 @@ _LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)
 
 
 class SystemCounts(NamedTuple):
-    """Ledgers and pools of each run of a system by threshold, and the coverage of all its runs together."""
+    """The counts of each run of a system by threshold, and the coverage of all runs together."""
 
     runs: Sequence[Mapping[float, Counts]]
     coverage: Coverage
@@ -62,7 +62,7 @@ class SystemCounts(NamedTuple):
 def join_counts(
     counts: Mapping[str, Mapping[float, Counts]], names: Mapping[str, Sequence[str]]
 ) -> dict[str, SystemCounts]:
-    """Put the counted runs of each system together. Give a notice if systems share few queries. `names`: as in `name_runs`."""
+    """Return the counts of each system, and give a notice if systems share few queries. `names` is what `name_runs` returns."""
     counted = {}
     for system, of in names.items():
         runs = [counts[run] for run in of]
@@ -104,7 +104,7 @@ def tabulate_curve(
     costs: pl.DataFrame | None = None,
     at: Sequence[float] | None = None,
 ) -> pl.DataFrame:
-    """Return what `curve` returns, from counts at the thresholds of the measures; `costs` as `read_costs` returns them."""
+    """Return the table of `gg.curve`. `costs` is what `read_costs` returns."""
     if over is None:
         last = upto or _find_last_iteration(counted)
         of_runs = {
@@ -130,7 +130,7 @@ def tabulate_curve(
 
 
 def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGainMeasure]:
-    """Return the measures of a curve, without a cutoff, or raise `MeasureError`."""
+    """Return the measures of a curve. Raise `MeasureError` for a measure with a cutoff, or without a value per iteration."""
     asked = [check_along_iterations(one, "a curve") for one in parse_measures(measures, complete=False, rel=rel)]
     if without := next((one for one in asked if one.declaration.cutoff == "none"), None):
         raise MeasureError(f"{without} has no value per iteration. Leave it out.")
@@ -159,7 +159,7 @@ _Point = tuple[dict[str, Any], Vector]
 def _list_iterations(
     counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
 ) -> Iterator[_Place]:
-    """Yield the iterations of a run: memory holds the values of one at a time."""
+    """Yield the iterations of a run one by one: memory holds the values of a single iteration."""
     lengths = _get_lengths(counts)
     shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
@@ -175,28 +175,28 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield the places of the curve of a run, one for each spend. A query still searches if it spends at least this much."""
+    """Yield a place of the curve for each spend. A query still searches if it spends at least this much."""
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     queries = pl.DataFrame({"query_id": spends.query_ids})
     totals = queries.join(rows.group_by("query_id").last(), on="query_id", how="left", maintain_order="left")
     total = totals.get_column("spend") * (1 + RESIDUE)
     for spend in chosen:
-        # a sum of costs can miss a spend that was given, by rounding
+        # rounding errors must not put a sum of costs above the spend
         reached = rows.filter(pl.col("spend") <= spend * (1 + RESIDUE)).group_by("query_id").last()
         reached = queries.join(reached, on="query_id", how="left", maintain_order="left")
         found = {
             str(measure): of if measure.declaration.null_if else of.fill_null(0.0)
             for measure, of in zip(measures, reached.select(map(str, measures)), strict=True)
         }
-        # a query without a search spends nothing, not 0
+        # a query without a search does not search, even at a spend of 0
         yield {"over": over, "spend": spend}, found, (total >= spend).fill_null(False)
 
 
 def _average_runs(
     system: str, runs: Sequence[Iterator[_Place]], measures: Sequence[GoodGainMeasure]
 ) -> Iterator[_Point]:
-    """Yield the points of a system: the value of a query is the mean over the runs where it has one."""
+    """Yield the points of a system: the value of a query is the mean over the runs with a value."""
     for places in zip(*runs, strict=True):
         columns = places[0][0]
         searching = pl.select(pl.any_horizontal(*(of_run for _, _, of_run in places))).to_series()
@@ -214,7 +214,6 @@ def _average_runs(
 
 
 def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `curve` with their intervals; `_CELLS` values share their random draws."""
     if not settings.resamples:
         yield from (row for row, _ in points)
         return
@@ -234,7 +233,7 @@ def check_points(points: str) -> None:
 
 
 def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per_query: bool) -> pl.DataFrame:
-    """Return what `pr_curve` returns for a system, from the hits of its run and the judged queries."""
+    """Return the table of `gg.pr_curve` for one system, from the hits of the run and the judged queries."""
     if points == "eleven":
         found = _interpolate_at_levels(hits, query_ids)
         if per_query:
@@ -247,10 +246,10 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
 
 
 def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple[pl.DataFrame, Coverage]:
-    """Return query_id, R, so_far and precision: a row per relevant document retrieved, sorted by query_id and rank.
+    """Return a row per relevant document retrieved, sorted by query_id and rank, and the coverage.
 
-    R is the number of relevant documents of the query, `so_far` the number up to this rank. Precision is the highest at this
-    rank or a later rank. The second value is the coverage; the caller gives a notice on it.
+    The columns are query_id, R (relevant documents of the query), so_far (relevant documents up to this rank) and precision
+    (the highest at this rank or a later rank).
     """
     check_iterations(run, needed=False)
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
@@ -291,7 +290,6 @@ def _take_hits(table: RankingTable, judgments: Judgments, rel: float) -> pl.Data
 
 
 def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
-    """Return query_id, recall, precision at the eleven levels, for every judged query."""
     relevant = hits.group_by("query_id").agg(pl.col("R").first())
     levels = pl.DataFrame({"query_id": query_ids}).join(relevant, on="query_id", how="left", maintain_order="left")
     levels = levels.join(_LEVELS, how="cross", maintain_order="left_right")
@@ -303,11 +301,10 @@ def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataF
 
 
 def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:
-    """Return the mean over queries at every recall that some query reaches.
+    """Return the mean precision over queries at every recall that some query reaches.
 
-    A query's precision falls at each of its levels and is 0 after the last. The mean at a recall is the sum of all falls
-    at this level and later, divided by the queries. The order of the sum is fixed, by recall and size: the last digit of a
-    sum of floats depends on it.
+    The precision of a query falls at each recall, and is 0 after the last. The mean at a recall is the sum of all falls from
+    there on, divided by the queries. Falls are sorted: the last digit of a sum of floats depends on the order.
     """
     after = pl.col("precision").shift(-1).over("query_id").fill_null(0.0)
     falls = steps.select("recall", fall=pl.col("precision") - after).sort("recall", "fall")

@@ -19,9 +19,9 @@ from goodgain.files.escaping import escape_controls, escape_html
 from goodgain.files.tables import Table, escape_markdown, write_markdown
 from goodgain.measures.names import parse_measure
 
-#: The first line of a comment: a bot finds its own comment by it, and replaces it.
+#: The first line of a comment: a bot finds its earlier comment by this line, and replaces it.
 MARKER = "<!-- goodgain compare -->"
-#: Rows of a comment: failed lines, notes, queries, and those of folded tables. It has at most 90 lines.
+#: The largest numbers of failed lines, notes, queries, and rows of folded tables: a comment has at most 90 lines.
 _LINES, _NOTES, _QUERIES, _PAIRS = 10, 6, 5, 12
 _LONGEST = 80  # characters of a question, or of a search string
 _SPEND = ("system", "quantity", "value")
@@ -31,7 +31,7 @@ _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdic
 
 
 def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
-    """Raise `AssertionError` if a required line does not hold, for tests: its text is the comment of a gate.
+    """Check required lines in a test. If a line fails, the text of the `AssertionError` is the Markdown comment of the gate.
 
     Args:
         comparison: what `compare` returns.
@@ -61,7 +61,7 @@ def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | N
 
 
 def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
-    """Return the outcomes as JUnit XML: a test case for each required line and system, and the notes on all of them.
+    """Return the outcomes as JUnit XML: a test case for each required line and system, and the notes.
 
     Source: junit-10.xsd of the xUnit plugin of Jenkins.
     """
@@ -89,7 +89,7 @@ def _build_outcomes_table(outcomes: Iterable[Outcome]) -> Table:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Return measure, system and baseline of the change to explain, and whether causes exist. A failed measure comes first."""
+    """Return measure, system and baseline of the pair to explain, and whether the measure has causes. Failed lines come first."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))
@@ -110,8 +110,8 @@ def write_comment(
 ) -> str:
     """Return a Markdown comment of at most 90 lines; the same comparison gives the same bytes.
 
-    `explanation` has the causes of the change that `choose_change` returned, and with results the searches of each query.
-    Without an explanation the queries have no causes. `questions` replace the ids of queries. `gg.spend` returns `spend`.
+    `explanation` is for the pair that `choose_change` returned: it adds causes, and searches if it was made with results.
+    `questions` maps query ids to texts to show instead. `spend` is what `gg.spend` returns.
     """
     questions = questions or {}
     failed = [one for one in outcomes if not one.holds]
@@ -179,7 +179,6 @@ def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, .
 def _list_changes(
     comparison: Comparison, measure: str, system: str, against: str, explanation: Explanation | None
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the queries that changed most: id, both values, difference, cause."""
     rows = prepare_per_query(comparison, measure, system=system, against=against).filter(pl.col("difference") != 0)
     sentences: dict[str, str | None] = {}
     if explanation is not None:

@@ -1,4 +1,4 @@
-"""The data of a report's page, in columns and codes that keep it small. `compare`, `explain` and the ledger give the numbers."""
+"""The data of a report's page, in columns and codes that keep the page small."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,14 +29,11 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a report shows. The first system of `scores` is the base. `explanations` has the others.
-
-    `searched`, `recalls` and `ledgers` are of the first run of a system.
-    """
+    """What a report shows. The first system is the base. `searched`, `recalls` and `ledgers` are of the first run of a system."""
 
     opening: Opening  # what the page says first
     scores: Mapping[str, Scores]
-    comparison: Comparison | None  # with the first system
+    comparison: Comparison | None  # of the other systems with the first system
     searched: Mapping[str, Searched]
     curves: pl.DataFrame
     recalls: pl.DataFrame
@@ -69,8 +66,8 @@ class Evidence:
     def queries(self) -> pl.DataFrame:
         """A row for each query, measure and system: query_id, query_text, groups, measure, system, value.
 
-        Two systems or more add difference: the value minus that of the base. The explained measure also has cause and
-        first_differing_iteration, null where the first runs and the means differ in opposite directions.
+        With several systems, difference is the value minus the value of the base. The explained measure also has cause and
+        first_differing_iteration. Both are null where the first runs and the means differ in opposite directions.
         """
         ids, names, key = self.qrels.query_ids, self.systems, ["query_id", "measure", "system"]
         about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}
@@ -94,16 +91,15 @@ class Evidence:
             for name, one in self.explanations.items()
         )
         table = table.join(causes, on=key, how="left", maintain_order="left")
-        # The first runs of two systems can differ the other way than the means over their runs.
         is_told = (pl.col("difference") != 0) & (pl.col("difference").sign() == pl.col("of_runs").sign())
         told = pl.when(is_told).then(pl.col("cause", "first_differing_iteration"))
         return table.with_columns(told).drop("of_runs")
 
     @cached_property
     def changed(self) -> list[str]:
-        """The queries by the size of their change in the explained measure, with losses before gains of the same size.
+        """The ids of queries by the size of the change in the explained measure, with losses before gains of the same size.
 
-        The query that changed most in the pair of the headline is the first. With one system, the lowest values come first.
+        The query that changed most in the pair of the headline comes first. With one system, the lowest values come first.
         """
         rows = self.queries.filter(measure=str(self.explained.measure))
         if self.comparison is None:
@@ -121,7 +117,7 @@ class Evidence:
         return [*dict.fromkeys([*first, *sort(others)])]
 
     def describe_query(self) -> str | None:
-        """Return which query to look at first; None if no query differs."""
+        """Return a sentence on the query to look at first; None if no query differs."""
         measure, first = str(self.explained.measure), self.changed[0]
         rows = self.queries.filter(measure=measure, query_id=first).rows_by_key("system", named=True, unique=True)
         shown = {name: rows[name]["value"] for name in dict.fromkeys([self.opening.lead, self.systems[0]])}
@@ -130,12 +126,11 @@ class Evidence:
         return describe_query(measure, first, self.texts.get(first), shown)
 
     def tell_cause(self, text: str) -> str:
-        """Add to a sentence on causes or searches that it is about the first runs, if a system has several."""
+        """Mark a sentence on causes or searches as one on the first runs, if a system has several runs."""
         return f"Of the first runs: {text}" if self.has_replicates else text
 
 
 def build_data(of: Evidence) -> dict[str, Any]:
-    """Return what the page embeds as JSON."""
     (_, *others), ids, table = of.systems, of.qrels.query_ids, of.queries
     rows = table.partition_by("measure", "system", as_dict=True)
     explained = str(of.explained.measure)
@@ -185,7 +180,7 @@ def _list_groups(of: Evidence) -> list[list[str]]:
 
 
 def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
-    """Return the distinct counts of an iteration; for each system the iterations of each query, and the code of each iteration."""
+    """Return counts (distinct counts of an iteration), lengths (iterations of each query) and iterations (indexes of counts)."""
     rows = of.iterations.select("system", "query_id", "iteration", pl.col(KINDS).cast(pl.Int64))
     distinct = rows.select(KINDS).unique(maintain_order=True).with_row_index("code")
     coded = rows.join(distinct, on=KINDS, nulls_equal=True, maintain_order="left").sort("query_id", "iteration")
@@ -199,7 +194,7 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the documents, iterations and good documents of each chosen query; number causes and uses in `reasons`."""
+    """Yield each chosen query with searches, documents and good documents. Causes and uses get a number in `reasons`."""
 
     def code(said: str | None) -> int | None:
         return None if said is None else reasons.setdefault(said, len(reasons))
@@ -261,7 +256,6 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
 
 
 def _describe_causes(of: Evidence, name: str, wanted: pl.Expr) -> dict[tuple[str, str], str]:
-    """Return (query_id, doc_id) -> why only one of system and base counts a good document."""
     explanation, account = of.explanations[name], Account(of.explanations[name])
     rows = explanation.documents.filter(wanted, pl.col("cause").is_not_null(), measure=str(of.explained.numerator))
     return {
@@ -276,7 +270,7 @@ def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any
 
 
 def _describe(doc_id: str, label: float | None, title: str | None, url: str | None) -> list[Any]:
-    """Return id, label, title and link of a document, without nulls at the end. A link is a web address without hidden signs."""
+    """Return id, label, title and link of a document, without nulls at the end. A link must be a printable web address."""
     address = url or doc_id
     is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
     number = int(label) if label is not None and float(label).is_integer() else label

@@ -1,4 +1,4 @@
-"""The pictures of a report: plots as SVG without styles of their own, so that they follow the colours of the page."""
+"""The pictures of a report: plots as SVG that takes colours and fonts from the page."""
 
 import io
 import re
@@ -16,7 +16,7 @@ from goodgain.files.escaping import escape_html
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure
 
-#: Pictures are drawn in this colour. The page shows it as the colour of text.
+#: The colour of drawings. On the page it becomes the colour of text.
 _INK = "#0b0b0c"
 _LOOK = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), _INK),
@@ -24,16 +24,16 @@ _LOOK = {
 }
 #: With more bars the picture of each query takes megabytes, and says less than the table.
 _MOST_QUERIES = 300
-#: With more systems there is no picture for each of them.
+#: With more systems, the page has no pictures of single systems.
 _MOST_SYSTEMS = 6
-#: What is cut out of matplotlib's SVG: the header, comments, metadata, its style sheet, turns by nothing.
+#: Parts of matplotlib's SVG to remove: header, comments, metadata, style sheet, rotations by 0.
 _LEFT_OUT = re.compile(
     r'^.*?(?=<svg)|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>| transform="rotate\(-0 [^"]*"', re.DOTALL
 )
 _TAG = re.compile(r"<[^>]*>")
 _STYLE = re.compile(r' style="([^"]*)"')
 _FONT = re.compile(r"font: (?:\w+ )*?([\d.]+)px [^;]*")
-#: Set for all pictures by the style of the page.
+#: Properties that the style of the page sets for all pictures.
 _OF_PAGE = ("font-family", "stroke-linejoin", "stroke-linecap")
 _PATH = re.compile(r'(?<= d=")[^"]*')
 #: A group of one element, without attributes.
@@ -45,7 +45,7 @@ def draw_all(of: Evidence) -> list[dict[str, str]]:
     """Return the pictures: title, text (what the picture shows, in a sentence) and svg of each."""
     from matplotlib import style
 
-    with style.context(["default", _LOOK]):  # that of the user would draw another picture
+    with style.context(["default", _LOOK]):  # not the style of the user
         pictures, places = [], dict[Any, Any]()
         for number, (title, text, ax) in enumerate(_draw(of)):
             ax.set_title("", loc="left")  # the page writes it above the picture
@@ -90,9 +90,7 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
         yield f"What came back in {name}, by iteration", text, plot
     for name, plot in zip(shown, last, strict=True):
         title = f"When {name} stopped, and when it last found something good"
-        text = (
-            "At 0: queries that found no good document, or have no search. Searches after the last good one are wasted."
-        )
+        text = "At 0: queries that found no good document, or never searched. Searches after the last good document are wasted."
         yield title, text, plot
     text = (
         "At each recall, the highest precision at this recall or a higher one. The ranking joins all iterations. Relevant "
@@ -111,7 +109,7 @@ def _show(value: float | None) -> str:
 def _to_svg(ax: Any, number: int, title: str, text: str, places: dict[Any, Any]) -> str:
     """Return a plot as an SVG element with a text alternative, and with attributes in place of styles.
 
-    Plots with the same scales, labels and legend have the same place in their figures, which is kept in `places`.
+    `places` caches the position of the axes, which is the same for plots with the same scales, labels and legend.
     """
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG

@@ -1,4 +1,4 @@
-"""What the page of a report says, in fixed sentences: the headline and its tiles, which system is better at what, the doubts."""
+"""The sentences on the page of a report: the headline and the tiles, which system is better at what, and the doubts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,14 +21,14 @@ from goodgain.measures.scores import Scores
 PLACES = 4
 #: Means over fewer queries say little.
 _FEW_QUERIES = 10
-#: Measures of the tiles, up to the iteration i -> what each says. The headline is about the first one.
+#: Measure of a tile, up to the iteration i -> title of the tile. The headline is about the first measure.
 TILES = {
     "nCG@{i}": "Share of the good material found",
     "nDCGG@{i}": "How early it is found",
     "SRR@{i}": "Share of repeated results",
     "NumIter": "Searches per query",
 }
-#: It is a cost: whether fewer searches are better depends on what they find.
+#: Searches are a cost: whether fewer searches are better depends on what they find.
 _SEARCHES = [*TILES][-1]
 #: Verdict -> how a tile says it.
 _VERDICTS = {
@@ -38,7 +38,7 @@ _VERDICTS = {
     "equal": "equal in every query",
     None: "no query has both values",
 }
-#: Verdict -> what a pair of systems has.
+#: Verdict -> sentence on a pair of systems.
 _SAID = {
     "better": "{system} is better than {against} in {changes}.",
     "worse": "{system} is worse than {against} in {changes}.",
@@ -51,7 +51,7 @@ _OF_SEARCHES = {"better": "fewer, beyond chance", "worse": "more, beyond chance"
 _SIDES = (("against", "mean_against"), ("system", "mean"))
 #: Characters of an id and of a question in a sentence.
 _ID, _QUESTION = 40, 90
-#: With more other systems, the headline counts them.
+#: The headline names at most this number of other systems, and counts more systems.
 _NAMED = 4
 
 
@@ -67,11 +67,11 @@ class Tile(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """What the page says first."""
+    """The data of the headline and the tiles."""
 
     cutoff: int  # the iteration of the tiles
-    measures: Sequence[Any]  # those of the tiles, in the order of `TILES`
-    scores: Mapping[str, Scores]  # system -> its scores
+    measures: Sequence[Any]  # the measures of the tiles, in the order of `TILES`
+    scores: Mapping[str, Scores]  # by system
     pairs: pl.DataFrame | None  # the rows of `Comparison.pairs` for these and all other measures; None for one system
     spent: pl.DataFrame | None = None  # what `average_costs` returns; None without costs
 
@@ -81,7 +81,7 @@ class Opening(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The system of the headline: the best one, first of those that are better than the base beyond chance."""
+        """The system of the headline: the highest mean, if possible of a system that is better than the base beyond chance."""
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)
@@ -144,7 +144,7 @@ def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:
 
 
 def describe_query(measure: str, query_id: str, text: str | None, values: Mapping[str, float]) -> str:
-    """Return which query differs most, with the values of both systems. With one system it is the query with the lowest value."""
+    """Return a sentence on the query that differs most. With one system, it is on the query with the lowest value."""
     query = shorten_middle(query_id, _ID)
     name = f"“{shorten(text, _QUESTION)}” ({query})" if text else query
     said = [f"{system} {format_number(value, PLACES)}" for system, value in values.items()]
@@ -187,7 +187,7 @@ def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
 
 
 def show_shares(*shares: float) -> list[str]:
-    """Return shares in per cent, with enough decimals to tell them apart, and from 0 and 1.
+    """Return shares in per cent, with up to two decimals, so that different shares look different from each other, 0 and 1.
 
     >>> show_shares(0.7326, 0.7198), show_shares(0.984, 0.9838), show_shares(0.9999)
     (['73 %', '72 %'], ['98.40 %', '98.38 %'], ['99.99 %'])
@@ -272,10 +272,7 @@ def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, s
 def describe_one(
     system: str, scores: Scores, measures: Iterable[str], measure: str, iterations: pl.DataFrame
 ) -> Iterator[str]:
-    """Yield means of measures, what searches brought, and the query with the lowest value of a measure.
-
-    `iterations` has the columns of `Explanation.iterations`.
-    """
+    """Yield sentences on the means of measures, on searches, and on the query with the lowest value of a measure."""
     queries = scores.signature["queries"]
     means = (
         f"{name} {format_number(scores.means[name], PLACES)}"
@@ -310,7 +307,7 @@ def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
 
 
 def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[str]:
-    """Yield the ratios of each system, and after how many searches 95 % of its gain is there. `found` is of `gg.spend`."""
+    """Yield a sentence for each row of `found`, the table of `gg.spend`."""
     for system, name, value, low, high, _, better in found.iter_rows():
         interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
         if name == "SearchesFor95":

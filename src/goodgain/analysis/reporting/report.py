@@ -48,7 +48,7 @@ _PAGE = Path(__file__).parent / "page"
 
 
 def choose_format(path: Path, given: str | None) -> str:
-    """Return the format of a report, by its name or the ending of the file."""
+    """Return the given format, else the format of the ending of the file. Raise `InputError` for an unknown format."""
     found = given or next((form for form, ends in FORMATS.items() if path.suffix.lower() in ends), None)
     if found not in FORMATS:
         ends = ", ".join(end for ends in FORMATS.values() for end in ends)
@@ -60,7 +60,7 @@ def choose_format(path: Path, given: str | None) -> str:
 def write_command(
     qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, files: dict[str, Any], given: dict[str, Any]
 ) -> str | None:
-    """Return the command for a call with files alone; None for data in memory."""
+    """Return the command that makes the report again; None if an input is in memory."""
     several = {name: list_runs(of) for name, of in runs.items()}
     named = [(f"--{name}", one) for name, of in files.items() if of is not None for one in list_runs(of)]
     sources = [qrels, *chain.from_iterable(several.values()), *(one for _, one in named)]
@@ -77,17 +77,17 @@ class Plan(NamedTuple):
     """The measures of a report."""
 
     explained: Parts  # the measure whose differences are explained
-    measured: list[Any]  # those to compare
-    curves: list[Any]  # those to draw over iterations
-    cutoff: int | None  # the largest iteration asked for
-    rel: float | None  # the option
+    measured: list[Any]  # the measures to compare
+    curves: list[Any]  # the measures to draw over iterations
+    cutoff: int | None  # the largest cutoff of the measures
+    rel: float | None  # the option of the call
 
     @classmethod
     def of(cls, measures: Measures, rel: float | None) -> Plan:
         asked = parse_measures(measures, rel=rel)
         explained = _choose_explained(asked, rel)
         cutoffs = [one.cutoff for one in asked if isinstance(one, IterationMeasure) and one.cutoff is not None]
-        along = [  # ours, without their cutoffs
+        along = [  # good-gain measures, without cutoffs
             type(one)(**{name: value for name, value in one.params.items() if name != "cutoff"})
             for one in asked
             if isinstance(one, GoodGainMeasure) and one.declaration.cutoff != "none"
@@ -102,7 +102,7 @@ class Plan(NamedTuple):
         return self.explained.measure.rel
 
     def list_tiles(self, lengths: pl.Series) -> tuple[int, list[Any]]:
-        """Return the iteration and the measures of the tiles; without a cutoff the iteration is the median of N."""
+        """Return the cutoff and the measures of the tiles. The default cutoff is the median number of iterations."""
         cutoff = self.cutoff or max(1, math.ceil(lengths.median() or 1))  # type: ignore[arg-type]  # of numbers
         named = " ".join(page_sentences.TILES).format(i=cutoff)
         tiles = parse_measures(named, rel=self.rel)  # not self.good: a threshold that nobody named has its own notice
@@ -121,7 +121,7 @@ def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
 
 
 def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
-    """Return for each pair the sentence on verdicts, and that on causes. One system has only sentences of the second kind."""
+    """Return sentences on verdicts, and sentences on causes: one of each per pair. A report on one system has no verdicts."""
     (base, scores), *_ = of.scores.items()
     if of.comparison is None:
         said = [*page_sentences.describe_one(base, scores, of.measures, str(of.explained.measure), of.iterations)]
@@ -191,11 +191,11 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
 
 
 def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
-    """Return the page. Its script and its style are allowed by their hashes, so that no other can run."""
+    """Return the page. Browsers run only the script and the style whose hashes the page has."""
     import jinja2
     from markupsafe import Markup  # comes with Jinja2
 
-    def show(value: Any) -> Any:  # a text, but none that is Markup
+    def show(value: Any) -> Any:  # Markup is a subclass of str
         return escape_controls(value) if type(value) is str else value
 
     environment = jinja2.Environment(
@@ -231,7 +231,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
     return page
 
 
-#: Signs that could end the element of the data, and how JSON writes them.
+#: Characters that could end the script element, and their escapes in JSON.
 _IN_SCRIPT = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
 
 

@@ -1,4 +1,4 @@
-"""What a search is worth: costs for each good document and solved task, and after how many searches 95 % of its gain is there."""
+"""What searches are worth: costs per good document and per solved task, and the number of searches for 95 % of the gain."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def tabulate_spend(
     price: float | None = None,
     per_query: bool = False,
 ) -> pl.DataFrame:
-    """Return what `spend` returns, from the counts at a threshold and the tables that `read_costs` and `read_outcomes` return."""
+    """Return the table of `gg.spend`. `costs` is what `read_costs` returns, and `outcomes` what `read_outcomes` returns."""
     found = {name: _Found.of([run[rel] for run in counts.runs]) for name, counts in counted.items()}
     ratios = [] if costs is None else list(_list_ratios(found, costs, outcomes))
     quantities = [*ratios, *(one for name, of in found.items() for one in _list_stops(name, of, price))]
@@ -72,17 +72,17 @@ def tabulate_spend(
     return _drop_infinite(pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
 
 
-#: Amount of the costs, the quantity that needs it, and its better direction.
+#: Column of the costs, the quantity that needs this column, and the better direction of the quantity.
 _RATIOS = (("cost", "CostPerGood", "down"), ("calls", "GainPerCall", "up"), ("tokens", "TokensPerSolved", "down"))
 
 
 class _Found(NamedTuple):
-    """What the judged queries of a system found, in the order of query ids: means over the runs of the system."""
+    """What a system found in each judged query: means over the runs of the system."""
 
     pools: pl.DataFrame  # query_id, N of the first run
     good: Vector  # the number of good documents
     gains: Matrix  # CG at the iterations 0, 1, ... in columns
-    lengths: Matrix  # N in each run, a row for each
+    lengths: Matrix  # the number of iterations: a row per run
 
     @classmethod
     def of(cls, runs: Sequence[Counts]) -> _Found:
@@ -104,12 +104,12 @@ class _Quantity(NamedTuple):
     name: str
     better: str | None
     counted: NDArray[np.bool_]  # which queries count
-    columns: Matrix  # the parts of the sums, a row for each query
+    columns: Matrix  # the summands: a row per query
     evaluate: Callable[[Matrix], Vector]  # takes rows of sums, and returns a value for each
 
     @property
     def total(self) -> float:
-        """The value of all queries that count; NaN if none does."""
+        """The value over all queries that count; NaN without such queries."""
         sums = self.columns[self.counted].sum(axis=0, keepdims=True)
         return float(self.evaluate(sums)[0]) if self.counted.any() else math.nan
 
@@ -165,7 +165,7 @@ def _list_ratios(
             total = ids.to_frame().join(rows, on="query_id", how="left", maintain_order="left")
             paid, of = total.get_column(what).fill_null(0.0).to_numpy(), found[system]
             parts = {"cost": (paid, of.good), "calls": (of.gains[:, -1], paid), "tokens": (paid, solved.get(system))}
-            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]  # solved exists where tokens are asked
+            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]
 
 
 def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
@@ -173,7 +173,7 @@ def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str])
     names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
     if "solved" not in names and len(names) > 1:
         told = f"{spell('outcomes')}: has the columns {', '.join(names)}"
-        raise InputError(f"{told}. Name the one with solved tasks solved.")
+        raise InputError(f"{told}. Rename the column of solved tasks to solved.")
     name = "solved" if "solved" in names else names[0]
     stacked = stack_outcomes(table.select("query_id", "system", name), None, systems, [])
     return dict(zip(systems, arrange_values(stacked, [name], systems, ids)[name], strict=True))
@@ -182,7 +182,6 @@ def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str])
 def _drop_unknown(
     name: str, ids: pl.Series, counted: NDArray[np.bool_], solved: Mapping[str, Vector]
 ) -> NDArray[np.bool_]:
-    """Return which queries count and have an outcome in all systems. Give a notice on queries without an outcome."""
     has_outcome = np.isfinite([*solved.values()]).all(axis=0)
     if not (counted & has_outcome).any():
         told = f"{spell('outcomes')} has no query with costs that has an outcome in all systems"

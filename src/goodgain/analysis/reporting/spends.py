@@ -1,4 +1,4 @@
-"""What searches cost: what a query has spent with each iteration, the values of measures at a spend, and the tables of a report."""
+"""The costs of searches: the cumulative spend of queries by iteration, and the tables of costs in a report."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from goodgain.formats.query_tables import select_costs
 from goodgain.measures.parameters import is_number
 from goodgain.options import spell
 
-#: What can be spent -> its amount in a row of the ledger; None: the costs have it.
+#: What can be spent -> the amount in a row of the ledger; None: the amount is in the costs.
 OVER: dict[str, pl.Expr | None] = {
     "searches": pl.lit(1.0),
     "results": pl.col("R").cast(pl.Float64),
@@ -24,19 +24,18 @@ OVER: dict[str, pl.Expr | None] = {
     "cost": None,
     "seconds": None,
 }
-
-#: A curve shows at most so many of the observed spends.
+#: The largest number of observed spends on a curve.
 _MOST_SPENDS = 50
 _NUMBER = ["query_id", "number"]
 #: The share of the gain after which more searches bring little.
 ENOUGH = 0.95
-#: The amounts of a report, as columns of costs.
+#: Columns of the costs that a report shows.
 _AMOUNTS = [name for name, amount in OVER.items() if amount is None]
 _ADDED = {"new_good": "GR", "gain": "G", "repeats": "Dup"}
 
 
 class Spends(NamedTuple):
-    """What the queries of a system have spent with each iteration."""
+    """The cumulative spend of the queries of a system by iteration."""
 
     query_ids: pl.Series  # the judged queries whose costs are known
     rows: pl.DataFrame  # query_id, iteration and spend (cumulative), sorted
@@ -75,7 +74,7 @@ def find_spends(
         without = rows[name].filter(pl.col("spend").is_null()).join(here, on="query_id", how="semi")
         if len(without) and not (here.get_column("number") > 0).any():
             raise InputError(
-                f"{spell('costs')}: the {over} of {name} are per query, and a curve needs them per iteration. gg.spend takes them."
+                f"{spell('costs')}: the {over} of {name} are per query, and a curve needs them per iteration. Use gg.spend."
             )
     ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
     for name, here in given.items():
@@ -85,15 +84,15 @@ def find_spends(
             lacking = count_of(len(others), "iteration")
             notice(
                 f"{spell('costs')} has {over} for {lacking} that {name} lacks, such as iteration {number} of query {query_id}. "
-                "The curve leaves this out. Number iterations as in the run."
+                "The curve leaves these costs out. Number iterations as in the run."
             )
     return {name: [_add_up(ids, of)] for name, of in rows.items()}
 
 
 def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
-    """Return what to add to the iterations of the run: 1 if the run begins with 0, and the costs with 1.
+    """Return 1 if the run numbers iterations from 0 and the costs number them from 1, else 0.
 
-    Costs that begin with 1 go beyond the last iteration of each query in the run. Rows without an amount show this too.
+    Costs numbered from 1 go beyond the last iteration of each query in the run. Rows without an amount count too.
     """
     if run.get_column("number").min() != 0:
         return 0
@@ -110,7 +109,7 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.DataFrame]) -> pl.Series:
     """Return the judged queries whose costs are known in all systems. Give a notice if some queries are left out.
 
-    A query that is not in the run (N = 0) has cost nothing. `known` has rows of the queries with costs of each system.
+    A query that is not in the run (N = 0) costs nothing. `known` has a table of the queries with known costs for each system.
     """
     kept = next(iter(pools.values())).get_column("query_id")
     lacking: set[str] = set()
@@ -134,7 +133,7 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
 
 
 def sum_costs(costs: pl.DataFrame, what: str, systems: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """Return system -> query_id and the sum of an amount, without systems that lack the amount."""
+    """Return system -> table of query_id and the sum of an amount. Systems without the amount are left out."""
     listed = {name: select_costs(costs, name, systems).drop_nulls(what) for name in systems}
     return {name: of.group_by("query_id").agg(pl.col(what).sum()) for name, of in listed.items() if len(of)}
 
@@ -155,7 +154,7 @@ def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
 
 
 def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[float]:
-    """Return the spends of a curve, ascending: those given, or at most 50 of those observed, evenly spaced in rank."""
+    """Return the spends of a curve, ascending: the given spends, or at most 50 observed spends, evenly spaced in rank."""
     if at is not None:
         given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
         if not given or not all(is_number(x) and x >= 0 for x in given):
@@ -167,10 +166,10 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
 
 
 def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each system: searches and amounts of a query, means over the judged queries.
+    """Return a row for each system: the mean number of searches, and the mean of each amount, per judged query.
 
-    An amount that a system lacks is left out. Each mean is over the queries whose costs are known in all systems. A query that
-    never searched costs nothing.
+    An amount that a system lacks is left out. The mean of an amount is over the queries whose costs are known in all systems.
+    A query that never searched costs nothing.
     """
     table = pl.DataFrame({"system": [*counts], "searches": [of.pools.get_column("N").mean() for of in counts.values()]})
     pools = {name: of.pools for name, of in counts.items()}
@@ -185,7 +184,7 @@ def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataF
 
 
 def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFrame | None) -> pl.DataFrame:
-    """Return a row for each system and search: what it adds on average to a query that makes it.
+    """Return a row for each system and search: what the search adds on average, over the queries with this search.
 
     The columns are system, search, searching (queries that make this search), new_good, gain, repeats. Costs of iterations add
     tokens, cost and seconds if all systems have them: means over the queries with known costs.

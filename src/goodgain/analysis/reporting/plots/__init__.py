@@ -2,7 +2,7 @@
 
 Each function takes the frame of `gg.curve`, `gg.pr_curve` or `gg.ledger`, or the result of `gg.compare` or `gg.funnel`. It draws
 on `ax` or on a new figure, and returns the matplotlib axes. In a notebook, show the figure with `plots.curve(frame).figure`. The
-style of other plots stays as it is.
+style of other plots does not change.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function that draws; its module imports matplotlib."""
+    """Import the module of a plot only when needed, as it imports matplotlib."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = "lines" if name in ("against_spend", "curve", "precision_recall") else "bars"

@@ -36,8 +36,7 @@ _OUTCOMES = {
     "equal": (canvas.GREY, ""),
     None: (canvas.GREY, ""),
 }
-
-#: The first labels in the legend of `per_query`, in their order; the interval's comes last.
+#: The first labels in the legend of `per_query`, in this order. The label of the interval comes last.
 DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean"]
 #: With more iterations, the number of searches without results is not written above the bars.
 _MOST_NUMBERS = 12
@@ -48,14 +47,14 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
 
     Args:
         frame: what `gg.curve(qrels, runs, "NumGood nCG")` returns.
-        system: one of its systems; not needed if there is only one.
+        system: a system of the frame; not needed if there is only one.
         ax: the axes to draw on; None makes a figure. The line has its own axis on the right.
 
     Returns:
         The axes of the bars.
 
     Raises:
-        InputError: the frame is not one of `gg.curve`, lacks one of the two measures, or has several systems and none is named.
+        InputError: the frame is not from `gg.curve`, lacks one of the two measures, or has several systems and `system` is None.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -88,19 +87,19 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
 def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> Axes:
     """Draw the results of each iteration, stacked by kind: new and good, new and not good, unjudged, repeated.
 
-    A cross marks iterations with searches that got no result: they failed or found nothing. With at most 12 iterations
-    their number stands beside it. The bars sum over all judged queries.
+    A cross marks iterations with searches that got no result: they failed or found nothing. With at most 12 iterations,
+    the number of these searches stands beside the cross. The bars sum over all judged queries.
 
     Args:
         ledger: what `gg.ledger` returns.
-        system: the name of the system, for the title: a ledger does not hold it.
+        system: the name of the system, for the title.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
         The axes.
 
     Raises:
-        InputError: the frame is not one of `gg.ledger`.
+        InputError: the frame is not from `gg.ledger`.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -129,7 +128,6 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
 
 
 def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
-    """Put a cross above the bars of iterations with searches without results, and their number beside it."""
     marked = rows.filter(pl.col("nothing") > 0)
     highest: Any = rows.get_column("top").max() or 1.0
     ax.set_ylim(0, 1.14 * float(highest))
@@ -149,16 +147,16 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     """Draw how many queries stopped at each iteration (dashed steps), and how many found their last good document there.
 
     Args:
-        ledger: what `gg.ledger` returns. It has no row of a query that never searched.
-        qrels: what `read_qrels` takes; adds the judged queries that never searched, at iteration 0.
-        system: the name of the system, for the title: a ledger does not hold it.
+        ledger: what `gg.ledger` returns. A ledger lacks queries that never searched.
+        qrels: what `read_qrels` takes: adds these queries at iteration 0, if they are judged.
+        system: the name of the system, for the title.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
         The axes.
 
     Raises:
-        InputError: the frame is not one of `gg.ledger`, or the qrels cannot be read.
+        InputError: the frame is not from `gg.ledger`, or the qrels cannot be read.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -189,9 +187,9 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
 
 
 def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
-    """Draw how many documents each system returned, opened and cited in a query, good ones below others.
+    """Draw how many documents each system returned, opened and cited in a query, with good documents below others.
 
-    The share above a bar is that of the good ones. A question mark stands for a stage that the logs do not record.
+    Above a bar is the share of good documents. A question mark stands for a stage that the logs do not record.
 
     Args:
         found: what `gg.funnel` returns.
@@ -257,16 +255,16 @@ def per_query(
 
     Args:
         comparison: what `gg.compare` returns.
-        measure: one of its measures; not needed if there is only one.
-        system, against: one of its pairs; not needed if there is only one.
-        queries: query_id and text (a file, a frame, a dict, or an ir_datasets id): shows questions in place of ids.
+        measure: a measure of the comparison; not needed if there is only one.
+        system, against: a pair of the comparison; not needed if there is only one.
+        queries: the texts of queries, to show instead of ids: a file, a frame, a dict, or an ir_datasets id.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
         The axes. Queries are named if there is room.
 
     Raises:
-        InputError: the comparison lacks the measure or the pair, or has several and none is named.
+        InputError: the comparison lacks the measure or the pair, or has several and the arguments name none.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -316,14 +314,13 @@ def find_height(comparison: Comparison) -> float:
 
 
 def _shorten(query_id: str, questions: Mapping[str, str]) -> str:
-    """Return a question with its beginning, or an id with its end, where ids differ."""
+    """Cut a long question at the end, and a long id at the beginning: ids often differ at the end."""
     if query_id in questions:
         return shorten(questions[query_id], _LONGEST, placeholder=" …")
     return query_id if len(query_id) <= _LONGEST else f"…{query_id[1 - _LONGEST :]}"
 
 
 def _label_queries(ax: Axes, names: list[str]) -> None:
-    """Write the names of queries beside their bars if they fit; else number the queries."""
     number = len(names)
     ax.set_ylim(max(number, 1) + 0.6, 0.4)  # the largest difference is at the top
     room = ax.get_window_extent().height / ax.figure.dpi / _ROW

@@ -29,7 +29,7 @@ from goodgain.measures.names import find_declaration, find_direction, parse_meas
 #: The colour of text and axes: a contrast of 4 or more to white and to the dark pages of GitHub and Furo.
 INK = "#757575"
 BLUE, VERMILLION, SKY, GREY = "#0072B2", "#D55E00", "#56B4E9", "#8C8C8C"
-#: Light on white pages, dark on dark ones.
+#: Light on white pages, dark on dark pages.
 GRID = "#80808055"
 #: Systems have four colours; markers and lines tell more systems apart. Verdicts and kinds of results have other colours.
 _COLOURS = (BLUE, VERMILLION, SKY, "#CC79A7")
@@ -44,7 +44,7 @@ _LEGEND_COLUMNS = (5, 4, 3, 2, 1)
 _MOST_INSIDE = 7
 #: Characters in a line of a title, and in a line of a name beside the end of a line.
 _TITLE, _NAME = 52, 18
-#: The largest number of lines of such a name: longer ones are in the legend.
+#: The largest number of lines of a name beside a line. Longer names are in the legend.
 _MOST_LINES = 3
 
 
@@ -72,7 +72,7 @@ class Entry(NamedTuple):
 
 
 def style_of(number: int) -> dict[str, Any]:
-    """Return the look of the line of the system at a position. Looks repeat after 60 systems."""
+    """Return the line style of the system at a position. Styles repeat after 60 systems."""
     looks = (("color", _COLOURS), ("marker", _MARKERS), ("linestyle", _LINES))
     return _MARKED_LINE | {name: several[number % len(several)] for name, several in looks}
 
@@ -89,7 +89,7 @@ def open_ax(ax: Axes | None, *, height: float = _SIZE[1]) -> tuple[Axes, bool]:
 
 
 def take_ink(ax: Axes) -> None:
-    """Draw the axes of a figure of ours in the colour that suits white and dark pages, unless a style chose another one."""
+    """Give axes of a `Picture` the colour for white and dark pages, unless the user chose another style."""
     if isinstance(ax.figure, Picture) and ax.figure.is_plain:
         ax.set_facecolor("none")
         ax.tick_params(which="both", color=INK, labelcolor=INK)
@@ -149,13 +149,12 @@ def break_lines(text: str, width: int) -> str:
 
 
 def add_title(ax: Axes, *lines: str) -> None:
-    """Write what a plot shows above the axes, at the left."""
     title = "\n".join(break_lines(line, _TITLE) for line in lines)
     ax.set_title(title, fontsize="medium", loc="left", color=find_ink(ax))
 
 
 def spell_measure(name: str) -> str:
-    """Return the full name of a measure with its short one and the arrow of its better direction.
+    """Return the full name of a measure, with the short name and the arrow of the better direction.
 
     >>> spell_measure("SRR@3")
     'Search Result Redundancy (SRR@3 ↓)'
@@ -177,7 +176,7 @@ def describe_values(name: str, when: str) -> str:
 
 def _look_up(name: str) -> tuple[Measure, Declaration | None]:
     (measure,) = parse_measures(name, complete=False)  # AvgGain may lack its @ here
-    if measure.NAME == "PerIteration":  # its full name does not say which measure
+    if measure.NAME == "PerIteration":  # the full name does not say which measure
         return measure, None
     return measure, measure.declaration if isinstance(measure, DeclaredMeasure) else find_declaration(measure)
 
@@ -193,7 +192,7 @@ def share_scales(axes: Collection[Axes], *names: Literal["x", "y"]) -> None:
 def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
     """Write the name of each line beside its last point, without overlap. Return whether there was room.
 
-    `ends` has the name, colour, x and y of each line. The room beside axes of the user is not known.
+    `ends` has the name, colour, x and y of each line. Axes of the user get no names: the room beside them is unknown.
     """
     names = [break_lines(name, _NAME) or " " for name, *_ in ends]
     heights = np.array([name.count("\n") + 1 for name in names])
@@ -220,7 +219,7 @@ def _spread(wanted: NDArray[np.float64], heights: NDArray[np.int64], room: float
     """Return places from 0 to `room`, near the wanted places, at which texts of these heights do not overlap."""
     order = np.argsort(wanted, kind="stable")
     stacked = np.cumsum(heights[order]) - heights[order] / 2
-    free = wanted[order] - stacked  # places without overlap are those where this never falls
+    free = wanted[order] - stacked  # places do not overlap if this never falls
     upwards, downwards = np.maximum.accumulate(free), np.minimum.accumulate(free[::-1])[::-1]
     places = np.empty_like(wanted)
     places[order] = stacked + ((upwards + downwards) / 2).clip(0, room - heights.sum())

@@ -18,7 +18,7 @@ from goodgain.analysis.reporting.plots.canvas import Entry
 from goodgain.analysis.reporting.spends import format_amount
 from goodgain.errors import count_of
 
-#: Bands of more systems would cover each other, and are not drawn.
+#: The largest number of systems with bands by default: more bands would cover each other.
 _MOST_BANDS = 5
 _FAINT = 0.35
 
@@ -29,13 +29,12 @@ def curve(
     """Draw a measure over iterations: a line per system, with the bootstrap interval of its mean as a band.
 
     A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
-
     A line is faint where fewer than half of the queries still search: most of its value comes from queries that have
-    stopped. Overlapping bands do not mean that two systems are equal; test it with `gg.compare`.
+    stopped. Overlapping bands do not mean that two systems are equal: test differences with `gg.compare`.
 
     Args:
         frame: what `gg.curve` returns.
-        measure: one of its measures; not needed if there is only one.
+        measure: a measure of the frame; not needed if there is only one.
         bands: whether to draw the intervals; None draws them for up to five systems.
         alpha: the alpha of the frame, for the legend.
         ax: the axes to draw on; None makes a figure.
@@ -44,7 +43,7 @@ def curve(
         The axes; `ax.figure` is the figure.
 
     Raises:
-        InputError: the frame is not one of `gg.curve`, or has several measures and none is named.
+        InputError: the frame is not from `gg.curve`, or has several measures and `measure` is None.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -71,7 +70,7 @@ def curve(
 
 
 class _Band(NamedTuple):
-    """A band around the line of a system, from the column `low` to the column `high`; with one iteration it has a `width`."""
+    """A band around the line of a system, from the column `low` to the column `high`. `width` is for a single iteration."""
 
     low: str
     high: str
@@ -80,7 +79,6 @@ class _Band(NamedTuple):
     width: int
 
     def paint(self, color: str, alpha: float = 0.14) -> dict[str, Any]:
-        """Return the look of the band in a colour: a fill, or a fainter one with an edge."""
         if not self.edge:
             return {"color": color, "alpha": alpha, "linewidth": 0}
         edge = {"edgecolor": to_rgba(color, 0.8), "linestyle": ":", "linewidth": self.edge}
@@ -90,12 +88,9 @@ class _Band(NamedTuple):
 def _draw_systems(
     ax: Axes, points: pl.DataFrame, rows: pl.DataFrame, bands: bool | None, alpha: float
 ) -> tuple[list[Entry], list[Entry]]:
-    """Draw the line of each system, and the wanted bands that the data have. Label the axis of the mean.
-
-    Return the entries of the legend for lines and for bands. Lines with names at their ends need no entry.
-    """
+    """Draw the lines and bands of systems. Return the legend entries of lines, unless the plot names them, and of bands."""
     systems = rows.partition_by("system", maintain_order=True)
-    bands_of_data = (  # the faint one goes behind the other
+    bands_of_data = (  # the faint band goes behind
         _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
         _Band("low", "high", canvas.name_interval(1 - alpha), 0.0, 5),
     )
@@ -157,12 +152,11 @@ def against_spend(
     """Draw a measure over what was spent: a line per system, with the bootstrap interval of its mean as a band.
 
     A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
-
-    A mark shows the smallest spend that keeps 95 % of the last value; more buys little.
+    A mark shows the smallest spend that reaches 95 % of the last value. Spending more adds little.
 
     Args:
         frame: what `gg.curve(..., over=...)` returns.
-        measure: one of its measures; not needed if there is only one.
+        measure: a measure of the frame; not needed if there is only one.
         bands: whether to draw the intervals; None draws them for up to five systems.
         alpha: the alpha of the frame, for the legend.
         ax: the axes to draw on; None makes a figure.
@@ -171,7 +165,7 @@ def against_spend(
         The axes.
 
     Raises:
-        InputError: the frame is not one of `gg.curve(..., over=...)`, or has several measures and none is named.
+        InputError: the frame is not from `gg.curve(..., over=...)`, or has several measures and `measure` is None.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -207,7 +201,7 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
         The axes.
 
     Raises:
-        InputError: the frame is not one of `gg.pr_curve`.
+        InputError: the frame is not from `gg.pr_curve`.
 
     >>> import goodgain as gg
     >>> ax = precision_recall(gg.pr_curve({"q": {"a": 1}}, {"agent": {"q": {"a": 1.0}}}))

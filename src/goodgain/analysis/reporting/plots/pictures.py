@@ -1,4 +1,4 @@
-"""The figures of the commands, with several plots each, and their files; ledgers and curves with a picture for a notebook."""
+"""Draws figures of several plots, and writes them to files. Shows ledgers and curves with pictures in a notebook."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from goodgain.analysis.reporting.plots.canvas import Picture
-
 
 #: File suffix -> the metadata to omit, the time of writing: the same data must give the same file.
 _FORMATS: dict[str, dict[str, None]] = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
@@ -57,7 +56,7 @@ def draw_curves(frame: pl.DataFrame) -> Picture:
 
 
 def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None = None) -> Figure:
-    """Return a figure with a plot of `per_query` for each measure and pair. `questions` replace ids of queries."""
+    """Return a figure with a plot of `per_query` for each measure and pair. `questions` maps query ids to texts to show."""
     from goodgain.analysis.reporting.plots.bars import DIFFERENCE_LABELS, find_height
     from goodgain.analysis.reporting.plots.canvas import share_scales
 
@@ -174,7 +173,7 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
         An object that a notebook shows as plots and a table.
 
     Raises:
-        InputError: the frame is not one of `gg.curve`.
+        InputError: the frame is not from `gg.curve`.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -193,7 +192,7 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
 
 
 def _build_table(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = None) -> Table:
-    """Return the first rows as a table, and how many more there are. `bars` are the first column."""
+    """Return the first rows as a table, with a note on further rows. `bars` are the first column."""
     cells = [[Cell(_format(value)) for value in row] for row in frame.head(rows).iter_rows()]
     header = frame.columns
     if bars is not None:

@@ -1,4 +1,4 @@
-"""What each plot draws, from the frames that goodgain returns."""
+"""Prepares the data of each plot from the frames that goodgain returns."""
 
 from collections.abc import Collection
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ _COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged"
 
 
 class Kind(NamedTuple):
-    """A kind of results: its number in a row of the ledger, and its look in bars."""
+    """A kind of results: the count in a row of the ledger, and the look of the bars."""
 
     number: pl.Expr
     colour: str
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
     label: str
 
 
-#: The kinds of results, in the order of stacked bars. Their colours are those of no system and no verdict.
+#: The kinds of results, in the order of stacked bars. Systems and verdicts have other colours.
 KINDS = {
     "new_good": Kind(pl.col("GR"), "#E8B004", "", "new, good"),
     "new_other": Kind(pl.col("UR") - pl.col("GR") - pl.col("Unjudged"), "#F7E7B4", "--", "new, not good"),
@@ -42,10 +42,7 @@ KINDS = {
 
 
 def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
-    """Return system, iteration, mean, low, high and few (fewer than half of the queries still search) of one measure.
-
-    If a system has several runs, the columns least and most follow.
-    """
+    """Return the points of one measure. The column few is true where fewer than half of the queries still search."""
     few = pl.col("searching") * 2 < pl.col("queries")
     points = choose_points(frame, measure)
     return points.select("system", "iteration", "mean", "low", "high", _LEAST_AND_MOST, few=few)
@@ -58,10 +55,10 @@ def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl
 
 
 def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFrame:
-    """Return system, spend, mean, low, high and enough of one measure.
+    """Return the points of one measure by spend.
 
-    `enough` is true at the smallest spend whose mean is 95 % of the last mean. A measure where higher is not better has no such
-    spend. If a system has several runs, the columns least and most follow.
+    The column enough is true at the smallest spend whose mean reaches 95 % of the last mean. It is false everywhere for a
+    measure where higher is not better.
     """
     rows = choose_points(frame, measure, spend=True)
     names = rows.get_column("measure").unique()
@@ -72,7 +69,7 @@ def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFram
 
 
 def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
-    """Return iteration, new_good (good documents first found in it) and share (nCG), means over all queries."""
+    """Return iteration, new_good (good documents first found in this iteration) and share (nCG): means over all queries."""
     rows = _read_frame(frame, _POINT, "gg.curve(qrels, runs, 'NumGood nCG')")
     rows = rows.filter(system=_choose(rows, "system", system))
     measures = list(dict.fromkeys(rows.get_column("measure")))
@@ -84,9 +81,9 @@ def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
 
 
 def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
-    """Return a row for each iteration, over all judged queries: iteration, the number of results of each kind, searches, nothing.
+    """Return a row per iteration: the number of results of each kind, searches and nothing, over all judged queries.
 
-    searches: the number of queries with this iteration. nothing: the number of these queries without a result.
+    searches is the number of queries with this iteration, and nothing the number of these queries without a result.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     counted = rows.group_by("iteration").agg(
@@ -98,10 +95,10 @@ def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
 
 
 def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
-    """Return iteration (from 0), last and last_good: how many judged queries end there, or found their last good document there.
+    """Return a row per iteration: how many judged queries end there (last), and find the last good document (last_good).
 
-    Iteration 0 has the queries that never searched, or never found a good document. A ledger has no row of a query that never
-    searched: `qrels` add those.
+    Iteration 0 has the queries that never searched, or never found a good document. A ledger lacks queries that never
+    searched: `qrels` adds them.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     when_good = pl.when(pl.col("GR") > 0).then("iteration").otherwise(0)
@@ -129,10 +126,10 @@ def prepare_precision_recall(frame: Any) -> pl.DataFrame:
 def prepare_per_query(
     comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
 ) -> pl.DataFrame:
-    """Return query_id, value, value_against, difference and outcome of one pair and measure, in descending order of difference.
+    """Return a row per query of one pair and measure, in descending order of difference.
 
-    outcome: `better` or `worse` for system, or `equal`; null for a measure without a direction. A query is left out if one of
-    both systems has no value for it.
+    outcome is `better` or `worse` for system, or `equal`; null for a measure without a direction. Queries that lack a
+    value in one of both systems are left out.
     """
     pair = choose_pair(comparison, measure, system=system, against=against)
     names = comparison.systems.get_column("system").to_list()
@@ -149,7 +146,7 @@ def prepare_per_query(
 def choose_pair(
     comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
 ) -> dict[str, Any]:
-    """Return the named row of `comparison.pairs`, or the only one; raise InputError if neither exists."""
+    """Return the only row of `comparison.pairs` that the arguments fit. Raise `InputError` for none or several."""
     if not isinstance(comparison, Comparison):
         raise InputError(f"{type(comparison).__name__} is not a comparison: give what gg.compare returns")
     pairs = comparison.pairs.filter(measure=_choose(comparison.pairs, "measure", measure))
@@ -163,7 +160,7 @@ def choose_pair(
 
 
 def prepare_funnel(found: Funnel) -> pl.DataFrame:
-    """Return system, stage, good, other and share (good of all), means over queries; null where a stage is not known."""
+    """Return system, stage, good, other and share (of good documents): means over queries; null where a stage is not known."""
     stages = [
         found.frame.select(
             "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),
