@@ -258,6 +258,18 @@ def test_rows_of_many_queries_come_on_request(open_file: Open, many: Path) -> No
 
 
 @pytest.mark.slow
+def test_two_equal_systems_have_a_list_of_queries(open_file: Open, tmp_path: Path) -> None:
+    """Their report names no query in its headline."""
+    run = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"c": 1.0}}
+    path = gg.report({"q1": {"a": 2}, "q2": {"c": 2}}, {"one": run, "other": run}, tmp_path / "equal.html", "nCG")
+    opened = open_file(path)
+    assert opened.page.locator("#first").count() == 0
+    assert sorted(ids(opened)) == ["q1", "q2"]
+    opened.page.locator("#list tbody [data-query]").last.click()
+    assert "Query q2" in opened.page.locator("#query").inner_text()
+    check_quiet(opened)
+
+
 def test_hostile_texts_run_nothing(open_file: Open, tmp_path: Path) -> None:
     opened = open_file(write_hostile(tmp_path / "hostile.html"))
     for button in opened.page.locator("#list tbody button").all():

@@ -256,7 +256,7 @@
     at("list").querySelectorAll("[data-query]")[from]?.focus();
   });
 
-  at("first").addEventListener("click", (event) => {
+  at("first")?.addEventListener("click", (event) => {
     if (data.first === null) return;
     event.preventDefault();
     open(data.first, true);
