@@ -193,8 +193,8 @@ def _give_notices(summary: Summary) -> None:
         notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
     if summary.bridges:
         notice(
-            f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: a result matches two of them "
-            "and joined one, or one proved to be several; convert all logs in one call to resolve them"
+            f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: a result matches two "
+            "of these documents, or a document proved to be several; convert all logs in one call to resolve this"
         )
 
 

@@ -55,7 +55,7 @@ class Summary:
             lines.append(f"{self.refused:,} joins refused: they would have put two different results into one document")
         lines += [str(pairs) for pairs in self.skipped]
         if self.earlier:
-            lines += [f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between these"]
+            lines += [f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between them"]
         return "\n".join(lines)
 
 

@@ -131,9 +131,9 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
     found = set(frame.columns)
     if "query_id" not in found:
         names = ", ".join(sorted(map(str, found))) or "none"
-        raise InputError(f"No column query_id in the results (found {names}): name one query_id.")
+        raise InputError(f"The results have no column query_id (found {names}): rename a column to query_id.")
     if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
-        raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
+        raise InputError("The results have no column that identifies documents: give doc_id, url, title or snippet.")
     wanted = [name for name in (*PLAIN_COLUMNS, "ids", "fields") if name in found]
     if "system" not in found and "tag" in found:
         frame, wanted = frame.rename({"tag": "system"}), [*wanted, "system"]

@@ -230,7 +230,7 @@ class Summary(msgspec.Struct):
             )
         if self.queries_searched_earlier:
             yield (
-                f"{self._describe_elsewhere()}, which count as queries without a search; {spell('turns', 'searching')} takes the "
+                f"{self._describe_elsewhere()}. They count as queries without a search; {spell('turns', 'searching')} takes the "
                 "last turn of each trace that searched"
             )
         missed = [name for name, _ in self.lookalikes.most_common(_MAX_NAMES_SHOWN) if not is_known_tool(name)]
@@ -263,7 +263,7 @@ class Summary(msgspec.Struct):
 
 #: The notice for each counter that is not 0. {shown} lists counts by name. {first} is the first place or name.
 _NOTICES = {
-    "own_ids": "{query_id} was not used where logs have query ids of their own: {count}, such as {first!r}. Give other ids with "
+    "own_ids": "{query_id} was ignored for {count} queries that have ids in the logs, such as {first!r}. Give other ids with "
     "{query_ids}.",
     "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
     "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query, in {count} objects. If they are, "
@@ -272,11 +272,11 @@ _NOTICES = {
     "among them are missing",
     "other_roots": "{count} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: the first "
     "is {first}. If an agent is among them, export its spans too",
-    "broken_off": "the logs say of {count} traces that they broke off, the first at {first}. Their queries may lack searches. "
+    "broken_off": "the logs mark {count} traces as broken off, the first at {first}. Their queries may lack searches. "
     "{outcomes} marks them in the column completed",
     "handed_over": "{count} queries have no search, but hand work to another agent, the first with {first}. Its searches may be in "
     "another log. Convert that log too; here they count as none.",
-    "unnamed_opens": "{count} calls of tools that open documents name none, and are not in the uses. Where the log hides the "
+    "unnamed_opens": "{count} calls open documents that the log does not name, and are not in the uses. Where the log hides the "
     "document, opens are unknown (null).",
     "unread": "{of.searches_with_unread} searches have {count} objects or texts in their output that look like results and were "
     "not read, the first at {first}; if they are results, read them with parse= of read_traces",

@@ -184,7 +184,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.iterations += len(iterations)
     if not iterations and not skipped and trace.unknown:  # it may have been a search
         raise InputError(
-            f"{trace.unknown[0]}, and no search was found in turn {turn.index} of the trace: it may have been one; "
+            f"{trace.unknown[0]}, and no search was found in turn {turn.index} of the trace: this item may be a search; "
             f"name the format with {spell('format')}, write the log in a known format, or leave out such traces with "
             f"{spell('errors', 'skip')}"
         )
@@ -216,9 +216,9 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
             )
         if not call.may_lack:
             raise UnrecordedError(
-                f"{place}: the search with {call.tool!r} was made, but what it returned is not in the log "
-                f"({call.remedy or 'was the log cut off before the answer?'}); {spell('unrecorded', 'empty')} counts them as "
-                "searches with no results, 'skip' leaves their iterations out"
+                f"{place}: the search with {call.tool!r} was made, but its output is not in the log "
+                f"({call.remedy or 'was the log cut off before the answer?'}); {spell('unrecorded', 'empty')} counts such "
+                "searches as searches with no results, 'skip' leaves their iterations out"
             )
         summary.count("blank", place)
     if outcome.status == "unparsed" and options.errors == "raise":

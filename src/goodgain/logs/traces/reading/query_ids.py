@@ -42,9 +42,7 @@ class Question(NamedTuple):
 
     text: str = ""  # the beginning of the text, for messages
     key: bytes = b""  # equal for equal texts, whatever their case, Unicode form and white space; empty without a text
-    conversation: bytes = (
-        b""  # the key of all user texts up to this turn: a "yes" in two conversations is not one query
-    )
+    conversation: bytes = b""  # the key of all user texts up to this turn: two turns "yes" may be two queries
 
     @classmethod
     def of(cls, text: str) -> Question:
@@ -175,7 +173,7 @@ class QueryNames:
         if "path" in self._first and "constant" in self._first:
             without, having = format_place(self._first["constant"]), format_place(self._first["path"])
             raise InputError(
-                f"{without}: has no field that {spell('query_id')} names, which {having} has; give the field to every trace, or "
+                f"{without}: lacks the field that {spell('query_id')} names, but {having} has it; add the field to every trace, or "
                 "use a function"
             )
 
