@@ -182,7 +182,6 @@ _SPELLINGS = {
     "chunk": ("chunk_index", "chunk_number"),
 }
 
-#: Name in logs -> name in the table.
 SYNONYMS: Mapping[str, str] = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
 
 #: Between `File` and `Id` in `FileId`, and between `HTTP` and `Server` in `HTTPServer`.
@@ -310,7 +309,6 @@ def _normalise_id(value: str) -> str:
 
 
 def _normalise_mailbox(value: str) -> str:
-    """Return the mail address in a value (`Ann <ann@example.org>`), else the name."""
     if named := _NAMED_ADDRESS.fullmatch(value):
         return named[1].casefold()
     return " ".join(value.casefold().removeprefix("mailto:").split())

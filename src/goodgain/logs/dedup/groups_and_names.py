@@ -305,7 +305,6 @@ def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.Da
 def _join_best(
     several: pl.DataFrame, known: pl.DataFrame, new: pl.DataFrame, pairs: pl.DataFrame
 ) -> tuple[pl.DataFrame, int]:
-    """Choose one of several earlier documents for each new record. Return the choices and the number of bridges."""
     groups = several.with_row_index("group")
     members, rows = (part.join(groups, on=["scope", "document"]) for part in (known, new))
     own = members.select("record", name="earlier").unique()

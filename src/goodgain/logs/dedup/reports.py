@@ -129,7 +129,6 @@ def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> A
     )
     pairwise = _add_f1(right / joined if joined else 1.0, right / related if related else 1.0)
     results = counted.height
-    # Exact sums over results, in their order.
     both, found, given = (pl.len().over("scope", *names) for names in (["document", "gold"], ["document"], ["gold"]))
     shares = counted.select(precision=both / found, recall=both / given)
     bcubed = _add_f1(*(math.fsum(share) / results if results else 1.0 for share in shares))

@@ -32,7 +32,6 @@ OF_RUNS = ("query_id", "system", "replicate")
 #: The columns for the place of a result in a run, from the widest to the narrowest unit.
 RUN_ORDER = ("turn", "iteration", "search", "rank")
 _TEXT_COLUMNS = ("doc_id", "type", "url", "title", "snippet")
-#: The columns of texts and numbers that are read.
 PLAIN_COLUMNS = (*OF_RUNS, *RUN_ORDER, *_TEXT_COLUMNS)
 _EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 

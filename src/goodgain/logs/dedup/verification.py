@@ -31,7 +31,6 @@ _LONG_SNIPPET = 200
 _TOKENS = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 #: Tokens of a gram: long enough that two texts seldom share one by chance.
 _GRAM_SIZE = 5
-#: Pairs of texts whose grams are in memory together.
 _OVERLAPS_AT_ONCE = 20_000
 
 
@@ -173,7 +172,6 @@ _Ruling = tuple[Mask, Mask, npt.NDArray[np.float64] | float]
 
 #: The maximum confidence of agreeing fields: lower than that of an equal doc_id (1.5) or URL (2).
 _MAX_CONFIDENCE = 1.4
-#: Pairs compared at once, to limit memory.
 _PAIRS_AT_ONCE = 1_000_000
 
 
@@ -281,7 +279,6 @@ RULES = (
     Rule("doc_id", _decide_by_doc_id, _ALL_BUT_ID),
     Rule("fields", _decide_by_weights, _ALL_BUT_ID),
 )
-#: The position of pairs that no rule decided.
 UNDECIDED = len(RULES)
 #: The name of each position. The last two stand for equal results that no rule joins, and for pairs of the user.
 RULE_NAMES = (*(rule.name for rule in RULES), "undecided", "identical", "said")

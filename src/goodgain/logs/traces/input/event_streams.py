@@ -236,7 +236,6 @@ def _assemble_gemini(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_ui_message(events: list[Event]) -> Assembled | None:
-    """Make the parts of a UI message: steps, calls with their outcomes, and sources."""
     message: Event = {"id": "", "role": "assistant", "parts": []}
     calls: dict[str, Event] = {}
     for event in events:

@@ -121,7 +121,6 @@ class Source:
                 yield value, at
 
     def _check_values(self, text: bytes, size: int) -> None:
-        """Count the lists and objects in a text, and refuse a file with too many for its size."""
         self._values += text.count(b"[") + text.count(b"{")
         if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
             raise InputError(

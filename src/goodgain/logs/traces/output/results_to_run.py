@@ -119,7 +119,6 @@ def is_of_run(name: RunName) -> pl.Expr:
 
 
 def _select_columns(results: Any, *more: str) -> pl.DataFrame:
-    """Return the columns that a run needs, and the text columns `more`, cast to their types."""
     texts = (*_TEXTS, *more)
     frame = read_frame(getattr(results, "frame", results), "the results", (*_NEEDED, *texts, "score"))
     missing = [name for name in _NEEDED if name not in frame.columns]

@@ -29,7 +29,6 @@ from goodgain.schema import COMPLETED, EMPTY_DOC
 #: `trust_doc_id=True` for queries whose results all have ids.
 Deduplicate = Callable[..., Any]
 
-#: Stands for the name of a system in the name of an output.
 PLACEHOLDER = "{system}"
 #: Whether a result of the query lacks an id. Deduplication then identifies the documents of the query.
 LACKS_IDS = ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
@@ -141,7 +140,6 @@ class BatchConverter:
     def _encode_rows(
         self, frame: pl.DataFrame, mentions: pl.DataFrame | None, earlier: pl.DataFrame | None = None
     ) -> ConvertedBatch:
-        """Encode the run of each system and replicate, and the results with their documents. Add the uses."""
         results, tables = None, {}
         if self.files.results is not None or mentions is not None:
             frame = results_to_run.add_documents(frame, self.normalise_url)

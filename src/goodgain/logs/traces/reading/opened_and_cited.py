@@ -107,7 +107,6 @@ def read_uses(
 
 
 def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterator[Mention]:
-    """Yield one mention for each document that a call asked for."""
     asked = parse_if_json(call.arguments) if call.opened is None else [*call.opened]
     if isinstance(asked, str) and any(map(str.isspace, asked.strip())):  # a text: the value in it, else its URLs
         value = next(filter(None, (find(asked) for find in NOTATIONS.values())), None)
@@ -169,7 +168,6 @@ def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[st
 
 
 def _find_urls(text: str) -> Iterator[str]:
-    """Yield the URLs in a text, without the punctuation and the closing brackets after them."""
     for found in _URL.finditer(text):
         url = found[0]
         while url[-1] in _AFTER_URL or (url[-1] == ")" and url.count(")") > url.count("(")):

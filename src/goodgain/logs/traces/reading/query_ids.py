@@ -125,7 +125,6 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
 
 
 def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
-    """Return a table as a frame of texts, and a `RowSource` for errors."""
     rows: RowSource = FrameRows(argument)
     if isinstance(source, (str, os.PathLike)):
         frame, rows, _ = read_table(make_path(source, argument), _TYPES)

@@ -119,7 +119,6 @@ def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Tas
 
 
 def _record_notices(function: Callable[[Task], Iterable[Value]], task: Task) -> tuple[list[Value], list[str]]:
-    """Return the values of a task, and its notices for the user's process to give."""
     given: list[GoodgainNotice] = []
     with collect_notices(given.append):
         values = list(function(task))

@@ -293,7 +293,6 @@ class _OutputReader(NamedTuple):
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:
-    """Return whether an object with an id is only a wrapper around results."""
     keys = result_objects.make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
     return not own and any(find_overlooked_objects(item, []))

@@ -121,7 +121,6 @@ def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | 
 
 
 def _read_url_keys(item: Object) -> list[Any] | None:
-    """Read an object whose keys are all addresses, and whose values are texts or objects."""
     if "://" not in next(iter(item), "") or not all(map(is_url, item)):
         return None
     if not all(isinstance(value, (str, dict)) for value in item.values()):

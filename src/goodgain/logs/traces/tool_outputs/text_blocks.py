@@ -198,7 +198,6 @@ def read_gemini_cli(text: str) -> list[Result] | None:
 
 
 def _begin_codex(lines: list[str], index: int) -> Entry | None:
-    """Begin an entry at a line `title (url)` above a line with Codex's mark."""
     marks = [_CODEX_CITE.match(line) is not None for line in lines[index : index + 2]]
     return _split_source(lines[index]) if marks == [False, True] else None
 
@@ -293,7 +292,6 @@ def read_elements(text: str) -> list[Result] | None:
 
 
 def _read_element(text: str, rank: int) -> Result | None:
-    """Read the inside of a document element: its inner elements in any order, or its text."""
     found: dict[str, str] = {}
     at = 0
     while (part := _PART.match(text, at)) and _PARTS[part["name"]] not in found:

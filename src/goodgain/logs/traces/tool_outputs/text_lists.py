@@ -137,7 +137,6 @@ def split_address(text: str) -> Entry | None:
 
 
 def _strip_rest(link: Entry) -> Entry:
-    """Remove the signs between a link and the text after it."""
     rest = [text for line in link.lines if (text := line.removeprefix("**").lstrip(_BEHIND_LINK).strip())]
     return link._replace(lines=rest)
 
@@ -317,7 +316,6 @@ def read_links(text: str) -> list[Result] | None:
 
 
 def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
-    """Begin an entry at a title below a blank line or a heading, with the address on the next line."""
     if index + 1 >= len(lines) or (index and not is_heading(lines[index - 1])):
         return None
     title = split_number(lines[index])[1]
@@ -327,7 +325,6 @@ def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_url(lines: list[str], index: int) -> Entry | None:
-    """Begin an entry at a line with an address and no other text, except a bullet or a number."""
     line = lines[index].strip()
     numbered = _URL_NUMBER.match(line)
     address = find_address(line[numbered.end() :] if numbered else line)

@@ -66,7 +66,6 @@ def _separate_fields(text: str) -> str:
 
 
 def _is_python_notation(text: str) -> bool:
-    """Return whether a text consists of words of Python's notation, and is not nested too deep."""
     at = depth = 0
     waits_for = ""  # the signs that may follow a name that is not a constant: of a call or a keyword argument
     size = len(text)
