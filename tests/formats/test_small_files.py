@@ -118,7 +118,7 @@ TWO = {"query_id": "q", "iteration": [1, 2**63 + 5], "doc_id": ["a", "b"]}
         (lambda: gg.read_run([("q", "d", 1.0)]), "not a named tuple"),
         (lambda: gg.read_run(pl.DataFrame(TWO, schema_overrides={"iteration": pl.UInt64})), "column 2"),
         (lambda: gg.read_qrels(iter(())), "the qrels: there is no judgment in these qrels"),
-        (lambda: gg.deduplicate(pd.DataFrame({5: [1]})), "No column query_id"),
+        (lambda: gg.deduplicate(pd.DataFrame({5: [1]})), "no column query_id"),
         (lambda: gg.aggregate(pd.DataFrame([["q", "a", "j", 1, 2]], columns=["query_id", "doc_id", "judge", "grade", "grade"])),
          "give each column a name of its own"),
     ],

@@ -296,13 +296,13 @@ def test_a_field_that_some_traces_lack_is_an_error(tmp_path: Path) -> None:
     messages = json.loads(openai_chat(conversation()))
     lines = [json.dumps({"number": "a", "messages": messages}), json.dumps({"messages": messages})]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
-    with pytest.raises(InputError, match=r"line 2: has no field that query_id= names, which .*line 1"):
+    with pytest.raises(InputError, match=r"line 2: lacks the field that query_id= names, but .*line 1 has it"):
         read_traces(tmp_path / "log.jsonl", query_id="number")
 
 
 def test_the_trace_s_own_id_comes_before_query_id(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text(jsonl(conversation()))
-    with pytest.warns(GoodgainNotice, match="was not used where logs have query ids of their own: 1, such as 'story'"):
+    with pytest.warns(GoodgainNotice, match="was ignored for 1 queries that have ids in the logs, such as 'story'"):
         assert set(read_traces(tmp_path / "log.jsonl", query_id="mine")["query_id"]) == {"story"}
 
 

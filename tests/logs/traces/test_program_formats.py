@@ -203,7 +203,7 @@ def test_a_folder_of_many_formats_is_read_and_the_summary_counts_each(tmp_path: 
         story = Story([Turn([[Call(docs(name))]])]) if name == "mcp" else conversation()
         (tmp_path / f"{name}{Path(file_name).suffix}").write_text(writer(story))
     seen: list[Summary] = []
-    with pytest.warns(GoodgainNotice, match="was not used where logs have query ids of their own"):
+    with pytest.warns(GoodgainNotice, match="was ignored for"):
         read_traces(tmp_path, report=seen.append, query_id=lambda trace: trace.at, iteration="step")
     assert dict(seen[0].formats) == dict.fromkeys(("claude_code", "gemini", "mcp", "autogen", "langsmith"), 1)
     assert "traces by format: " in str(seen[0])

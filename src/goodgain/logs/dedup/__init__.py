@@ -1,4 +1,4 @@
-"""Two-phase deduplication: which results of a query are the same document, and why."""
+"""Two-phase deduplication: finds the results of a query that are the same document, and explains why."""
 
 from goodgain.formats.urls import normalise_url
 from goodgain.logs.dedup.candidates import SkippedPairs

@@ -17,7 +17,7 @@ _STRONG_KINDS = ("id", "doc_id", "url")
 
 
 def _make_keys(records: Records) -> pl.DataFrame:
-    """Return kind, key (a hash) and record for each key that at least two records of a scope share."""
+    """Return the keys that at least two records of a scope share, with the columns kind, key (a hash) and record."""
     found = []
     for kind, name, condition, value in _list_keys(records):
         has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
@@ -30,9 +30,9 @@ def _make_keys(records: Records) -> pl.DataFrame:
 
 
 def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
-    """Yield for each sort of key: kind, name, the condition for a record to have such a key, and the key's value."""
-    ids: dict[str, list[str]] = {}  # item id -> the types of results that are compared by it
-    fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the same; types with the same fields share keys
+    """Yield for each sort of key: the kind, the name, the condition for a record to have the key, and the key's value."""
+    ids: dict[str, list[str]] = {}  # item id -> the types of results to which it applies
+    fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the types of results to which it applies
     for name in TYPES:
         for row in list_comparable_types(name):
             for item_id in row.item_ids:
@@ -81,14 +81,14 @@ class SkippedPairs:
 
 
 def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Return the pairs `left < right` of records that share a key, each once, and what was skipped.
+    """Return the unique pairs of records that share a key (`left < right`), and the skipped pairs.
 
-    A bucket is all records of one key. If it has more than `limit` pairs, its records are sorted by similarity, and each
-    is compared only with its nearest neighbours.
+    A bucket is the set of records of one key. If a bucket has more than `limit` pairs, its records are sorted by similarity,
+    and each record is compared only with its nearest neighbours.
     """
     keys = _make_keys(records)
-    # A settled record is not compared with another one under this key: its URL names its document. Results of one page share
-    # the key of the page, and results of two pages are different, even with one title.
+    # Two settled records are not compared under this key, because their URLs decide. Results of one page share the key of the
+    # page. Results of two pages are different, even with the same title.
     by_url = records.frame.select(pl.col("page").is_not_null() & pl.col("type").is_in(NAMED_BY_URL)).to_series()
     decides_first = ["id", "url", *(["doc_id"] if records.trusted else [])]
     is_settled = by_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_first)
@@ -98,7 +98,7 @@ def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[Skipped
         size=size, open=unsettled, pairs=unsettled * (unsettled - 1) // 2 + unsettled * (size - unsettled)
     )
     members = members.join(buckets.filter(pl.col("pairs") > 0), on="key")
-    # Each open (not settled) record of a small bucket is paired with all records after it; the open ones come first.
+    # Each open (not settled) record of a small bucket is paired with all later records. Open records come first.
     small = _add_places(members.filter(pl.col("pairs") <= limit).sort("key", "settled", "record"))
     found = _make_pairs(small, begin=pl.col("place") + 1, end=pl.col("end"))
     large, skipped = _pair_nearest(members.filter(pl.col("pairs") > limit), records, limit)
@@ -106,7 +106,7 @@ def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[Skipped
 
 
 def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Pair each open record of a bucket with its nearest neighbours, by text; the records of one page by URL."""
+    """Pair each open record of a bucket with its nearest neighbours by text, or by record number if the key is a URL."""
     texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
     places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
@@ -135,7 +135,7 @@ def _add_places(members: pl.DataFrame) -> pl.DataFrame:
 
 
 def _make_pairs(members: pl.DataFrame, *, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
-    """Pair each open record with the members at the places from `begin` up to `end`, the smaller number left."""
+    """Pair each open record with the members from place `begin` up to `end`. `left` is the record with the smaller number."""
     spans = members.select("key", "settled", one="record", begin=begin, end=end).filter(~pl.col("settled"))
     spans = spans.select("key", "one", other=pl.int_ranges("begin", "end")).explode("other").drop_nulls("other")
     ends = pl.col("one"), pl.lit(members["record"]).gather(pl.col("other"))

@@ -43,9 +43,9 @@ _ID = ["query_id", "doc_id"]
 class Deduplication:
     """Results with their documents, and how the documents were found.
 
-    `frame` has the rows of the input, in its order and of its library, and the columns `document`, `duplicate_of` (the
-    row of the first occurrence in the same query and system, counted from 0), `rule` and `confidence`; the last three are
-    null for a first occurrence. Functions that read data frames through narwhals accept this object as a frame.
+    `frame` has the rows of the input, in the same order and library, and the columns `document`, `duplicate_of`, `rule` and
+    `confidence`. `duplicate_of` is the row (from 0) of the first occurrence in the same query and system. The last three
+    columns are null for a first occurrence. Functions that read data frames through narwhals accept this object as a frame.
 
     >>> import goodgain as gg
     >>> import polars as pl
@@ -78,7 +78,7 @@ class Deduplication:
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
         """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
 
-        `gold` is a column of the frame, or one group per row (null: not counted). Groups are within a query.
+        `gold` is the name of a column of the frame, or has one group per row (null: not counted). Groups are within a query.
         """
         if isinstance(gold, str):
             gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
@@ -100,19 +100,19 @@ def deduplicate(
     """Find the results of a query that are the same document.
 
     Args:
-        results: a results frame or a run of any engine that narwhals knows, or the path of a file by `write_results`.
+        results: a results frame or a run, of any library that narwhals supports, or the path of a file by `write_results`.
         policy: `standard`; `id` (item ids and equal URLs only); `strict` (any difference in a compared field rejects); or
             `content` (copies at another address are duplicates).
-        across: columns whose values are deduplicated together within a query. By default the systems, so one qrels serves
-            all of them; () keeps each system separate.
-        trust_doc_id: whether equal doc_ids alone decide; by default only if the frame has no other evidence, as a run.
-        level: `passage`, or `document` to count a passage as the document it comes from.
-        pairs_a_key: the most pairs compared among the results that share a key.
-        earlier: results with documents (a frame with the column `document`, or the path of its file). Their documents keep
-            names and members. A new result joins the earlier document that it matches best. `summary.bridges` counts where
-            deduplicating all results together would give other documents.
-        same: pairs of ids or URLs that are one document, whatever the rules say; or the path of a file with a pair a line.
-        different: pairs of ids or URLs that are two documents, or the path of their file.
+        across: columns across which results are deduplicated: `system`, `query_id` or both. By default `system`, so one qrels
+            serves all systems. () keeps systems separate.
+        trust_doc_id: whether doc_ids alone decide. By default, only if the frame has no other evidence, like a run.
+        level: `passage`, or `document` to count a passage as the document that contains it.
+        pairs_a_key: the maximum number of pairs compared among the results that share a key.
+        earlier: results that already have documents: a frame with the column `document`, or the path of its file. Earlier
+            documents keep their names and results. A new result joins the earlier document that it matches best.
+            `summary.bridges` counts the cases in which deduplicating all results together would give other documents.
+        same: pairs of ids or URLs that are one document, whatever the rules say, or the path of a file with one pair per line.
+        different: pairs of ids or URLs that are two documents, or the path of such a file.
 
     Raises:
         InputError: the frame has no query_id, or no column that identifies documents.
@@ -148,7 +148,7 @@ def deduplicate(
     if said[0].pairs or said[1].pairs:
         records = replace(records, said=find_said(*said, records))
     groups, refused, mixed, bridges = group_records(records, pairs, pairs_a_key, known)
-    if records.said is not None:  # what a person says adds pairs, and replaces the verdicts of the rules
+    if records.said is not None:  # the pairs of `same` and `different` replace the verdicts of the rules
         stated = records.said.pairs.join(pairs, on=["left", "right"], how="anti")
         stated = stated.with_columns(rule=pl.lit(UNDECIDED, pl.UInt8), same=pl.lit(False), confidence=pl.lit(0.0))
         pairs = records.said.state(pl.concat([pairs, stated.select(pairs.columns)]), SAID)
@@ -167,14 +167,14 @@ def deduplicate(
     summary = summarise(documents, records, pairs, **further)
     _give_notices(summary)
     for given, pairs_said in zip((same, different), said, strict=True):
-        if given is not pairs_said:  # else the caller has further results
+        if given is not pairs_said:  # else the caller has further results, and gives the notice
             pairs_said.give_notice()
     added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in DEDUPLICATED.columns]
     return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
 
 
 def _open_frame(results: Any, what: str) -> nw.DataFrame[Any]:
-    """Return the results as a frame in memory. A lazy frame becomes one of Polars."""
+    """Return the results as a frame in memory. A lazy frame becomes a frame of Polars."""
     try:
         frame = nw.from_native(open_results(results))
     except TypeError:
@@ -193,8 +193,8 @@ def _give_notices(summary: Summary) -> None:
         notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
     if summary.bridges:
         notice(
-            f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: a result matches two of them "
-            "and joined one, or one proved to be several; convert all logs in one call to resolve them"
+            f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: a result matches two "
+            "of these documents, or a document proved to be several; convert all logs in one call to resolve this"
         )
 
 
@@ -208,9 +208,9 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
 
 
 def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add to each duplicate the first occurrence of its document in the run, and the rule and confidence that join the two.
+    """Add to each duplicate the first occurrence of its document in the run, and the rule and confidence of this pair.
 
-    If no rule joins the two directly, take the most confident rule that joins the duplicate to another result.
+    If no rule joins the pair directly, take the most confident rule that joins the duplicate to another result.
     """
     firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
     found = found.with_columns(firsts)
@@ -232,7 +232,7 @@ def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl
 
 
 def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
-    """Return the ids that may stand for several documents: they have several URLs, or several rows and a known type."""
+    """Return the doc_ids that may stand for several documents: doc_ids with several URLs, or with a known type and several rows."""
     typed = pl.col("type").is_in([*TYPES])
     is_told = ~pl.col("doc_id").is_in(["", EMPTY_DOC]) & (pl.col("url").is_not_null() | typed)
     told = results.filter(is_told, pl.struct(_ID).is_duplicated())  # few rows of most logs
@@ -241,10 +241,10 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
-    """Return for each query with such an id a text: the first id that stands for two documents, and the two documents.
+    """Return texts for queries in which a doc_id stands for two documents: the first such doc_id, and the two documents.
 
-    The text names a document by the URL, else the title, else the type. The rules for untrusted ids must prove the two
-    different. Snippets, passages and spellings of a URL prove nothing.
+    The text names a document by URL, title or type. The rules for untrusted ids must prove that the documents differ.
+    Differences in snippets, passages or the spelling of a URL prove nothing.
     """
     some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
     if some.is_empty():

@@ -24,15 +24,15 @@ class DocumentType:
     Names of fields are names in `fields`, or `title`, `snippet` and `parent` (the parent's doc_id, or its URL).
 
     Attributes:
-        item_ids: names in `ids`; equal values identify a document, different ones separate two.
+        item_ids: names in `ids`. Equal values identify a document; different values separate two documents.
         lenient_ids: the item ids whose differences do not count.
         further_keys: sets of fields that make two results candidates if all of them agree.
-        required: fields that must agree before agreement of the others counts.
+        required: fields that must agree; else agreement of other fields does not count.
         reject: fields whose differences separate two documents.
         weights: what the agreement of a field adds; two results with a sum of 1 are one document.
         title: the field that is the title of this type.
-        url: what a URL of this type names: the item, the item if its path goes beyond a start page, or nothing.
-        goes_with: less specific types that a result of this type may be compared with.
+        url: whether a URL of this type names the item: always, only if the path goes beyond a start page, or never.
+        goes_with: less specific types whose results may be the same document as a result of this type.
     """
 
     name: str
@@ -54,7 +54,7 @@ PARENT = DocumentType(
     "passage_parent", item_ids=("parent",), weights={"title": 0.5}, goes_with=("generic", "web_page", "file")
 )
 
-#: From the least specific to the most: a pair of two compatible types is compared as the later one.
+#: From the least to the most specific type. A pair of two compatible types is compared as the later type.
 _ROWS = (
     GENERIC,
     DocumentType("web_page", weights={"title": 0.5, "snippet": 0.6, "published": 0.3, "author": 0.2}),
@@ -157,7 +157,7 @@ _ID_KINDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for
 #: The kind of each id and field; a name that is not here is `text`.
 KINDS: Mapping[str, Kind] = _ID_KINDS | {name: kind for kind, names in _FIELD_KINDS.items() for name in names}
 
-#: Our name -> its names in logs; other spellings (FileId, fileId, file-id) are left to `canonical_name`.
+#: Name in the table -> names in logs. Other spellings (FileId, fileId, file-id) are left to `canonical_name`.
 _SPELLINGS = {
     "item_id": ("drive_item_id",),
     "message_id": ("internet_message_id",),
@@ -182,7 +182,6 @@ _SPELLINGS = {
     "chunk": ("chunk_index", "chunk_number"),
 }
 
-#: Name in logs -> our name.
 SYNONYMS: Mapping[str, str] = {spelling: name for name, spellings in _SPELLINGS.items() for spelling in spellings}
 
 #: Between `File` and `Id` in `FileId`, and between `HTTP` and `Server` in `HTTPServer`.
@@ -201,7 +200,7 @@ def canonical_name(name: str) -> str:
 
 
 def snake_case(name: str, *, separators: re.Pattern[str] = _SEPARATORS) -> str:
-    """Return a name in lower case with `_` between its words; `separators` are the signs that become `_`.
+    """Return a name in lower case, with `_` between words. The signs `separators` become `_`.
 
     >>> snake_case("FileId"), snake_case("file id")
     ('file_id', 'file_id')
@@ -294,7 +293,7 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
-    """Normalise values of one kind; null if nothing is left. Of ids only GUIDs and mail addresses change."""
+    """Normalise values of one kind; null if nothing is left. Among ids, only GUIDs and mail addresses change."""
     if kind == "text":
         return normalise_texts(values)
     unique = values.unique().drop_nulls()
@@ -305,12 +304,11 @@ def _normalise_id(value: str) -> str:
     value = value.strip()
     if _GUID.fullmatch(value):
         return value.strip("{}").casefold()
-    bare = value.removeprefix("<").removesuffix(">")  # mail systems write message ids with or without them
+    bare = value.removeprefix("<").removesuffix(">")  # mail systems write message ids with or without brackets
     return bare.casefold() if _ADDRESS.fullmatch(bare) else value
 
 
 def _normalise_mailbox(value: str) -> str:
-    """Return the mail address in a value (`Ann <ann@example.org>`), else the name."""
     if named := _NAMED_ADDRESS.fullmatch(value):
         return named[1].casefold()
     return " ".join(value.casefold().removeprefix("mailto:").split())

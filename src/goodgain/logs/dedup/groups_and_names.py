@@ -1,7 +1,7 @@
-"""Joins verified pairs to groups, names the groups, and joins new results to earlier documents; the order of rows changes nothing.
+"""Joins verified pairs to groups (documents), names the groups, and joins new results to earlier documents.
 
-All results of a group, a document, get the strongest name of any of them. Names by content are hashes, the same on every
-machine.
+The order of rows does not matter. All results of a group get the strongest name of any result. Names by content are hashes,
+the same on every machine.
 """
 
 import heapq
@@ -38,11 +38,11 @@ def group_records(
 ) -> tuple[pl.Series, int, list[SkippedPairs], int]:
     """Join the pairs that are the same, in order of confidence. Refuse joins of records that are proven or said to differ.
 
-    `earlier` has the documents of the first rows, which count if a person says something of a group.
+    `earlier` has the documents of the first rows. They matter only for groups with pairs that the user gave.
 
     Returns:
-        The group of each record, the number of joins refused, the pairs left uncompared within groups, and the number of
-        pairs of earlier documents that joins would have merged.
+        The group of each record, the number of refused joins, the pairs left uncompared within groups, and the number of
+        pairs of earlier documents that were kept apart.
     """
     same, said = pairs.filter("same"), records.said
     component = _connect(records, [same])
@@ -50,7 +50,7 @@ def group_records(
     conflicts = different.filter(component[different["left"]] == component[different["right"]])
     more, skipped = _find_conflicts(records, component, limit)
     conflicts = pl.concat([conflicts, more]).unique()
-    # Only components with a conflict or a person's word, which are few, are joined again pair by pair.
+    # Only components with a conflict or a pair of the user are joined again pair by pair. They are few.
     touched = np.isin(component, component[conflicts["left"].to_numpy()])
     frozen = pl.DataFrame(schema={"record": pl.UInt32, "document": pl.String})
     if said is not None:
@@ -82,9 +82,9 @@ def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.
 def _find_conflicts(
     records: Records, component: npt.NDArray[np.int64], limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Find pairs of a component that are proven different. They were not candidates if they share no key.
+    """Find pairs of a component that are proven different, also pairs that share no key.
 
-    If the records of a component differ in a field that can prove a difference, all pairs of the component are compared.
+    All pairs of a component are compared if its records differ in a field that can prove a difference.
     """
     members = pl.DataFrame({"component": component, "record": records.frame["record"]})
     members = members.filter(pl.len().over("component") > 2)
@@ -115,12 +115,12 @@ def _join_in_order(
     conflicts: pl.DataFrame,
     frozen: pl.DataFrame,
 ) -> tuple[int, int]:
-    """Write the groups of the joined records to `component`. The strongest join comes first.
+    """Join records in order of confidence, and write their groups to `component`.
 
-    The content of records orders joins of equal confidence: the order of rows and doc_ids changes nothing.
+    The content of records breaks ties, so the order of rows and doc_ids does not matter.
 
     Returns:
-        The number of joins refused, and of pairs of earlier documents that joins would have merged.
+        The number of refused joins, and the number of pairs of earlier documents that were kept apart.
     """
     nodes = pl.concat([joins["left"], joins["right"]]).unique().sort()
     hashes = dict(zip(nodes.to_list(), order_records(records.frame[nodes.to_list()]).to_list(), strict=True))
@@ -129,7 +129,7 @@ def _join_in_order(
     for one, two in conflicts.iter_rows():
         different[one].add(two)
         different[two].add(one)
-    # What a person says joins groups, but does not make the rules refuse a join: they look at the groups that they made.
+    # The pairs of the user do not make the rules refuse a join: the rules look only at the groups that they made themselves.
     by_rules = Clusters({node: {node} for node in different}, different)
     groups, document_of = (by_rules, {}) if records.said is None else _begin_groups(records.said, frozen)
     refused, bridges = 0, set()
@@ -154,7 +154,7 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return the groups that a person and the earlier documents give, and the earlier document of each such group."""
+    """Return the groups that the user's pairs and the earlier documents form, and the earlier document of each group."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"
@@ -174,7 +174,7 @@ def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int,
 
 
 def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> pl.Series:
-    """Return the document of each row; `groups` is the group of each record, `rows` the rows with a result."""
+    """Return the document of each row. `groups` has the group of each record, and `rows` has the rows with a result."""
     units, of_row = _split_units(records, groups, rows)
     best = (
         _choose_names(units.with_row_index("unit"), records)
@@ -233,7 +233,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
 
 
 def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Number the groups of a scope that share a name. In order of content hashes, the second gets `~2`, and so on."""
+    """Number the groups of a scope that share a name. The second group in order of content hashes gets `~2`."""
     shared = best.filter(pl.struct("scope", "name").is_duplicated())
     if shared.is_empty():
         return best.select("group", document="name")
@@ -257,7 +257,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.DataFrame[Any], pl.Series]:
-    """Return the earlier results of the same queries followed by the new results; and the earlier documents."""
+    """Return a frame of the earlier results of the same queries and then the new results, and the earlier documents."""
     if "document" not in known.columns or "query_id" not in known.columns:
         raise InputError("the earlier results have no column document; convert their logs again, or deduplicate them")
     new = frame.to_polars()
@@ -278,13 +278,12 @@ def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.
 def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     """Name each new result by the earlier document that it matches, if any.
 
-    Earlier documents are never merged. A result that matches several joins the document of its best pair: the most
-    confident pair, then the first name.
+    Earlier documents are never merged. A result that matches several earlier documents joins the document of the most
+    confident pair. The first name breaks ties.
 
     Returns:
         The new rows with their documents, and the number of bridges: new results that match two earlier documents, and
-        earlier documents that prove to be several. Without bridges, deduplicating all results together would give the same
-        documents, under other names.
+        earlier documents that prove to be several documents.
     """
     known = found.filter(pl.col("row") < len(earlier))
     known = known.with_columns(earlier=earlier.gather(known.get_column("row")))
@@ -306,7 +305,6 @@ def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.Da
 def _join_best(
     several: pl.DataFrame, known: pl.DataFrame, new: pl.DataFrame, pairs: pl.DataFrame
 ) -> tuple[pl.DataFrame, int]:
-    """Choose an earlier document for each new record that could join several. Return the choices and the number of bridges."""
     groups = several.with_row_index("group")
     members, rows = (part.join(groups, on=["scope", "document"]) for part in (known, new))
     own = members.select("record", name="earlier").unique()
@@ -322,7 +320,7 @@ def _join_best(
     matched = pl.concat([identical, matched.select(identical.columns)])
     chosen = matched.sort("confidence", "name", descending=[True, False]).unique("record", keep="first")
     best: dict[int, str] = dict(chosen.select("record", "name").iter_rows())
-    # The others match only new results: they join through these, the most confident pair first.
+    # All other records match only new results, and join through these results, in order of confidence.
     neighbours = {record: part.rows() for (record,), part in edges.drop("record").group_by(edges["record"])}
     waiting: list[tuple[float, str, int]] = []
 
@@ -346,7 +344,7 @@ def _join_best(
 
 
 def _name_new_documents(new: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Name each row by the earlier document that it joined. If an earlier document has the name of a new one, add `~2`."""
+    """Name each row by the earlier document that it joined. A new document with the name of an earlier document gets `~2`."""
     earlier = known.select("scope", document="earlier").unique()
     own = new.filter(pl.col("joined").is_null()).select("scope", "document").unique()
     shared = own.join(earlier, on=["scope", "document"], how="semi").sort("scope", "document")

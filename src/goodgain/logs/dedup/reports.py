@@ -1,4 +1,4 @@
-"""Reports on a deduplication: its numbers, its agreement with given groups, and why results are one document or two."""
+"""Reports on a deduplication: counts, agreement with given groups, and why results are one document or two."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,15 +19,15 @@ class Summary:
     """The numbers of results, documents and pairs.
 
     Attributes:
-        results, documents, duplicates: counted per query; duplicates are within a run.
-        records: the different results.
+        results, documents, duplicates: counted per query. Duplicates repeat a result of the same run.
+        records: the distinct results.
         pairs: the pairs of records that were compared.
-        same, different: the pairs that each rule decided; `said by FILE` is a person's word.
-        undecided: the pairs that no rule decided; they stay separate documents.
-        refused: joins that would have put two records proven, or said to be, different into one document.
+        same, different: the pairs that each rule decided. `said by FILE` stands for pairs of the user.
+        undecided: the pairs that no rule decided. Undecided pairs are separate documents.
+        refused: joins refused because two records of the joined document would differ.
         skipped: the pairs that the limit of a key left uncompared.
         earlier: results that already had documents.
-        bridges: new results that match two earlier documents, and earlier documents that proved to be several.
+        bridges: new results that match two earlier documents, and earlier documents that proved to be several documents.
     """
 
     results: int
@@ -55,11 +55,11 @@ class Summary:
             lines.append(f"{self.refused:,} joins refused: they would have put two different results into one document")
         lines += [str(pairs) for pairs in self.skipped]
         if self.earlier:
-            lines += [f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between these"]
+            lines += [f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between them"]
         return "\n".join(lines)
 
 
-#: The name of a rule for what a person says begins so; the file follows.
+#: The beginning of the rule name of a pair that the user gave; the file follows.
 _SAID_BY = "said by "
 
 
@@ -68,7 +68,7 @@ def _give_rule(name: str) -> str:
 
 
 def name_rules(records: Records) -> pl.Expr:
-    """Return the name of the rule of each pair. For what a person says, the file names the rule."""
+    """Return an expression for the rule name of each pair. For the user's pairs, the name contains the file."""
     names = pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String)
     if records.said is None:
         return names
@@ -100,9 +100,9 @@ def summarise(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, **
 class Agreement:
     """Precision, recall and F1 of documents against given groups: over pairs of results, and B-cubed.
 
-    Pairwise precision is the share of joined pairs that belong together; recall is the share of pairs that belong together
-    that are joined. B-cubed: both shares within the group of each result, averaged over the results. A share of no pairs
-    is 1.
+    Pairwise precision is the share of joined pairs that are also in one given group. Pairwise recall is the share of pairs in
+    one given group that are joined. B-cubed averages both shares, computed for each result, over the results. A share of
+    zero pairs is 1.
 
     Source: Bagga and Baldwin, Algorithms for scoring coreference chains (LREC 1998), for B-cubed.
     """
@@ -129,7 +129,6 @@ def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> A
     )
     pairwise = _add_f1(right / joined if joined else 1.0, right / related if related else 1.0)
     results = counted.height
-    # Exact sums over results, in their order.
     both, found, given = (pl.len().over("scope", *names) for names in (["document", "gold"], ["document"], ["gold"]))
     shares = counted.select(precision=both / found, recall=both / given)
     bcubed = _add_f1(*(math.fsum(share) / results if results else 1.0 for share in shares))
@@ -140,7 +139,7 @@ def _add_f1(precision: float, recall: float) -> tuple[float, float, float]:
     return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 
 
-#: Pairs shown: a document with many results has millions.
+#: The most pairs shown: a document with many results has millions.
 _MAX_PAIRS = 10_000
 
 
@@ -148,9 +147,10 @@ _MAX_PAIRS = 10_000
 class Explanation:
     """The results of a document, and the verdict on each pair of them.
 
-    `results`: row, query_id, system, document. `pairs`: query_id, row and other_row, same, rule, confidence, type (the
-    row of the table of types that was used), agreed and differed (names of fields). A pair of one document that is not
-    `same` by itself was joined through other results. `left_out` counts the pairs beyond the 10,000 shown.
+    `results` has the columns row, query_id, system and document. `pairs` has the columns query_id, row, other_row, same, rule,
+    confidence, type, agreed and differed: `type` is the document type whose rules were used, and `agreed` and `differed` are
+    names of fields. Results of one document whose pair is not `same` were joined through other results. `left_out` counts
+    the pairs beyond the 10,000 shown.
     """
 
     document: str

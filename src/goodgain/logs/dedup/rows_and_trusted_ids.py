@@ -29,10 +29,9 @@ Policy = Literal["standard", "id", "strict", "content"]
 SCOPES = ("query_id", "system")
 #: The columns that distinguish the runs of a query: a system may have several.
 OF_RUNS = ("query_id", "system", "replicate")
-#: The columns for the place of a result in a run, from the widest to the narrowest.
+#: The columns for the place of a result in a run, from the widest to the narrowest unit.
 RUN_ORDER = ("turn", "iteration", "search", "rank")
 _TEXT_COLUMNS = ("doc_id", "type", "url", "title", "snippet")
-#: The columns of texts and numbers that are read.
 PLAIN_COLUMNS = (*OF_RUNS, *RUN_ORDER, *_TEXT_COLUMNS)
 _EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
@@ -53,7 +52,7 @@ USED_NAMES = frozenset(
     for name in names
 ) - {"title", "snippet"}
 
-#: The columns of content: title, snippet and fields; not the ids and URLs under which it is found.
+#: The columns of content: title, snippet and fields, without ids and URLs.
 CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
 _ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 
@@ -62,7 +61,7 @@ URL_NAMES_IT = pl.col("type").is_in(document_types.NAMED_BY_URL) | (
     pl.col("type").is_in(document_types.NAMED_BEYOND_START) & pl.col("beyond_start")
 )
 
-#: The canonical address of a record's URL, as `Url.canonical`.
+#: The canonical URL of a record, as `Url.canonical`.
 CANONICAL = (
     pl.when(pl.col("url").str.contains("^https?://") & (pl.col("item") != pl.col("url")))
     .then(pl.lit("https://") + pl.col("item"))
@@ -80,7 +79,7 @@ class Records:
         attributes: the ids and fields that occur.
         trusted: whether equal doc_ids alone decide.
         policy: which rules decide, as for `deduplicate`.
-        said: what a person says of them, if anything.
+        said: the pairs of the user, if any.
     """
 
     frame: pl.DataFrame
@@ -92,7 +91,7 @@ class Records:
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
-        """Return a column as numbers: equal for equal values, -1 for null. Of several columns, take the first not null."""
+        """Return a column as codes: equal for equal values, -1 for null. Of several columns, use the first value not null."""
         if names not in self._codes:
             code = pl.coalesce(names).rank("dense").cast(pl.Int64)
             self._codes[names] = self.frame.select(code.fill_null(-1)).to_series().to_numpy()
@@ -101,7 +100,7 @@ class Records:
 
 def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
     """Return a hash of the content of each record, the same on every machine."""
-    # Nulls are left out with their names: a column that only other rows have must not change the hash of a row.
+    # Leave out nulls with their names: a column that only other rows have must not change the hash of a row.
     values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
     lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
     digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
@@ -109,7 +108,7 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
 
 
 def order_records(frame: pl.DataFrame) -> pl.Series:
-    """Return keys that sort records by content and URL, and records that are equal in these by doc_id."""
+    """Return keys that sort records by content and URL. The doc_id breaks ties."""
     content = ("url", *(name for name in _ALL_COLUMNS if name != "doc_id"))
     return hash_columns(frame, content) + hash_columns(frame)
 
@@ -119,28 +118,28 @@ def name_texts(frame: pl.DataFrame) -> pl.Series:
 
 
 def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
-    """Return whether a frame identifies documents by doc_id alone, as a run does."""
+    """Return whether a frame identifies documents only by doc_id, like a run."""
     return "doc_id" in frame.columns and not {*frame.columns} & {*_EVIDENCE_COLUMNS, "type"}
 
 
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read two frames: the rows with their scope, place in the run and texts; and row, name, value of ids and fields.
+    """Return a frame of the rows, and a frame of their ids and fields with the columns row, name and value.
 
-    `scope` numbers the sets of rows that are deduplicated together. A row without a result has no scope (null).
+    The column `scope` of the rows numbers the sets of rows that are deduplicated together. It is null without a result.
     """
     found = set(frame.columns)
     if "query_id" not in found:
         names = ", ".join(sorted(map(str, found))) or "none"
-        raise InputError(f"No column query_id in the results (found {names}): name one query_id.")
+        raise InputError(f"The results have no column query_id (found {names}): rename a column to query_id.")
     if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
-        raise InputError("The results have no column that says what was found: give doc_id, url, title or snippet.")
+        raise InputError("The results have no column that identifies documents: give doc_id, url, title or snippet.")
     wanted = [name for name in (*PLAIN_COLUMNS, "ids", "fields") if name in found]
     if "system" not in found and "tag" in found:
         frame, wanted = frame.rename({"tag": "system"}), [*wanted, "system"]
     given = frame.select(wanted).to_polars().with_row_index("row")
     given = given.with_columns((cs.categorical() | cs.enum()).cast(pl.String))
     if "iteration" in found and given.schema["iteration"].is_float():
-        # null stays: the row has no iteration. NaN and infinity are found too: their remainder is NaN.
+        # Null is allowed. NaN and infinity are errors: their remainder is NaN.
         broken = given.filter(((pl.col("iteration") % 1) == 0).not_())
         if broken.height:
             raise InputError(f"The column iteration of the results has {broken['iteration'][0]}: give whole numbers.")
@@ -178,7 +177,7 @@ def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
 
 
 def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return texts as strings (blank is null), numbers as floats, and columns that the frame lacks as nulls."""
+    """Return texts as strings (null for blank texts), numbers as floats, and missing columns as nulls."""
     lacking = {*PLAIN_COLUMNS} - {*rows.columns}
     rows = rows.with_columns(pl.lit(None).alias(name) for name in lacking)
     texts = pl.col("type", "url", "title", "snippet").cast(pl.String)
@@ -193,7 +192,7 @@ def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
-    """Return the rows with normalised texts, ids and URLs, and with a column for each id and field in use."""
+    """Return the rows with normalised texts, ids and URLs, and a column for each id and field that a type uses."""
     names = rows["type"].unique().drop_nulls()
     known = {raw: name for raw in names.to_list() if (name := document_types.canonical_name(raw)) in TYPES}
     made = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
@@ -216,7 +215,7 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
 
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames: a column for each id and field that some type uses; and a column `rest` with all others."""
+    """Return a frame with a column for each id and field that a type uses, and a frame with all others in a column `rest`."""
     names = {raw: document_types.canonical_name(raw) for raw in pairs["name"].unique().to_list()}
     pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
     # A parent given by its URL is compared as a URL.
@@ -264,7 +263,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standa
         pl.len().alias("rows"),
         snippet_length=document_types.text_length(pl.col("snippet").first()),
     )
-    # Vague records have too little content to identify a document: equal ones are not one document.
+    # Vague records have too little content to identify a document. Equal vague records are not one document.
     is_known = has_item_id(attributes, document_types.list_comparable_types) | (pl.col("snippet_length") >= MIN_SNIPPET)
     vague = ~(is_known | pl.col("doc_id").is_not_null() | pl.col("item").is_not_null())
     frame = frame.with_columns(vague=vague, reissued=_is_reissued(attributes))
@@ -273,7 +272,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standa
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
-    """Return whether a record has an item id. `list_types` gives the types whose item ids count for a type of record."""
+    """Return an expression: whether a record has an item id. `list_types` returns the types whose item ids count for a type."""
     found = pl.lit(False)
     for kind in TYPES:
         names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
@@ -283,7 +282,7 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return whether different documents share a doc_id, as when each search numbers the results 1, 2, 3.
+    """Return an expression: whether different documents share the doc_id, as when each search numbers the results 1, 2, 3.
 
     The documents differ in item ids, pages or distinguishing fields. Such a doc_id is not evidence.
     """

@@ -1,6 +1,6 @@
-"""Pairs of documents that a person says are the same or different: reads them, and finds the records that they mean.
+"""Reads the pairs of documents that the user says are the same or different, and finds the records that they name.
 
-A pair holds in every query in which both names occur, and comes before all rules.
+A pair applies in every query in which both names occur, and takes precedence over all rules.
 """
 
 import os
@@ -27,7 +27,7 @@ from goodgain.schema import COMMENT
 
 #: The path of a file with two names a line, or pairs of names; a name is an id or a URL.
 Pairs = str | os.PathLike[str] | Iterable[Sequence[str]]
-#: A person is surer than all rules.
+#: The confidence of a pair that the user gave: higher than that of all rules.
 SAID_CONFIDENCE = 5.0
 
 
@@ -36,8 +36,8 @@ class SaidPairs:
     """The pairs of names of one file or list.
 
     Attributes:
-        source: the file or the argument, as rules name it.
-        pairs: for each pair its place in the source, and its two names.
+        source: the file or argument that the pairs come from.
+        pairs: for each pair, the place in the source and the two names.
         found: the names that occurred in results so far.
     """
 
@@ -87,7 +87,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 class Clusters:
-    """Sets that grow by joins. A set has marks, and marks that bar another set from it."""
+    """Disjoint sets that can be joined. Each set has marks, and a set of barred marks: it cannot join a set with such a mark."""
 
     def __init__(self, marks: dict[Any, Set[Any]], barred: dict[Any, Set[Any]]) -> None:
         self._marks, self._barred = marks, barred
@@ -102,7 +102,7 @@ class Clusters:
         return self._marks.get(root, frozenset()), self._barred.get(root, frozenset())
 
     def find_bars(self, one: Any, two: Any) -> Set[Any]:
-        """Return the marks of one set that are barred from the other; empty if the two may be joined."""
+        """Return the marks that keep two sets apart; empty if the sets may be joined."""
         large, small = self._order(one, two)
         return self.get_marks(large)[1] & self.get_marks(small)[0]
 
@@ -128,15 +128,15 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Said:
-    """What a person says of the records.
+    """The pairs of the user, applied to records.
 
     Attributes:
         same, different: the pairs of names.
-        clusters: the records said to be one document. Their marks are `(number of a pair in different, side)`.
-        names: the names of each record that has one.
-        lines: for each record of a cluster, the place of a pair that says so.
-        pairs: pairs of records, left < right, that hold the clusters together.
-        named: whether a record has a name.
+        clusters: the records that the user says are one document. The marks are `(number of a pair in different, side)`.
+        names: for each record that a pair names, these names.
+        lines: for each record of a cluster, the place of a pair that joins the record.
+        pairs: the pairs of records (left < right) that hold the clusters together.
+        named: whether a pair names the record.
     """
 
     same: SaidPairs
@@ -148,7 +148,7 @@ class Said:
     named: npt.NDArray[np.bool_]
 
     def state(self, pairs: pl.DataFrame, rule: int) -> pl.DataFrame:
-        """Replace the verdicts on the pairs that the person means by `rule`."""
+        """Set the verdicts on the pairs of records that the user decided. The rule of these pairs is `rule`."""
         left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
         rules, same, confidence = (pairs[name].to_numpy().copy() for name in ("rule", "same", "confidence"))
         for place in np.flatnonzero(self.named[left] & self.named[right] & (left != right)).tolist():
@@ -161,7 +161,7 @@ class Said:
 
 
 def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
-    """Find the records that the pairs mean in each query. Raise if two pairs contradict each other."""
+    """Find the records that the pairs name in each query. Raise InputError if two pairs contradict each other."""
     name_of, heads = _identify_names(same, different)
     names = _join_names(name_of, same, different)
     lines = {names.find(name_of[one]): place for place, one, _ in same.pairs}
@@ -201,7 +201,7 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
 
 
 def get_pair(different: SaidPairs, bars: Set[tuple[int, int]]) -> tuple[str, str, str]:
-    """Return the place and the names of the first pair in `different` that these marks stand for."""
+    """Return the first pair in `different` that has one of the marks `bars`: its place and two names."""
     return different.pairs[min(number for number, _side in bars)]
 
 
@@ -211,7 +211,7 @@ def _contradict(line: str, different: SaidPairs, bars: Set[tuple[int, int]]) -> 
 
 
 def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, Any], dict[Any, Any]]:
-    """Return the main key of each name, and the main key of each key. Two spellings of a URL share their main key."""
+    """Return the main key of each name, and the main key of each key. All spellings of a URL share one main key."""
     names = list(dict.fromkeys(name for said in (same, different) for _, *pair in said.pairs for name in pair))
     clusters = Clusters({}, {})
     keys: dict[str, list[tuple[str, str]]] = {}
@@ -227,7 +227,7 @@ def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, An
 
 
 def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) -> Clusters:
-    """Join names that are the same to sets. Marks keep names that are different out of one set."""
+    """Join the names of the pairs in `same` to sets. Marks keep the names of a pair in `different` apart."""
     marks: dict[Any, Set[Any]] = defaultdict(frozenset)
     barred: dict[Any, Set[Any]] = defaultdict(frozenset)
     for number, (place, one, two) in enumerate(different.pairs):
@@ -245,9 +245,9 @@ def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) 
 
 
 def _find_records(records: Records, wanted: dict[Any, Any]) -> Iterator[tuple[Any, int, int]]:
-    """Yield key, scope and record for each record that has one of the wanted names.
+    """Yield the key, scope and number of each record that has a wanted name.
 
-    A doc_id that several documents of a query share names no document. Nor does the URL of a page with many items.
+    Ignore doc_ids that several documents of a query share, and URLs of pages with many items: they do not name a document.
     """
     frame = records.frame
     own_doc_id = pl.lit(records.trusted) | ~(

@@ -21,9 +21,9 @@ from goodgain.logs.dedup.rows_and_trusted_ids import ITEM_IDS, MIN_SNIPPET, Poli
 
 Mask = npt.NDArray[np.bool_]
 
-#: What normalisation leaves of the ellipsis at the end of a cut snippet.
+#: The signs of an ellipsis at the end of a cut snippet, after normalisation.
 _ELLIPSIS = " ."
-#: Two snippets agree if they share this part of the smaller one's 5-grams: only a date or a number may have changed.
+#: Two snippets agree if they share this part of the 5-grams of the smaller snippet: a date or a number may have changed.
 _MIN_OVERLAP = 0.9
 #: Equal snippets of this many characters identify a document without any other field.
 _LONG_SNIPPET = 200
@@ -31,7 +31,6 @@ _LONG_SNIPPET = 200
 _TOKENS = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 #: Tokens of a gram: long enough that two texts seldom share one by chance.
 _GRAM_SIZE = 5
-#: Pairs of texts whose grams are in memory together.
 _OVERLAPS_AT_ONCE = 20_000
 
 
@@ -39,8 +38,8 @@ _OVERLAPS_AT_ONCE = 20_000
 class Evidence:
     """Pairs of records that are compared as one type.
 
-    `left` and `right` are positions in the records' frame, `kind` is their row of the table of types, and `compatible`
-    says whether results of these types can be one document.
+    `left` and `right` are positions in the records' frame. `kind` is the type that the pairs are compared as. `compatible`
+    says whether results of the two types can be one document.
     """
 
     records: Records
@@ -60,7 +59,7 @@ class Evidence:
         return np.zeros(len(self), dtype=np.bool_)
 
     def compare(self, name: str) -> tuple[Mask, Mask]:
-        """Return whether both sides have this id or field and agree, and whether both have it and differ."""
+        """Return two masks of pairs: both records have this id or field and agree; both have it and differ."""
         if name not in self._seen:
             match name:
                 case "snippet":
@@ -106,7 +105,7 @@ class Evidence:
         return agree, differ
 
     def _compare_editions(self) -> tuple[Mask, Mask]:
-        """Return whether only language and version folders differ in URLs of one page, and whether these differ at all."""
+        """Return two masks of pairs of one page: only the language or version folders differ; these folders differ."""
         differ = self.compare_values("edition")[1]
         if differ.any():
             differ = differ & self.compare("page")[0]
@@ -129,7 +128,7 @@ class Evidence:
         return shorter
 
     def _compare_snippets(self) -> tuple[Mask, Mask]:
-        """Compare snippets: equal, or both long and one contains the other or shares 0.9 of the smaller's 5-grams."""
+        """Compare snippets. Long snippets also agree if one contains the other, or if they share most 5-grams."""
         equal, other = self.compare_values("snippet")
         agree = equal.copy()
         open_pairs = np.flatnonzero(other & (self.shorter_snippets() >= MIN_SNIPPET))
@@ -151,7 +150,7 @@ def _is_inside(part: str, whole: str) -> bool:
 def measure_overlap(
     texts: pl.Series, left: npt.NDArray[np.integer], right: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
-    """Return for each pair of texts how many 5-grams both have, as a share of the 5-grams of the shorter text."""
+    """Return for each pair of texts the number of shared 5-grams, divided by the number of 5-grams of the shorter text."""
     shares = np.zeros(len(left))
     for start in range(0, len(left), _OVERLAPS_AT_ONCE):
         some = slice(start, start + _OVERLAPS_AT_ONCE)
@@ -171,9 +170,8 @@ def _hash_grams(text: str) -> set[int]:
 #: The ruling on pairs: which are the same, which are different, and the confidence in the former.
 _Ruling = tuple[Mask, Mask, npt.NDArray[np.float64] | float]
 
-#: The most that agreeing fields count: less than an equal doc_id (1.5) or URL (2).
+#: The maximum confidence of agreeing fields: lower than that of an equal doc_id (1.5) or URL (2).
 _MAX_CONFIDENCE = 1.4
-#: Pairs compared at once, to limit memory.
 _PAIRS_AT_ONCE = 1_000_000
 
 
@@ -226,7 +224,7 @@ def _decide_by_edition(pairs: Evidence) -> _Ruling:
 
 
 def _names_item(pairs: Evidence) -> Mask:
-    """Return whether each URL names one item. The URL of a start page names many."""
+    """Return whether each URL names one item. The URL of a start page names many items."""
     if pairs.kind.url == "item beyond the start page":
         beyond: Mask = pairs.records.frame["beyond_start"].fill_null(False).to_numpy()
         return beyond[pairs.left] & beyond[pairs.right]
@@ -281,9 +279,8 @@ RULES = (
     Rule("doc_id", _decide_by_doc_id, _ALL_BUT_ID),
     Rule("fields", _decide_by_weights, _ALL_BUT_ID),
 )
-#: The position of pairs that no rule decided.
 UNDECIDED = len(RULES)
-#: The name of each position; the last two are for equal results that no rule joins, and for what a person says.
+#: The name of each position. The last two stand for equal results that no rule joins, and for pairs of the user.
 RULE_NAMES = (*(rule.name for rule in RULES), "undecided", "identical", "said")
 _IDENTICAL, SAID = len(RULES) + 1, len(RULES) + 2
 #: Undecided pairs are not proven different, nor are those of two editions: another result of either may have the same title.
@@ -291,7 +288,7 @@ PROVEN_DIFFERENT = ~pl.col("same") & (pl.col("rule") < [rule.name for rule in RU
 
 
 def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Decide for each pair of records (columns left, right) whether the two are the same document.
+    """Decide for each pair of records (columns left and right) whether the two are the same document.
 
     The new columns are `same`, `confidence`, and `rule`: the position in `RULES` of the first rule that decides, or UNDECIDED.
     """
@@ -316,7 +313,7 @@ def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Decide on pairs of rows, given by their records. What a person says comes before the rules.
+    """Decide on pairs of rows, given by their records. The pairs of the user take precedence over the rules.
 
     Rows of one record are the same document, unless the record is marked `apart`.
     """

@@ -1,6 +1,6 @@
-"""Reads the values in a log: texts, ids, numbers and times, each with its type, and the outcomes of tasks.
+"""Reads and checks values in a log: texts, ids, numbers, times, and the outcomes of tasks.
 
-A function `expect_...` raises an error that names the place of an unexpected value.
+The `expect_...` functions raise an error that names the place of an unexpected value.
 """
 
 import math
@@ -12,16 +12,16 @@ from goodgain.errors import InputError
 from goodgain.options import spell
 from goodgain.schema import COMPLETED
 
-#: The fields of metadata that hold the query's id, and those of a record, the best first.
+#: The fields that may hold a query id, in order of preference: those of metadata, and those of a record.
 OF_METADATA = ("query_id", "question_id", "qid")
 QUERY_IDS = (*OF_METADATA, "task_id")
-#: The fields with the name of a run, if a query was run several times, the best first; a step or call may have the last two
-#: too, as its time and as the number of its own retry.
+#: The fields that may name the run of a query, in order of preference. In a step or call, `epoch` and `attempt` may be a time
+#: and a retry count.
 OF_RUNS = ("repeat", "trial", "trial_id")
 REPEATS = (*OF_RUNS, "epoch", "attempt")
-#: Beginnings of the ids of answers, which are not query ids.
+#: Prefixes of the ids of model responses, which are not query ids.
 _ANSWER_IDS = ("cmpl-", "chatcmpl-", "gen-", "resp_", "msg_")
-#: Words of graders -> their number; the letters are those of Inspect.
+#: Grades in words -> numbers. The letters are those of Inspect.
 _WORDS = {"c": 1.0, "correct": 1.0, "true": 1.0, "yes": 1.0, "pass": 1.0, "p": 0.5, "partial": 0.5} | dict.fromkeys(
     ("i", "n", "incorrect", "false", "no", "fail"), 0.0
 )
@@ -31,7 +31,7 @@ _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedba
 
 
 def format_place(at: str) -> str:
-    """Return a place for errors, without a final `, at ` that no JSON pointer follows."""
+    """Return a place for error messages. Drop a final `, at ` without a JSON pointer."""
     return at.removesuffix(", at ")
 
 
@@ -61,7 +61,7 @@ def unexpected_value(at: str, expected: str, found: Any, remedy: str = "") -> In
 
 
 def expect_list(value: Any, at: str) -> list[Any]:
-    """Return a list; null becomes an empty one."""
+    """Return `value`, which must be a list. Null becomes an empty list."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -94,14 +94,14 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """Return a word to look up in a table. Another value, such as a list, becomes a word that no table has."""
+    """Return a text unchanged, and `default` for null. Any other value becomes a word that no table contains."""
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"
 
 
 def expect_id(value: Any, at: str) -> str | None:
-    """Return an id as text, from text or a whole number; None for null and for an empty text."""
+    """Return a text or whole number as an id; None for null and for empty text."""
     if value is None or isinstance(value, str):
         return value or None
     if (found := id_or_none(value)) is None:
@@ -110,7 +110,7 @@ def expect_id(value: Any, at: str) -> str | None:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a finite number, also from text; None for anything else, because a run may lack scores."""
+    """Return a finite number, or the finite number in a text; None for anything else."""
     if isinstance(value, (float, int, str)) and type(value) is not bool:
         try:
             found = float(value)
@@ -121,7 +121,7 @@ def as_number(value: Any) -> float | None:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """Parse a time in ISO 8601; None for other text. The default zone is UTC."""
+    """Parse an ISO 8601 time; return None for other text. The default time zone is UTC."""
     try:
         time = datetime.fromisoformat(text or "")
     except ValueError:
@@ -130,24 +130,24 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def id_or_none(value: Any) -> str | None:
-    """Return an id as text, from text or a whole number; None for anything else."""
+    """Return a text or whole number as an id; None for empty text and for other values."""
     return str(value) or None if isinstance(value, (str, int)) and not isinstance(value, bool) else None
 
 
 def find_id(record: Any, names: Iterable[str] = QUERY_IDS) -> str | None:
-    """Return the id of a record, from the first of the fields `names` with an id; None if no field has an id."""
+    """Return the first id in the fields `names` of a record, or None."""
     ids = (id_or_none(record[name]) for name in names if name in record) if isinstance(record, dict) else ()
     return next(filter(None, ids), None)
 
 
 def find_record_id(record: Any) -> str | None:
-    """Return the field `id` of a record, as data sets have it; None for the id of a model's answer."""
+    """Return the field `id` of a record, or None. The id of a model response is not the id of a record."""
     found = id_or_none(record.get("id")) if isinstance(record, dict) else None
     return None if found is None or found.startswith(_ANSWER_IDS) else found
 
 
 def find_outcomes(record: Any) -> dict[str, float]:
-    """Return the outcomes in the object of a trace, by name. Only numbers and words of graders are outcomes.
+    """Return the scores, rewards and feedback in a trace's record by name. Skip values that are not numbers or grades.
 
     >>> find_outcomes({"scores": {"match": {"value": "C"}, "judge": {"value": {"style": 0.5}}}})
     {'match': 1.0, 'style': 0.5}

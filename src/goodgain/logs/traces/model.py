@@ -1,10 +1,10 @@
 """The common model of all trace formats: Trace > Turn > Step > call > Result.
 
-A format (one file each) yields traces whose steps hold `ToolCall`s with raw output; `reading/queries_and_costs.py` makes
-`SearchCall`s of those that searched.
+A format yields traces whose steps hold `ToolCall`s with raw output. `reading/queries_and_costs.py` turns the calls of search
+tools into `SearchCall`s.
 
-The classes are msgspec structs, because every result is one: named tuples and dataclasses take longer to create. They
-never form cycles, so the garbage collector need not track them (`gc=False`), which saves a tenth of the time.
+The classes are msgspec structs: these take less time to create than named tuples and dataclasses. They never form reference
+cycles. The garbage collector therefore ignores them (`gc=False`), which saves a tenth of the time.
 """
 
 from typing import Any, Literal
@@ -14,7 +14,7 @@ import msgspec
 from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.tools import ChosenTools, extract_queries
 
-#: The outcome of a search. `unparsed`: no reader could read its output; `unrecorded`: the log lacks its output.
+#: The status of a search. `unparsed`: no reader could read the output. `unrecorded`: the log lacks the output.
 Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]
 
 #: name -> value, in the order found.
@@ -24,9 +24,9 @@ Pairs = tuple[tuple[str, str], ...]
 class UnknownItem(msgspec.Struct, frozen=True, gc=False):
     """An item in a log that a format does not understand."""
 
-    what: str  # its kind, in the same words for all items of this kind, which are counted by it
-    at: str  # its place
-    expected: str = ""  # what the format has in its place
+    what: str  # the kind of item; items with equal text are counted together
+    at: str  # the place in the log
+    expected: str = ""  # what the format expects at this place
 
     def __str__(self) -> str:
         expected = f" (expected: {self.expected})" if self.expected else ""
@@ -42,7 +42,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     cost: float | None = None
 
 
-#: The output of a call without an answer; None is an answer.
+#: The output of a call whose output is not in the log. None is an output.
 UNANSWERED = msgspec.UNSET
 
 
@@ -61,7 +61,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchCall(msgspec.Struct, frozen=True, gc=False):
-    """One search: its status, its results in order, and its queries or the call's arguments (`asked`)."""
+    """One search: the status, the ranked results, and `asked`: the queries, or the arguments of the call."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -70,27 +70,27 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries of the call, found on demand: most runs do not need them."""
+        """The queries of the call, extracted on demand because most runs do not need them."""
         return extract_queries(self.asked)
 
 
 class ToolCall(msgspec.Struct, gc=False):
-    """A call in a log. The answer comes later in the log, so the class is mutable."""
+    """A tool call in a log. It is mutable because the output comes later in the log."""
 
     tool: str  # the tool's name, as the log spells it
     at: str  # the place in the log
     call_id: str | None = None
     arguments: Any = None  # an object, or JSON text
-    output: Any = UNANSWERED  # what the tool returned, in whatever shape
-    spare: Any = UNANSWERED  # a second form of the output, read if `output` cannot be
-    failed: bool = False  # by the log
+    output: Any = UNANSWERED  # of any shape
+    spare: Any = UNANSWERED  # a second form of the output, read if no results can be read from `output`
+    failed: bool = False  # whether the log says so
     is_search: bool | None = None  # None: the tool's name decides
     remedy: str = ""  # how to record the results, for calls without them
-    perhaps: str = ""  # the key of what may be the output, in a place where the format does not read it
-    may_lack: bool = False  # single calls may lack their output: a notice counts them instead of an error
+    perhaps: str = ""  # a key that the format does not read, and that may hold the output
+    may_lack: bool = False  # a missing output is a notice, not an error
     doc_type: str | None = None  # the type of every result (`passage`), if the tool gives it
-    queries: tuple[str, ...] | None = None  # for a call whose `arguments` do not hold them
-    #: The opened documents, for a call whose `arguments` do not name them, or of a tool that also searches.
+    queries: tuple[str, ...] | None = None  # if `arguments` do not hold the queries
+    #: The opened documents, if `arguments` do not name them or the tool also searches.
     opened: tuple[Any, ...] | None = None
 
     @property
@@ -98,7 +98,7 @@ class ToolCall(msgspec.Struct, gc=False):
         return self.output is not UNANSWERED or self.failed
 
     def name_called_tool(self, tools: ChosenTools) -> None:
-        """Make the call of a proxy a call of the tool that the arguments name. Pair the answers with their calls before."""
+        """Replace a proxy tool by the tool that its arguments name. Match outputs to calls before."""
         if self.is_search is None and (called := tools.find_inner_tool(self.tool, self.arguments)) is not None:
             self.tool, self.arguments = called
 
@@ -113,7 +113,7 @@ class Step(msgspec.Struct, gc=False):
 
 
 class Turn(msgspec.Struct, gc=False):
-    """A message of the user, and the steps that the agent took in answer to it."""
+    """A message of the user, and the agent's steps in response."""
 
     user_text: str = ""
     steps: list[Step] = msgspec.field(default_factory=list)
@@ -122,8 +122,8 @@ class Turn(msgspec.Struct, gc=False):
     time: str | None = None
     answer: str | None = None  # the text of the final answer, if uses are read and the log has it
     cited: list[Any] = msgspec.field(default_factory=list)  # the structured citations of the answer
-    asked: str | None = None  # the text that names the question, if it is not `user_text`
-    #: Whether the log records which documents were opened; None: it does if it has a call that opens one.
+    asked: str | None = None  # the question, if it is not `user_text`
+    #: Whether the log records which documents were opened. None: only if some call opens a document.
     opens_are_known: bool | None = None
     trace_id: str | None = None  # in logs of spans
 
@@ -137,12 +137,12 @@ class Trace(msgspec.Struct, gc=False):
 
     turns: list[Turn]  # at least one
     at: str  # the place in the log
-    query_id: str | None = None  # the trace's own
+    query_id: str | None = None
     session_id: str | None = None
     tag: str | None = None  # the system, if the log names it
-    run: str | None = None  # the name among the runs of the system (Inspect's epoch): `replicate` of the results
+    run: str | None = None  # the name of the run, if the system has several (Inspect's epoch): `replicate` in results
     number: int | None = None  # the position in a file of several traces, from 1; None if the file is one trace
     record: Any = None  # the object that the trace was read from, for query ids by field path
     unknown: tuple[UnknownItem, ...] = ()  # a trace with unknown items and no search is an error
-    iteration: str | None = None  # the default unit of an iteration, step or call, if it is not that of the format
+    iteration: str | None = None  # the unit of an iteration (step or call), if it differs from the format's default
     outcomes: dict[str, float] | None = None  # scores, rewards and feedback, where `record` does not hold them

@@ -1,4 +1,4 @@
-"""The counts of a reading: traces, turns, steps, searches by tool, results, and faults."""
+"""Counts what was read: traces, turns, steps, searches by tool, results, and errors."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from goodgain.options import spell
 
 #: How many errors, query ids and names a notice shows; it counts the others.
 _MAX_ERRORS_SHOWN, _MAX_IDS_SHOWN, _MAX_NAMES_SHOWN = 5, 10, 20
-#: How many kinds of unknown items are counted separately: malicious input may invent any number.
+#: A limit against malicious input: how many kinds of unknown items are counted separately.
 _MAX_KINDS = 10_000
 
 
 class RunName(NamedTuple):
-    """The run of a query: the system, and the name of the run if the system has several."""
+    """The name of a run: the system, and the replicate if the system has several runs."""
 
     system: str | None = None
     replicate: str | None = None
 
     @property
     def label(self) -> str:
-        """The run in one word, as `--system` takes it: `agent`, or `agent-2` for its second run."""
+        """The name for `--system`: `agent`, or `agent-2` for replicate 2 of `agent`."""
         return "-".join(part for part in self if part)
 
 
 class Summary(msgspec.Struct):
-    """The counts of one reading. Searches, tools, results and statuses are counted in the turns used.
+    """The counts of the traces that were read.
 
-    `str(summary)` lists them in words.
+    Searches, tools, results and statuses are counted only in the turns that became queries. `str(summary)` is a report.
     """
 
     files: int = 0
@@ -107,31 +107,31 @@ class Summary(msgspec.Struct):
 
     @property
     def called_tools(self) -> set[str]:
-        """The names of all tools that the logs call, including turns that are not used."""
+        """The names of all tools that the logs call, also in turns that are not used."""
         return {*self.searches, *self.skipped_tools, *self.tools_elsewhere}
 
     def pop_counts(self) -> Summary:
-        """Return the counts so far, and start again from zero."""
+        """Return a copy of the counts, and reset them to zero."""
         taken, fresh = msgspec.structs.replace(self), Summary()
         for name in self.__struct_fields__:
             setattr(self, name, getattr(fresh, name))
         return taken
 
     def count_error(self, error: Exception, query_id: str | None = None) -> None:
-        """Count a trace or file that an error left out, with the query id if the log shows it."""
+        """Count a trace or file that was skipped because of an error. Keep the query id if it is known."""
         self.errors += 1
         self.lost_ids += [query_id] if query_id else []
         if len(self.first_errors) < _MAX_ERRORS_SHOWN:
             self.first_errors.append(str(error))
 
     def count_unknown(self, what: str, at: str) -> None:
-        """Count an item of an unknown kind, or a field that is not read. `at` is the place of the item."""
+        """Count an item or field that the format does not know. `at` is the place in the log."""
         self.firsts.setdefault("unknown", at)
         if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
             self.unknown[what[:200]] += 1
 
     def count(self, name: str, at: str, number: int = 1) -> None:
-        """Add to one of the counters. The notice shows the first `at`: a place or a name."""
+        """Add `number` to the counter `name`. The notice shows the first `at`: a place or a name."""
         setattr(self, name, getattr(self, name) + number)
         self.firsts.setdefault(name, at)
 
@@ -199,7 +199,6 @@ class Summary(msgspec.Struct):
         yield from (f"option: {choice}" for choice in self.choices)
 
     def _describe_elsewhere(self) -> str:
-        """Return how many searches come before the turns that become queries."""
         used, earlier = sum(self.searches.values()), self.queries_searched_earlier
         which = "the last turn that searched" if spell("turns", "searching") in self.choices else "the last turn"
         in_earlier = f"; queries that searched in earlier turns only: {earlier}" if earlier else ""
@@ -207,7 +206,7 @@ class Summary(msgspec.Struct):
         return f"{found}; {spell('turns', 'all')} counts them{in_earlier}"
 
     def give_notices(self) -> None:
-        """Give a notice for each count that changes what the numbers mean."""
+        """Give a notice for each count that affects the meaning of results."""
         spelled = {name: spell(name) for name in ("outcomes", "query_id", "query_ids", "tools")}
         spelled["unrecorded"] = spell("unrecorded", "empty")
         for name, text in _NOTICES.items():
@@ -219,7 +218,6 @@ class Summary(msgspec.Struct):
             notice(text)
 
     def _describe_particulars(self) -> Iterator[str]:
-        """Yield the notices that depend on more than one count."""
         if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
             yield (
                 f"the {self.joined_runs} share no query: neither ids nor questions are the same. Give equal queries one id "
@@ -232,7 +230,7 @@ class Summary(msgspec.Struct):
             )
         if self.queries_searched_earlier:
             yield (
-                f"{self._describe_elsewhere()}, which count as queries without a search; {spell('turns', 'searching')} takes the "
+                f"{self._describe_elsewhere()}. They count as queries without a search; {spell('turns', 'searching')} takes the "
                 "last turn of each trace that searched"
             )
         missed = [name for name, _ in self.lookalikes.most_common(_MAX_NAMES_SHOWN) if not is_known_tool(name)]
@@ -263,9 +261,9 @@ class Summary(msgspec.Struct):
         return f"{self.errors} traces or files were left out: {' | '.join(shown)}{more}"
 
 
-#: The notice of a counter that is not 0, or of a table of counts: {shown}. {first} is the place of the first.
+#: The notice for each counter that is not 0. {shown} lists counts by name. {first} is the first place or name.
 _NOTICES = {
-    "own_ids": "{query_id} was not used where logs have query ids of their own: {count}, such as {first!r}. Give other ids with "
+    "own_ids": "{query_id} was ignored for {count} queries that have ids in the logs, such as {first!r}. Give other ids with "
     "{query_ids}.",
     "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
     "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query, in {count} objects. If they are, "
@@ -274,11 +272,11 @@ _NOTICES = {
     "among them are missing",
     "other_roots": "{count} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: the first "
     "is {first}. If an agent is among them, export its spans too",
-    "broken_off": "the logs say of {count} traces that they broke off, the first at {first}. Their queries may lack searches. "
+    "broken_off": "the logs mark {count} traces as broken off, the first at {first}. Their queries may lack searches. "
     "{outcomes} marks them in the column completed",
     "handed_over": "{count} queries have no search, but hand work to another agent, the first with {first}. Its searches may be in "
     "another log. Convert that log too; here they count as none.",
-    "unnamed_opens": "{count} calls of tools that open documents name none, and are not in the uses. Where the log hides the "
+    "unnamed_opens": "{count} calls open documents that the log does not name, and are not in the uses. Where the log hides the "
     "document, opens are unknown (null).",
     "unread": "{of.searches_with_unread} searches have {count} objects or texts in their output that look like results and were "
     "not read, the first at {first}; if they are results, read them with parse= of read_traces",

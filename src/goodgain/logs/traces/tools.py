@@ -14,8 +14,8 @@ ToolPredicate = Callable[[str], bool]
 #: The kinds of tools. A search of code counts only if `tools=` names it.
 Decision = Literal["search", "search of code", "open", "not a search"]
 
-#: The tools in use, by name. Names are compared in lower case and without punctuation: `WebSearch` is web_search. Searches
-#: that answer in prose are included: their results are unparsed or unrecorded, which is an error and not a zero.
+#: Known tools by kind. Names are compared in lower case and without punctuation: `WebSearch` is web_search. Search tools that
+#: answer in prose are included: their output is an error (unparsed or unrecorded), not a search without results.
 _NAMES: dict[Decision, str] = {
     "search": """
         web_search web_search_preview google_web_search google_search browser.search web.run web__run
@@ -34,14 +34,14 @@ _NAMES: dict[Decision, str] = {
     "search of code": """
         grep glob LSP grep_search search_file_content get_code_context_exa codebase_search ripgrep search_files
     """,
-    # They show one document or page: its address or id is an argument. Two are actions of hosted searches.
+    # Tools that show one document or page, given by URL or id. Two are actions of hosted searches.
     "open": """
         WebFetch web_fetch fetch visit visit_webpage open_page open_url browser.open url_context get_document get_content
         get_contents read_page read_url scrape crawl browse extract download tavily_extract tavily_crawl firecrawl_scrape
         firecrawl_crawl firecrawl_extract crawling_exa web_fetch_exa web_search_call_open_page web_search_open_page
     """,
-    # They search for tools, replace text, or search for other things than documents: the agent's own notes, pictures, the
-    # user's mail and calendar, prices; or they act inside a page that is open.
+    # Tools that replace text, act inside an open page, or search for other things than documents: tools, the agent's own
+    # notes, pictures, the user's mail and calendar, prices.
     "not a search": """
         find_in_page tavily_map firecrawl_map click scroll screenshot
         tool_search tool_search_tool_bm25 tool_search_tool_regex search_tools search_replace mcp_list_tools
@@ -68,7 +68,7 @@ _OPENED_WORDS = {
     *("page", "pages", "webpage", "webpages", "url", "urls", "document", "documents", "link", "links"),
     *("site", "website"),
 }
-#: The decisions that a name in `tools=` can add, after its equals sign.
+#: The decisions that `NAME=open` and `NAME=search` in `tools=` add.
 _ADDED: dict[str, Decision] = {"open": "open", "search": "search"}
 
 #: `mcp__brave-search__get_page`: the server's name says nothing about its tool.
@@ -83,7 +83,7 @@ _CALL_WORDS = {"call", "execute", "exec", "run", "use", "invoke", "mcp"}
 _CALLED_WORDS = {
     *("tool", "tools", "function", "action", "mcp", "server", "proxy", "gateway", "remote", "dynamic", "external"),
 }
-#: Arguments of such a tool with the name of the tool that is called, and with its arguments.
+#: The arguments of a proxy tool that hold the name and the arguments of the called tool.
 _CALLED_KEYS = ("toolname", "tool", "functionname", "function", "actionname", "action", "name")
 _PASSED_KEYS = (
     *("arguments", "args", "params", "parameters", "input"),
@@ -107,7 +107,7 @@ _TABLE: dict[str, Decision] = {
 
 @lru_cache(maxsize=4096)
 def decide_tool(name: str) -> Decision:
-    """Return the kind of a tool, by the table, else by the words of the tool's name.
+    """Return the kind of a tool: from the table of known tools, else from the words in the name.
 
     >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "fetch_my_page")]
     ['search', 'search of code', 'not a search', 'search', 'open']
@@ -139,7 +139,7 @@ def _split_name(name: str) -> list[str]:
 
 
 def is_known_tool(name: str) -> bool:
-    """Return whether the table has a tool of this name and the name is unambiguous."""
+    """Return whether the table of known tools has this name, and the name is unambiguous."""
     key = _normalise_name(name)
     return key in _TABLE and key not in _DOUBTFUL
 
@@ -160,7 +160,7 @@ def has_answer(name: str) -> bool:
 
 
 def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
-    """Return the decision on a tool in words, for the summary of a reading."""
+    """Return how a tool was counted, in words for the summary."""
     if _normalise_name(name) in _DOUBTFUL:
         decision = "search" if counted else "not a search"
         return f"{decision} (some tools of this name search, others do not; {spell('tools')} decides)"
@@ -173,18 +173,18 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
 
 @dataclass(frozen=True)
 class ChosenTools:
-    """Decides which tools search, when called with a name. It is a class because other processes must unpickle it."""
+    """A predicate: returns whether the tool of a name searches. Unlike a closure, it can be pickled for other processes."""
 
-    decisions: dict[str, Decision]  # the tools that the caller named, each with the decision on it
-    rule: ToolPredicate | None  # decides on any other tool; None: it is not a search
+    decisions: dict[str, Decision]  # the tools that the caller named
+    rule: ToolPredicate | None  # decides on all other tools; None: they do not search
 
     @property
     def is_default(self) -> bool:
-        """Whether the names of tools make all decisions."""
+        """Whether `tools=` was not given, so that the default rule decides on all tools."""
         return not self.decisions and self.rule is is_search_tool
 
     def find(self, name: str) -> Decision | None:
-        """Return the caller's decision on a tool; None if the caller did not name it. The MCP server is optional."""
+        """Return the caller's decision on a tool, or None. The caller may omit the MCP server from the name."""
         if not self.decisions:
             return None
         return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))
@@ -198,7 +198,9 @@ class ChosenTools:
         return found == "open" if found is not None else decide_tool(name) == "open" and not self(name)
 
     def find_inner_tool(self, name: str, arguments: Any) -> tuple[str, Any] | None:
-        """Return the tool and the arguments that a call of a proxy names. If the caller decided on the proxy, return None.
+        """Return the tool and the arguments that the call of a proxy tool names.
+
+        Return None if the tool is not a proxy, is a search, or was named by the caller.
 
         >>> BY_NAME.find_inner_tool("execute-tool", '{"server": "wiki", "tool_name": "search_wiki", "params": {"query": "dunes"}}')
         ('search_wiki', {'query': 'dunes'})
@@ -252,14 +254,14 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
-    """Raise if the user named all search tools and the logs call none of them. An agent may never call some."""
+    """Raise InputError if the caller named all search tools, and the logs call none of them."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(f"{spell('tools', [*is_search.decisions])}: the logs do not call {names}, only {others}")
 
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:
-    """Return the queries in a call's arguments. Queries are only displayed, so nothing is an error."""
+    """Return the queries in a call's arguments; empty if none are found."""
     if isinstance(arguments, str):
         if not arguments.lstrip().startswith(("{", "[", '"')):
             return (arguments,) if arguments.strip() else ()

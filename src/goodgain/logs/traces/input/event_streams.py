@@ -1,4 +1,4 @@
-"""Assembles the answer in a stream of server-sent events, in the form that the vendor returns without streaming.
+"""Assembles a stream of server-sent events to the response that the vendor returns without streaming.
 
 The streams are those of OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini, the UI messages of the
 Vercel AI SDK, and deer-flow.
@@ -16,7 +16,7 @@ from goodgain.logs.traces.expected_values import object_or_empty, objects_in
 Event = dict[str, Any]
 
 _CHUNK = "chat.completion.chunk"
-#: Fields that are whole in each piece; other texts continue from piece to piece.
+#: Fields that each piece has in full; other texts continue from piece to piece.
 _WHOLE_TEXTS = {"role", "id", "type", "name"}
 _RESPONSE_ENDS = {"response.completed", "response.incomplete", "response.failed"}
 #: The field of an Anthropic block that each type of piece continues.
@@ -35,12 +35,12 @@ _CALL_STATES = {
 }
 _CALL_FIELDS = ("input", "output", "errorText", "preliminary", "providerExecuted")
 
-#: The answer in a stream, and whether the stream is complete. An incomplete stream may lack calls.
+#: The response in a stream, and whether the stream is complete. An incomplete stream may lack calls.
 Assembled = tuple[Any, bool]
 
 
 def assemble_stream(text: str) -> Assembled | None:
-    """Return the answer in the text of a stream; None if the text is not a stream of a known vendor, or is damaged."""
+    """Return the response in the text of a stream; None if the vendor is unknown or the text is damaged."""
     events = _parse_events(text)
     assembled = assemble_events(events) if events is not None else None
     has_end = text.rstrip()[-20:].replace(" ", "").endswith("data:[DONE]")
@@ -48,10 +48,10 @@ def assemble_stream(text: str) -> Assembled | None:
 
 
 def assemble_events(events: list[Event]) -> Assembled | None:
-    """Return the answer in events; None if the vendor is unknown or the events nest too deep."""
+    """Return the response in events; None if the vendor is unknown or the events nest too deep."""
     try:
         orjson.dumps(events)
-    except TypeError:  # over 254 deep: what joins their parts calls itself
+    except TypeError:  # nested over 254 deep, and the functions below are recursive
         return None
     if any("choices" in event and event.get("object", _CHUNK) == _CHUNK for event in events):
         return _assemble_chat(events)
@@ -119,8 +119,8 @@ def _join_values(key: str, values: list[Any]) -> Any:
 
 
 def _name_answers(events: list[Event]) -> list[str]:
-    """Return the key of the answer that each chunk belongs to: the chunk's id, or how many answers ended before."""
-    # Groq's agents give each chunk its own id, and the last chunks of all answers the same id.
+    """Return for each chunk a key of its response: the id of the chunk, or the number of responses that ended before."""
+    # Groq's agents give each chunk its own id, but the last chunks of all responses the same id.
     ids = [str(event.get("id")) for event in events]
     ends = [any(choice.get("finish_reason") for choice in objects_in(event.get("choices"))) for event in events]
     counts = Counter(ids)
@@ -135,7 +135,7 @@ def _find_last(holders: list[Event], key: str) -> Any:
 
 
 def _assemble_chat(events: list[Event]) -> Assembled | None:
-    """Join the deltas of each answer's first choice; several answers are the messages of one conversation."""
+    """Join the deltas of the first choice of each response. Several responses become messages of one conversation."""
     chunks: dict[str, list[Event]] = {}
     for name, event in zip(_name_answers(events), events, strict=True):
         chunks.setdefault(name, []).append(event)
@@ -156,7 +156,7 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_responses(events: list[Event]) -> Assembled | None:
-    """Take the final response; if a stream lacks it, the completed items."""
+    """Return the final response; without it, the completed items."""
     responses: list[Event] = []
     items: list[Any] = []
     begun: Event = {}
@@ -178,7 +178,7 @@ def _assemble_responses(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_anthropic(events: list[Event]) -> Assembled | None:
-    """Join the pieces of each block; several answers are the messages of one conversation."""
+    """Join the pieces of each block. Several responses become messages of one conversation."""
     messages: list[Event] = []
     blocks: list[dict[int, list[Event]]] = []  # the pieces of each message's blocks
     ended = 0
@@ -212,7 +212,7 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_gemini(events: list[Event]) -> Assembled | None:
-    """Join the parts of the first candidate. Chunks and queries of the grounding count once."""
+    """Join the parts of the first candidate. Drop repeated chunks and queries of the grounding."""
     parts: list[Any] = []
     whole: Event = {"candidates": []}
     candidate: Event = {}
@@ -236,7 +236,6 @@ def _assemble_gemini(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_ui_message(events: list[Event]) -> Assembled | None:
-    """Make the parts of a UI message: steps, calls with their outcomes, and sources."""
     message: Event = {"id": "", "role": "assistant", "parts": []}
     calls: dict[str, Event] = {}
     for event in events:
@@ -264,7 +263,7 @@ def _assemble_ui_message(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_deer_flow(events: list[Event]) -> Assembled:
-    """Make messages of a chat. Pieces of an agent with one id are one message. Results answer calls of the same agent."""
+    """Make messages of a chat. Pieces with one id become one message. Tool results belong to calls of the same agent."""
     messages: list[Event] = []
     by_id: dict[str, Event] = {}
     waiting: dict[str, list[str]] = {}

@@ -8,12 +8,12 @@ from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import BOM, JSON_LINES
 from goodgain.logs.traces.expected_values import objects_in
 
-#: Bytes read to recognise a format: enough for a system prompt and the first messages. Of a longer text (a pasted
-#: document, a screenshot) only the second number counts. The third is the limit.
+#: Bytes read to recognise a format: enough for a system prompt and the first messages. Long texts (a pasted document, a
+#: screenshot) count only up to the second number. The third number is the hard limit.
 HEAD_SIZE, _COUNTED_OF_TEXT, MAX_HEAD = 256 << 10, 64 << 10, 16 << 20
 _MAX_DEPTH = 1000
-#: Strings (even one cut off by the end of the head), brackets and commas: enough to close JSON that was cut off. The
-#: possessive `++` and `*+` keep the search linear on malicious text.
+#: Strings (the last may be cut off), brackets and commas: enough to close JSON that was cut off. The possessive `++` and `*+`
+#: keep the search linear on malicious text.
 _JSON_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
 _LIST_START = re.compile(rb'\[\s*[\[{"\]0-9]')
 #: The end of a value and the beginning of the next one, both at the beginning of a line.
@@ -67,7 +67,7 @@ class FileHead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the head has a whole record or message, and 256 KiB without the rest of long texts."""
+        """Whether the head has a whole record or message, and 256 KiB in which long texts count only up to 64 KiB."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
         is_whole, counted = self.extent
@@ -75,7 +75,7 @@ class FileHead:
 
     @cached_property
     def extent(self) -> tuple[bool, int]:
-        """Whether the head has a whole JSON value or object of a list (or one nested too deep), and how many bytes count."""
+        """Whether the head has a whole JSON value or list member, and how many bytes count. Too deep nesting counts as whole."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
@@ -93,13 +93,12 @@ class FileHead:
     @cached_property
     def value(self) -> Any:
         """The value of a `json` file, or the part in the head; None if the file is not JSON."""
-        # Of a list that was cut off, the whole members may be read.
         is_list = self.raw.lstrip().startswith(b"[")
         return parse_prefix(self.raw, whole=self.whole and not is_list) if self.kind == "json" else None
 
     @cached_property
     def records(self) -> list[Any]:
-        """The members of the list in the file, the values of the lines, or the only object; empty for text."""
+        """The members of a list, the values of lines, the rows of a table, or the only value; empty for text."""
         if self.kind == "json":
             return self.value if isinstance(self.value, list) else [self.value]
         if self.rows is not None:
@@ -109,7 +108,7 @@ class FileHead:
         lines = [line for line in self.raw.split(b"\n") if line.strip()]
         if self.whole:
             return [parse_prefix(line, whole=True) for line in lines]
-        # The last line may be cut off: it is left out, unless it is the only one.
+        # The last line may be cut off. It is left out if there are other lines.
         return [parse_prefix(line, whole=True) for line in lines[:-1]] or [parse_prefix(lines[0], whole=False)]
 
     @property
@@ -120,12 +119,12 @@ class FileHead:
 
     @cached_property
     def lines_are_messages(self) -> bool:
-        """Whether the lines of JSON Lines are the messages or items of one conversation, not conversations."""
+        """Whether the lines of JSON Lines are messages of one conversation, not conversations."""
         records = self.records if self.kind == "jsonl" else []
         is_list = all(
             isinstance(one, dict) and ("role" in one or "type" in one) and "messages" not in one for one in records
         )
-        # A role that is not the model's, or the id of a call, cannot stand alone.
+        # A message of the user or a tool, and an item with the id of a call, cannot stand alone.
         return is_list and any("call_id" in one or one.get("role") in ("user", "tool", "function") for one in records)
 
     @cached_property
@@ -204,7 +203,7 @@ def parse_prefix(raw: bytes, *, whole: bool) -> Any:
 
 
 def parse_members(raw: bytes) -> list[Any]:
-    """Return the members of a list that was cut off: all whole members, then the rest of the last member, or None."""
+    """Return the members of a list that was cut off. The last is the beginning of an incomplete member, or None."""
     depth = end = 0
     for mark in _JSON_TOKENS.finditer(raw):
         depth += (mark[0] in b"{[") - (mark[0] in b"}]")

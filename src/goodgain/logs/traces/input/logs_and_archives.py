@@ -1,7 +1,7 @@
 """Opens the logs in a file: the file itself, each file of a zip archive, or the answer in a stream of events.
 
-A log in a known format may also be wrapped: in a HAR recording, in exchanges with bodies, as a Python dict a line.
-All reading of logs goes through here, which limits what a file may unpack to.
+A log may also be wrapped: in a HAR recording, in exchanges with bodies, or as one Python dict per line. This module opens
+all logs, and limits the size to which a file may unpack.
 """
 
 import re
@@ -37,7 +37,7 @@ LOG_ENDINGS = (*ENDINGS, *COMPRESSED)
 #: The first bytes of a Parquet file, and how many of its rows are used to recognise a format.
 _PARQUET, _HEAD_ROWS = b"PAR1", 200
 _PIECE = 1 << 20
-#: Limit of what memory holds at once: a stream of events, or a file in an archive.
+#: The limit of what is in memory at once: a stream of events, or a file in an archive.
 _MAX_STREAM = 256 << 20
 #: The logs in an archive may unpack to 1 GiB, or to this many times the size of the archive.
 _MAX_UNPACKED, _MAX_TIMES = 1 << 30, 100
@@ -50,7 +50,7 @@ _ARCHIVE_ERRORS = (
     *(NotImplementedError, struct.error),
 )
 _KINDS_IN_ARCHIVES = {"json", "jsonl", "text", "events"}
-#: How a line begins that Python printed, and not JSON.
+#: The beginning of a dict that Python printed.
 _PYTHON = re.compile(rb"\s*\{\s*'")
 _OF_HTTP = {"url", "method", "headers", "status", "status_code"}
 
@@ -59,7 +59,7 @@ class Log(NamedTuple):
     path: Path  # as messages name it: `logs.zip/a.json` for a file in an archive
     head: FileHead
     open: Opener
-    ends: bool = True  # whether it is complete, as far as is known: a stream of events may not be
+    ends: bool = True  # False for a stream of events that is incomplete
 
 
 def list_logs(directory: Path) -> list[Path]:
@@ -74,7 +74,7 @@ def base_name(path: Path) -> str:
 
 
 def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
-    """Yield for each log in a file a function that opens it. An archive that a format claims as a whole is one log."""
+    """Yield for each log in a file a function that opens the log. An archive that a format claims as a whole is one log."""
     head = read_head(path)
     if head.kind != "zip" or is_claimed(head):
         yield lambda: _assemble(Log(path, head, partial(opening.open_stream, path)))
@@ -89,7 +89,7 @@ def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Ca
 
 
 def read_at_most(file: IO[bytes], most: int) -> bytes:
-    """Read a file, or its first bytes, in pieces: some decompressors allocate the whole requested size first."""
+    """Read up to `most` bytes, in pieces: some decompressors allocate the whole requested size first."""
     content = bytearray()
     while len(content) < most and (piece := file.read(min(_PIECE, most - len(content)))):
         content += piece
@@ -109,7 +109,7 @@ def read_head(path: Path, opener: Opener | None = None) -> FileHead:
                 break
             size *= 2
             raw += read_at_most(file, size + 1 - len(raw))
-        # One line so far; the name does not tell whether it is one of several records or the whole file.
+        # So far there is one line, which is the whole file or one of several records.
         if head.kind == "json" and not head.whole and b"\n" not in raw.lstrip():
             further = raw + read_at_most(file, MAX_HEAD - len(raw))
             if FileHead(name, further, whole=False).kind == "jsonl":
@@ -148,7 +148,7 @@ def read_json_members(path: Path) -> Iterator[tuple[Any, str]]:
 
 
 def _is_log(name: str) -> bool:
-    """Return whether a file in an archive may be a log, by its name: macOS adds hidden files."""
+    """Return whether a file in an archive may be a log, by its name. Hidden files, which macOS adds, are not logs."""
     hidden = name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
     return not hidden and name.lower().endswith(LOG_ENDINGS)
 
@@ -163,7 +163,7 @@ def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path
 
 @contextmanager
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Iterator[IO[bytes]]:
-    """Open a file in an archive, and decompress it: by the method of the archive, then from `.gz` or `.zst`."""
+    """Open a file in an archive. Decompress it by the method of the archive, then from `.gz` or `.zst`."""
     with _explain_errors(path):
         is_zstd = info.compress_type == _ZIP_ZSTD
         member: IO[bytes] = BytesIO(_read_member(archive, info)) if is_zstd else archive.open(info)
@@ -206,15 +206,15 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     archive.fp.seek(lengths, 1)
     packed = archive.fp.read(info.compress_size)
     with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
-        content = stream.read(info.file_size + 1)  # at most one byte more than the archive says: a bomb stops there
+        content = stream.read(info.file_size + 1)  # stop a decompression bomb one byte after the declared size
     if len(content) != info.file_size or zlib.crc32(content) != info.CRC:
         raise zipfile.BadZipFile(f"{info.filename} is damaged")
     return content
 
 
 def _assemble(log: Log) -> Log:
-    """Return the log itself, or the answer in a stream of events, or the content of a wrapped log."""
-    # Each line of JSON Lines may be an event of one answer, without `data:`.
+    """Return the response in a stream of events, or the content of a wrapped log. Return any other log unchanged."""
+    # The lines of JSON Lines may be the events of one response, without `data:`.
     first = next(iter(log.head.records), None) if log.head.kind == "jsonl" else None
     is_event = isinstance(first, dict) and any(first.get(key) == value for key, value in _FIRST_EVENTS)
     is_stream = is_event or log.head.kind == "events"
@@ -239,7 +239,7 @@ def _assemble(log: Log) -> Log:
 
 
 def _rewrite(part: bytes) -> bytes:
-    """Return a wrapped log, or one line of it, as JSON. What cannot be read stays: the format's reader reports it."""
+    """Return a wrapped log, or a line of a wrapped log, as JSON. Leave unreadable content for the format to report."""
     with suppress(NotJSONError, TypeError):  # TypeError: nested too deep to be written
         value = loads(part)
         return orjson.dumps(list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value))

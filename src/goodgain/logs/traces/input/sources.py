@@ -1,4 +1,4 @@
-"""A file of traces as formats read it: its documents one by one, each with its place in the file."""
+"""A file of traces as formats read it: JSON documents one by one, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _LONG_IDS = re.compile(rb'"trace_?[iI]d"\s*:\s*[0-9]{20}')
 
 #: Limits against malicious files: the bytes of a document, and of a line or text.
 _MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
-#: A file with more lists and objects, and more than one per so many bytes, is not a log: `[{},{},{},...` takes 60 times
-#: its size in memory. The densest logs, those with log probabilities, have one per 20 bytes.
+#: The limit of lists and objects in a file: a number, plus one per so many bytes. `[{},{},{},...` takes 60 times its size in
+#: memory. The densest logs, those with log probabilities, have a list or object per 20 bytes.
 _MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
 #: A limit against malicious files: how many unknown items of a trace are kept.
 _MAX_UNKNOWN = 1000
@@ -51,7 +51,7 @@ class Source:
     skip: bool = False  # leave out traces that cannot be read
     is_search: ChosenTools = BY_NAME
     inside: str = ""  # the place of the value that is read, if it is a part of the file
-    query_path: str = ""  # the field path or name of query ids that the caller gave, or a constant
+    query_path: str = ""  # the option `query_id` if it is text: the path or name of a field, or a constant
     number: int = field(default=1, init=False)  # of the next trace
     bytes_read: int = field(default=0, init=False)  # of lines
     _values: int = field(default=0, init=False)
@@ -63,14 +63,14 @@ class Source:
 
     @cached_property
     def name(self) -> str:
-        """The name of the file without endings, for query ids."""
+        """The file's name without endings, for query ids."""
         return base_name(self.path)
 
     def documents(self, *, are_traces: Callable[[list[Any]], bool] = lambda one: False) -> Iterator[tuple[Any, str]]:
         """Yield the JSON values in the file, each with its place: one for JSON, one per line for JSON Lines.
 
-        Lines that are messages of one conversation are one value, a list. With errors='skip', the whole members of a list
-        that was cut off are its value, if they are traces by `are_traces`.
+        Lines that are messages of one conversation form one list. With errors='skip', a list that was cut off is yielded
+        with its whole members, if `are_traces` accepts them.
         """
         if self.head.lines_are_messages:
             yield [value for value, _ in self._read_lines()], f"{self.path}, its lines as a list, at "
@@ -121,7 +121,6 @@ class Source:
                 yield value, at
 
     def _check_values(self, text: bytes, size: int) -> None:
-        """Count the lists and objects in a text, and refuse a file with too many for its size."""
         self._values += text.count(b"[") + text.count(b"{")
         if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
             raise InputError(
@@ -146,9 +145,9 @@ class Source:
             raise InputError(f"{self.path}: is not UTF-8 text at byte {error.start}; write it as UTF-8") from None
 
     def traces(self, one: _Make, *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
-        """Yield the traces of a file: one, or numbered ones in a list or in JSON Lines.
+        """Yield the traces of a file. Traces in a list or in JSON Lines are numbered.
 
-        `is_one` tells a list that is one trace (of messages) from a list of traces.
+        `one` makes a trace of a value and its place. `is_one` says whether a value is one trace, not a list of traces.
         """
         for value, at in self.documents(are_traces=lambda members: not is_one(members)):
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
@@ -160,7 +159,7 @@ class Source:
                 yield from self._read_one(one, value, at)
 
     def read_numbered(self, one: _Make, value: Any, at: str) -> Iterator[Trace]:
-        """Yield the trace of a value, with its number in the file. A trace that is left out has a number too."""
+        """Yield the trace of a value, with its number in the file. Skipped traces are numbered too."""
         number, self.number = self.number, self.number + 1
         for trace in self._read_one(one, value, at, number):
             trace.number = number
@@ -172,7 +171,7 @@ class Source:
 
     @contextmanager
     def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
-        """With errors='skip', count an InputError raised inside, and that `query_id` is lost. Else let the error through."""
+        """With errors='skip', count an InputError as skipped, with the id of the lost query. Otherwise raise the error."""
         try:
             yield
         except InputError as error:
@@ -188,7 +187,7 @@ class Source:
         self.summary.count_error(error, query_id)
 
     def _name_lost(self, value: Any, number: int | None) -> str | None:
-        """Return the query id of a record that may not be readable: its id or, if records have no ids, its number."""
+        """Return the query id of a skipped record: the record's own id, or the file's name if records have no ids."""
         first = next(iter(self.head.objects), None)
         own, other = (find_id(one) or find_record_id(one) for one in (value, first))
         return own or (None if other else self.name if number is None else f"{self.name}-{number}")
@@ -199,11 +198,11 @@ class Source:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 
     def take_unknown(self) -> tuple[UnknownItem, ...]:
-        """Return the unknown items since the last call: those of the trace just read."""
+        """Return the unknown items since the last call of this method, which are those of the trace just read."""
         taken, self._unknown = tuple(self._unknown), []
         return taken
 
 
 def _parse(text: bytes) -> Any:
-    """Parse the JSON of a log; the ids of spans may be numbers of more digits than a float has."""
+    """Parse JSON. The ids of spans may be integers with more digits than a float holds."""
     return loads_exactly(text) if b'"trace' in text and _LONG_IDS.search(text) else loads(text)

@@ -1,8 +1,8 @@
-"""The two ways out of traces: `read_traces` returns frames, `convert_traces` writes runs and other files.
+"""Reads traces to frames (`read_traces`), and converts them to runs and other files (`convert_traces`).
 
-Traces are read file by file and written batch by batch: memory does not grow with them. A query of one system is within
-one trace. With an output for each system, a query's results come from several traces and are deduplicated together: its
-rows are kept on disk until all traces are read.
+Traces are read file by file and written batch by batch, so memory does not grow with their number. With an output for each
+system, the results of a query come from several traces and are deduplicated together. Such rows are kept on disk until all
+traces are read.
 """
 
 import os
@@ -73,44 +73,44 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
 
     Args:
         paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
-            has those of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems with
-            one question are one query, under the id of the first system, unless a system was asked it twice.
-        format: the name of a format, or auto: recognised by the beginning of each file.
-        turns: last: the last turn of a trace is the query; searching: its last turn that searched; all: each turn is a
-            query, named `<query_id>_<turn>`; joined: all turns are one query, named by the first, and iterations run on.
-        iteration: step: calls of a step are one iteration; call: each call is one; None: the best that the format records.
-        tools: which tools are searches: names, or a function of a name; None: by a table of known names, else by the words
-            search or retrieve in a name. `NAME=open` (it opens documents) and `NAME=search` add to this rule.
-        parse: reads a tool's output before our readers: output -> results (objects), or None to leave it to them.
-        query_id: a field path, which comes before the trace's own id; for traces without an id also a constant, or a
-            function of the trace; None: the file's name.
-        query_ids: a table of ids that take precedence, a path or a frame: query_id and text (the question), or query_id
-            and log (the id, file name or session of the log). Several logs of one system with one id are one query.
-        order: of the searches of such logs: time, or given (log by log).
-        query_text: the field path of the question (`/task/question`), for `query_ids` and joining; None: what the user says.
+            gives the files of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems
+            with the same question become one query with the id of the first system, unless a system has the question twice.
+        format: the name of a format. `auto` recognises the format by the beginning of each file.
+        turns: which turns become queries. last: the last turn of a trace; searching: the last turn that searched; all: each
+            turn, named `<query_id>_<turn>`; joined: all turns together, named by the first turn.
+        iteration: step: the calls of a step are one iteration; call: each call is an iteration; None: the format's default.
+        tools: which tools are searches: names, or a function of a name. None: a table of known names decides, else the words
+            search or retrieve in a name. `NAME=open` (the tool opens documents) and `NAME=search` add to this rule.
+        parse: a function that reads a tool's output: output -> results (objects), or None to use the built-in readers.
+        query_id: the path of the field with the query id, which takes precedence over the trace's own id. For traces without
+            an id, also a constant or a function of the trace. None: the file's name.
+        query_ids: a table of ids that take precedence, a path or a frame. Its columns are query_id and text (the question), or
+            query_id and log (the id, file name or session of the log). Logs of one system with the same id are one query.
+        order: the order of searches from several logs of one query: time, or given (log by log).
+        query_text: the path of the field with the question (`/task/question`). None: the text of the user.
         citations: count the citations of an answer as the results of a search without recorded results.
-        unrecorded: searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
+        unrecorded: for searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
         errors: raise, or skip (leave out traces that cannot be read, and report them in a notice).
-        reranked: a reranker's list replaces its retriever's.
-        strict: items that are not understood are an error even in a trace with searches, instead of a notice.
-        tag: the name of the system, if `paths` names none; None: the name in the log.
-        costs: return the recorded costs of each iteration too.
-        uses: return the documents that were returned, opened and cited too.
+        reranked: use the list of a reranker instead of the list of its retriever.
+        strict: raise an error for items that are not understood, even in a trace with searches, instead of a notice.
+        tag: the name of the system, if `paths` has no names. None: the name in the log.
+        costs: also return the recorded costs of each iteration.
+        uses: also return the documents that were returned, opened and cited.
         jobs: how many processes read in parallel. With more than one, the calling script needs
             `if __name__ == "__main__":`, and functions must be importable.
-        report: called with the `Summary` of the reading; for example `print`.
+        report: a function that gets the `Summary` of the traces read; for example `print`.
 
     Returns:
-        A frame with the columns of `goodgain.schema.RESULTS`. A search without results is one row without doc_id and
-        with rank 0; a query that never searched is one row with iteration 0. With `costs=True`, this frame and one with
-        the columns of `goodgain.schema.COSTS`: the tokens, seconds and money that each iteration adds, null if the log
-        lacks them; iteration 0 is spending after the last search. With `uses=True`, last one with the columns of
-        `goodgain.schema.USES`: its doc_ids are those of `to_run` of the frame.
+        A frame with the columns of `goodgain.schema.RESULTS`. A search without results has one row with rank 0 and no doc_id.
+        A query that never searched has one row with iteration 0. With `costs=True`, a second frame has the columns of
+        `goodgain.schema.COSTS`: the tokens, seconds and money of each iteration, null if the log lacks them. Its iteration 0
+        is the spending after the last search. With `uses=True`, the last frame has the columns of `goodgain.schema.USES`,
+        with the doc_ids of `to_run`.
 
     Raises:
-        InputError: a file cannot be read in its format, results cannot be read or are not in the log, a query has no
-            search and something in its trace is not understood, two traces share an id, or one id has two questions in
-            two systems. It names the file and the place in it.
+        InputError: a file cannot be read in its format; results cannot be read or are not in the log; a query has no search
+            and its trace has items that are not understood; two traces share an id; or one id has two questions in two
+            systems. The message names the file and the place.
 
     Example:
         >>> import json, pathlib, tempfile
@@ -143,7 +143,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
 def read_frames(
     paths: Paths, options: ReadOptions, tables: Sequence[str], *, jobs: int = 1
 ) -> tuple[list[pl.DataFrame], Summary]:
-    """Read the results in traces and other tables of `ResultRows`. Return these and the counts of the reading."""
+    """Return the results in traces, then the named tables of `ResultRows`, and the summary."""
 
     def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
         summary, names, finish = Summary(), ids.QueryNames(), partial(ResultRows.to_frames, tables=tables)
@@ -155,15 +155,14 @@ def read_frames(
 
 
 class Conversion(NamedTuple):
-    """The outputs of a conversion, and the counts of its input.
+    """The outputs of a conversion, and the counts of the traces read.
 
     Attributes:
-        runs: the run of each system, by the system's name.
-        results: the file of the results, if one was asked for.
-        rows: rows written to runs.
-        deduplicated: the number of queries whose documents deduplication found: results lack ids, an id stands for several
-            documents, or all queries were deduplicated.
-        summary: what was read.
+        runs: the file of each run, by the name of the system.
+        results: the file of the results, if requested.
+        rows: the number of rows written to runs.
+        deduplicated: the number of queries whose documents deduplication identified.
+        summary: the counts of the traces read.
     """
 
     runs: dict[str, Path]
@@ -196,36 +195,36 @@ def convert_traces(
     """Convert traces to a run, or to one run for each system.
 
     Args:
-        paths: as for `read_traces`, as are `jobs` and all further options. With the logs of several systems, their
-            results are deduplicated together: a document has one doc_id in all runs.
-        output: the run's file: TREC text, .jsonl or .parquet, also .gz and .zst. With `{system}` in its name, each
-            system gets a file, and each of several runs of a system (replicates) a file `<system>.<replicate>`.
-        results: a .jsonl or .parquet file for the results, with the document of each.
+        paths: as for `read_traces`, like `jobs` and all further options. The results of several systems are deduplicated
+            together: a document has one doc_id in all runs.
+        output: the file of the run: TREC text, .jsonl or .parquet, also .gz and .zst. With `{system}` in the name, each
+            system gets a file, and each replicate (one of several runs of a system) gets a file `<system>.<replicate>`.
+        results: a .jsonl or .parquet file for the results, with the document of each result.
         costs: a .jsonl or .parquet file for the recorded costs of each iteration.
-        queries: a .jsonl or .parquet file for query_id and text, the user's question: `label` takes it.
+        queries: a .jsonl or .parquet file for query_id and text (the user's question), an input of `label`.
         outcomes: a .jsonl or .parquet file for query_id, system, replicate, and a column for each recorded score, reward or
-            feedback: `compare(..., outcomes=)` takes it. Its systems have the names of the runs.
-        uses: a .jsonl or .parquet file for the documents that were returned, opened and cited: `funnel` takes it.
-        system: the one system to convert, if the traces hold several; `agent-2` is the second run of `agent`.
-        deduplicate: finds the documents of queries whose results lack ids, or in which an id stands for different documents.
-            None: documents are known by id, else by normalised URL, else by text.
-        deduplicate_all: deduplicate the other queries too, although their results have ids.
+            feedback, an input of `compare(..., outcomes=)`. Systems have the names of the runs.
+        uses: a .jsonl or .parquet file for the documents that were returned, opened and cited, an input of `funnel`.
+        system: the system to convert, if the traces hold several. `agent-2` is replicate 2 of `agent`.
+        deduplicate: a function such as `goodgain.deduplicate`. It identifies the documents of queries whose results lack ids,
+            or in which an id stands for different documents. None: the id, else the normalised URL, else the text does.
+        deduplicate_all: also deduplicate queries whose results have ids.
         earlier: files of results that earlier conversions wrote. A result that matches an earlier result gets the document
             of that result. `deduplicate` is called with the earlier rows as `earlier=`.
         earlier_queries: the file that `queries` of an earlier conversion wrote, or a frame. A query with an earlier
             question gets the earlier id. Without this table, queries are joined to those of `earlier` by id only.
         same, different: as for `goodgain.deduplicate`. Where all results have ids, only these pairs change the documents.
         query_ids: as for `read_traces`.
-        normalise_url: how URLs become ids without deduplication; None: as in deduplication.
-        progress: is called with the bytes read so far and in all.
+        normalise_url: a function that makes an id of a URL without deduplication. None: the rules of deduplication.
+        progress: a function that gets the bytes read so far and the bytes in all.
 
-    With errors='skip', the file `<output>.unread` gets the ids of queries that could not be read, one a line, where they
-    are known. With `{system}` in the name of the output, `all` replaces it.
+    With errors='skip', the known ids of queries that could not be read are written to `<output>.unread`, one per line. In
+    this name, `all` replaces `{system}`.
 
     Raises:
         InputError: as in `read_traces`; there are several systems and one output; an output is one of the traces or
-            another output; no trace could be read; or a file cannot be written. No new file remains, and existing ones
-            are unchanged.
+            another output; no trace could be read; or a file cannot be written. After an error, no new file remains, and
+            existing files are unchanged.
 
     >>> import json, pathlib, tempfile
     >>> import goodgain as gg
@@ -250,8 +249,8 @@ def convert_traces(
     table = None if query_ids is None else ids.read_query_ids(query_ids)
     read = ReadOptions(**options, query_ids=table, costs=costs is not None, uses=uses is not None)
     inputs = [Path(one) for one in (earlier_queries, query_ids, same, different) if isinstance(one, (str, os.PathLike))]
-    # Queries of several runs, and so their results, can be matched only when all traces are read.
-    # The names in pairs that no result has are known only then, too.
+    # Queries of several runs can be matched only when all traces are read. Only then are the names in pairs that no result
+    # has known, too.
     postpone = not files.is_one_run or system is not None or bool(known or said) or earlier_queries is not None
     asked_before = {} if earlier_queries is None else ids.read_earlier_queries(earlier_queries)
     at = str(earlier_queries) if isinstance(earlier_queries, (str, os.PathLike)) else "the earlier queries"
@@ -289,7 +288,7 @@ def convert_traces(
 
 
 def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stack: ExitStack) -> None:
-    """Write the ids of queries that could not be read, one a line. Without such ids, only replace an earlier file."""
+    """Write the ids of queries that could not be read. Without such ids, only replace an existing file."""
     path = files.run.with_name(f"{files.run.name.replace(PLACEHOLDER, 'all')}.unread")
     if summary.lost_ids or path.is_file():
         outputs.add(path)
@@ -310,7 +309,7 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
 
 
 def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
-    """Check the outputs whose names are known now. With `{system}`, a run is checked when its system appears."""
+    """Check the outputs whose names are known. With `{system}`, a run is checked when its system appears."""
     outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
     for path in (files.run, *files.known):
         if path is not files.run:

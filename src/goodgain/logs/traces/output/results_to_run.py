@@ -20,7 +20,7 @@ from goodgain.schema import EMPTY_DOC, USES
 
 DEFAULT_TAG = "goodgain"
 
-#: A function of a URL that drops the parts that do not distinguish pages; None for text that is not an address.
+#: A function that drops the parts of a URL that do not distinguish pages. It returns None for text that is not an address.
 NormaliseUrl = Callable[[str], str | None]
 
 _NEEDED = ("query_id", "iteration", "search", "rank")
@@ -39,23 +39,24 @@ def to_run(
     """Make a run of a results frame.
 
     Args:
-        results: a results frame of any engine, in any order, or the path of a file that `write_results` wrote. A result
-            is the document that its column `document` names (see `deduplicate`), else its doc_id, else its normalised
-            URL, else `text:` and a hash of its text.
-        system: the system to take, if the frame holds several.
-        replicate: the run of the system to take, if the frame holds several (the epochs of Inspect).
-        tag: the run's tag; None: the system's name.
-        normalise_url: how URLs become ids; None: as in deduplication.
+        results: a results frame of any library, in any order, or the path of a file that `write_results` wrote. The id of a
+            document is the value of the column `document` (see `deduplicate`), else the doc_id, else the normalised URL,
+            else `text:` and a hash of the text.
+        system: the system to select, if the frame holds several systems.
+        replicate: the run of the system to select, if the frame holds several runs (Inspect: epochs).
+        tag: the run's tag. None: the system's name.
+        normalise_url: a function that makes an id of a URL. None: the rules of deduplication.
 
     Returns:
-        query_id, iteration, doc_id, rank, score, tag. Ranks run from 1 through an iteration, calls in order. The score
-        is the log's if all results of the iteration have one and it falls from rank to rank. Else it is 1/rank, because
-        tools that rank by score would change the order. An iteration without results has one row `-` with rank and
-        score 0. A query that never searched has one such row with a null iteration, which TREC text has as `-`.
+        A frame with the columns query_id, iteration, doc_id, rank, score and tag. Ranks count from 1 through all calls of an
+        iteration. The score is from the log if all results of the iteration have a score, and the scores fall with the rank.
+        Else it is 1/rank, because tools that rank by score would change the order. An iteration without results has one row
+        with doc_id `-`, rank 0 and score 0. A query that never searched has one such row with a null iteration (`-` in TREC
+        text).
 
     Raises:
-        InputError: columns are missing, or the frame holds several systems, or several runs of one, and none is named; or
-            the tag has a lone surrogate.
+        InputError: columns are missing; the frame holds several systems or runs, and `system` or `replicate` selects none;
+            or the tag has a lone surrogate.
 
     Example:
         >>> import polars as pl
@@ -75,8 +76,8 @@ def to_run(
     rows = _name_documents(rows, normalise_url)
     row = pl.int_range(pl.len())
     position = row - pl.when(is_first).then(row).forward_fill() + 1
-    # All results of an iteration must have a score: mixed with 1/rank it means nothing. Scores of two tools, and
-    # distances, do not fall with the rank. trec_eval compares scores in 32 bits, and breaks ties by doc_id.
+    # Mixing scores of the log with 1/rank would mean nothing. Scores of two tools, and distances, do not fall with the rank.
+    # trec_eval compares scores in 32 bits, and breaks ties by doc_id.
     score = pl.col("score").cast(pl.Float32)
     falls = is_first | (score < score.shift(1))
     scored = (score.is_finite() & falls).fill_null(False).all().over("group")
@@ -90,20 +91,20 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return results with `name`, the doc_id that `to_run` gives to each. A text that the frame lacks is null."""
+    """Return results with a column `name`, the doc_id that `to_run` gives to a result. Missing text columns are null."""
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
 def list_searches(results: Any) -> pl.DataFrame:
-    """Return the searches of one system, with the number of their `results`. A text that the frame lacks is null."""
+    """Return one row per search of one system, with the number of `results`. Missing text columns are null."""
     rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
 
 
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
-    """Return a results frame with `document`, the doc_id that `to_run` gives to each result; null without a result."""
+    """Add a column `document`: the doc_id that `to_run` gives to a result. It is null in rows without a result."""
     named = _name_documents(_select_columns(frame), normalise_url)
     document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
     return frame.with_columns(document=document)
@@ -118,7 +119,6 @@ def is_of_run(name: RunName) -> pl.Expr:
 
 
 def _select_columns(results: Any, *more: str) -> pl.DataFrame:
-    """Return the columns for a run and `more` texts, cast, from a frame of any engine."""
     texts = (*_TEXTS, *more)
     frame = read_frame(getattr(results, "frame", results), "the results", (*_NEEDED, *texts, "score"))
     missing = [name for name in _NEEDED if name not in frame.columns]
@@ -155,7 +155,7 @@ def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) 
 
 
 def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
-    """Add the name of each row's document. The id `-` is not a name: in a run it means "nothing found"."""
+    """Add a column `name` with the document of each row. The id `-` is not a name: in a run it means "nothing found"."""
     own = [pl.when((pl.col(name) != EMPTY_DOC) & (pl.col(name) != "")).then(name) for name in ("document", "doc_id")]
     named = frame.with_columns(name=pl.coalesce(own))
     bare = named["name"].is_null() & (named["rank"] > 0)
@@ -169,7 +169,7 @@ def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> 
 
 
 def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
-    """Return the name of a result without an id: the address, else `text:` and a hash of the content."""
+    """Return the name of a result without an id: the normalised URL, else `text:` and a hash of the content."""
     if row["url"] and (url := normalise_url(row["url"])):
         return url
     texts = [text for text in (row["url"], row["title"], row["snippet"]) if text]
@@ -180,9 +180,10 @@ def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
 
 
 def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return the uses of whole queries. `mentions` is the table `uses` of `ResultRows`; `results` have a column `document`.
+    """Return one row for each document that a query returned, opened or cited.
 
-    `can_open`: whether the log has a call that opens a document; null if the log hides which documents were opened.
+    `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open` says
+    whether the log has a call that opens a document. It is null if the log hides which documents were opened.
     """
     found = results.filter(pl.col("rank") > 0)
     known = [found] if earlier is None else [found, earlier]
@@ -221,8 +222,8 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
 def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
     """Return a document for each mention that is not a result of its run.
 
-    Another run of the query may have a document with this id, or one that is this page by the rules of deduplication. Else
-    the mention is a document of its own. All URLs of a page have one name.
+    This is a document of another run of the query with the same id or the same page, by the rules of deduplication. Else it
+    is a new document. All URLs of a page get the same name.
     """
     names: dict[tuple[str, str], str] = {}
     others = named.filter(pl.col("document").is_null()).select("query_id", "name").unique()
@@ -246,7 +247,7 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
 
 
 def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
-    """Return the uses of whole systems. If the logs of a system have no call that opens a document, the opens are null."""
+    """Complete the uses of all systems: the opens are null if no log of the system has a call that opens a document."""
     # If the caller named a tool that opens documents, no call of the tool means zero opens.
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
     uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())

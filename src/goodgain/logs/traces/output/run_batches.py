@@ -1,6 +1,6 @@
 """Makes runs of batches of results, and writes them: one run per system and replicate.
 
-If results of a query lack ids, or an id stands for several documents, deduplication finds the documents first.
+If results of a query lack ids, or an id stands for several documents, deduplication identifies the documents first.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,16 +24,15 @@ from goodgain.logs.traces.reading_summary import RunName, Summary
 from goodgain.options import spell
 from goodgain.schema import COMPLETED, EMPTY_DOC
 
-#: Takes a results frame, and returns the rows with a column `document`, or an object with these rows as `.frame`.
-#: It gets `earlier=` (earlier results of the same queries), `same=` and `different=` if given. With these pairs it gets
-#: `trust_doc_id=True` where all results have ids.
+#: Takes a results frame. Returns the rows with a column `document`, or an object with these rows as `.frame`. The options
+#: `earlier=` (earlier results of the same queries), `same=` and `different=` are passed if given; with these pairs also
+#: `trust_doc_id=True` for queries whose results all have ids.
 Deduplicate = Callable[..., Any]
 
-#: Stands for the name of a system in the name of an output.
 PLACEHOLDER = "{system}"
-#: Whether a result of the query lacks an id. Deduplication then finds the documents of the query.
+#: Whether a result of the query lacks an id. Deduplication then identifies the documents of the query.
 LACKS_IDS = ((pl.col("rank") > 0) & pl.col("doc_id").replace(EMPTY_DOC, None).is_null()).any().over("query_id")
-#: The columns for a run in which each id is a document.
+#: The columns that a run needs if each id is a document.
 _OF_RUNS = ("query_id", "system", "replicate", "iteration", "search", "rank", "doc_id", "type", "url", "score")
 #: Rows deduplicated at once; a batch may have more, because it has whole queries.
 _ROWS_A_BATCH = 200_000
@@ -63,9 +62,9 @@ class ConvertedBatch(NamedTuple):
     tables: Mapping[str, pl.DataFrame] = {}  # the other requested tables
     postponed: pl.DataFrame | None = None  # rows whose documents or query ids are known only when all traces are read
     mentions: pl.DataFrame | None = None  # what the queries of these rows opened and cited
-    deduplicated: int = 0  # queries whose documents were found by deduplication
+    deduplicated: int = 0  # queries whose documents deduplication identified
     reissued: Mapping[str, str] = {}  # query id -> the first id that stands for several documents, and two of these
-    one_time: int = 0  # documents of the runs whose id is an address that is new for each call
+    one_time: int = 0  # documents whose id is an address that is new for each call
 
 
 @dataclass(frozen=True)
@@ -94,14 +93,14 @@ class BatchConverter:
         return batch._replace(tables={**batch.tables, **tables})
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of the system to convert. A name as in `RunName.label` chooses one run of a system."""
+        """Return the rows of the system to convert. A label, such as `agent-2`, selects one run of a system."""
         if self.system is None:
             return frame
         names = [name for name in results_to_run.list_runs(frame) if self.system in (name.system, name.label)]
         return frame.filter(pl.any_horizontal(pl.lit(False), *map(results_to_run.is_of_run, names)))
 
     def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
-        """Convert whole queries. Deduplicate those with a result without an id, or with an id of several documents."""
+        """Convert whole queries. Deduplicate queries that have results without ids, or an id of several documents."""
         options, trusted, earlier = dict(self.said), bool(self.said), None
         lacking = pl.lit(True) if self.deduplicate_all else LACKS_IDS
         known = frame
@@ -109,7 +108,8 @@ class BatchConverter:
             earlier = self.earlier.filter(pl.col("query_id").is_in(frame["query_id"].unique().implode()))
             options["earlier"] = earlier
             known = pl.concat([earlier, frame], how="diagonal_relaxed")
-            # Doc_ids do not identify earlier documents with other names. If a person joined two doc_ids, they do.
+            # An earlier document whose name is not its doc_id needs deduplication, unless the name is another doc_id: then the
+            # user joined the two.
             renamed = earlier.filter(pl.col("document").ne_missing(pl.col("doc_id")))
             ids = earlier.select("query_id", document="doc_id", is_id=pl.lit(True)).unique()
             renamed = renamed.join(ids, on=["query_id", "document"], how="left")
@@ -124,7 +124,7 @@ class BatchConverter:
         in_need = frame["query_id"].is_in([*lack, *reissued])
         if not (in_need.any() or trusted):
             return self._encode_rows(frame, mentions, earlier)
-        # In the others, doc_ids identify documents, and only pairs that are said to be the same or different change them.
+        # In the other queries, doc_ids identify documents, and only the pairs in `same` and `different` change them.
         by_id = {**options, "trust_doc_id": True} if trusted else None
         parts = []
         for is_chosen, given in ((in_need, options), (~in_need, by_id)):
@@ -140,7 +140,6 @@ class BatchConverter:
     def _encode_rows(
         self, frame: pl.DataFrame, mentions: pl.DataFrame | None, earlier: pl.DataFrame | None = None
     ) -> ConvertedBatch:
-        """Encode the run of each system and replicate, and the results with their documents. Add the uses."""
         results, tables = None, {}
         if self.files.results is not None or mentions is not None:
             frame = results_to_run.add_documents(frame, self.normalise_url)
@@ -157,7 +156,7 @@ class BatchConverter:
 
 
 class OutputWriter:
-    """Writes batches to the outputs of a conversion, which appear only if `stack` is left without an error."""
+    """Writes batches to the outputs of a conversion. The files appear only if `stack` is left without an error."""
 
     def __init__(self, stack: ExitStack, files: OutputFiles, system: str | None, outputs: writing.Outputs) -> None:
         self.runs: dict[str, Path] = {}  # by their labels
@@ -197,7 +196,7 @@ class OutputWriter:
         self._batches.append(batch._replace(runs=[], results=None, postponed=None))
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
-        """Write the other tables, with the ids of joined queries. `finish_uses` takes `opens_named`."""
+        """Write the other tables, with the ids of joined queries. `opens_named` is passed to `finish_uses`."""
         if self._system is not None and not self._list_chosen_runs(summary):
             labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
             known = ", ".join(labels) or "one without a name"
@@ -298,6 +297,6 @@ class OutputWriter:
 
 
 def _make_file_name(name: str) -> str:
-    """Return the name of a system as a part of a file's name. A system may have any name."""
+    """Return the name of a system without signs that file names may not have."""
     safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:_MAX_NAME]
     return safe if safe.strip(".") else "_" * len(safe)  # . and .. are folders

@@ -1,4 +1,4 @@
-"""Finds which documents a turn opened and which its final answer cites, and connects them with its results."""
+"""Finds the documents that a turn opened or cited, and matches them with the results of the turn."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,17 +12,17 @@ from goodgain.logs.traces.tool_outputs.result_objects import normalise_key
 from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
 from goodgain.logs.traces.tools import has_answer
 
-#: Where a result stands: its iteration, search and rank.
+#: The position of a result: iteration, search and rank.
 Place = tuple[int, int, int]
 
-#: Arguments of calls, and fields of citations, that name documents, the best first; and those that may hold a number of
-#: another kind (a page of a document), and the n-th result of the last search.
+#: Arguments of calls, and fields of citations, that name documents, in order of preference.
 _NAMES = (
     *("url", "urls", "link", "links", "uri", "href", "docid", "docids", "documentid", "documentids", "fileid"),
     *("id", "ids", "page", "source"),
 )
+#: Arguments whose number may be another one (a page of a document), and arguments with a position in the last results.
 _DOUBTFUL, _POSITIONS = {"id", "ids", "page", "source"}, ("cursor", "index")
-#: A name that Codex gives to what its web tool returned; the log does not say which document it is.
+#: A reference of Codex to an output of its web tool. The log does not say which document this is.
 _REFERENCE = re.compile(r"turn\d+[a-z]+\d+")
 #: A limit against malicious logs: arguments and citations nested deeper are not read.
 _MAX_DEPTH = 6
@@ -36,8 +36,8 @@ _NUMBER = re.compile(r"\d+")
 
 class Mention(NamedTuple):
     kind: str  # `open` or `cite`
-    iteration: int  # the last iteration before it was opened; that of the answer for a citation
-    name: str | None  # its id or URL; None if `place` says which result it is
+    iteration: int  # the last iteration before the document was opened or cited
+    name: str | None  # the id or URL; None if the document is the result at `place`
     place: Place | None = None
     failed: bool = False  # the call failed or brought nothing
 
@@ -45,7 +45,7 @@ class Mention(NamedTuple):
 class Uses(NamedTuple):
     mentions: list[Mention]
     answered: bool  # the log has a final answer
-    can_open: bool | None  # the log can record opens; None if it hides which documents this turn opened
+    can_open: bool | None  # the log records opened documents; None if it hides those of this turn
     unnamed: int  # how many calls opened something that the log does not name
 
 
@@ -65,7 +65,7 @@ class _Documents:
                         self._places.setdefault(name, []).append((iteration, number, result.rank))
 
     def find(self, name: str, iteration: int) -> Place | None:
-        """Return the place of a result, given its id or URL: the last place up to `iteration`, else the first later place."""
+        """Return the last place of an id or URL up to `iteration`, else the first later place."""
         places = self._places.get(name) or self._places.get(make_page_key(name) or "", [])
         return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
 
@@ -74,7 +74,7 @@ class _Documents:
 
 
 def make_page_key(name: str) -> str | None:
-    """Return the key of a URL's page, by the rules of deduplication; None for an id."""
+    """Return a key for the page of a URL, by the rules of deduplication; None if `name` is an id."""
     parsed = parse_url(name) if "/" in name or name.startswith("www.") else None  # most names are ids
     return f"page {parsed.item}" if parsed is not None and "://" in parsed.normalised else None
 
@@ -82,7 +82,7 @@ def make_page_key(name: str) -> str | None:
 def read_uses(
     turn: Turn, iterations: Sequence[Sequence[SearchCall]], opens: Iterable[tuple[int, ToolCall]], *, can_open: bool
 ) -> Uses:
-    """Read what a turn opened and cited. `opens` has each call that opens, with the number of the last iteration before."""
+    """Read the documents that a turn opened and cited. `opens` pairs each opening call with the last iteration before it."""
     documents = _Documents(iterations)
     mentions: list[Mention] = []
     unnamed, is_hidden = 0, False
@@ -90,8 +90,8 @@ def read_uses(
         named = list(_read_open(call, iteration, documents))
         if not named:
             unnamed += 1
-            # The log hides a document if it lacks the arguments, or they refer to what the log lacks. Any other call without
-            # a name goes on in the page that is open.
+            # The log hides the document if the arguments are missing or refer to an unrecorded output. Other calls without
+            # a name continue in the open page.
             asked = parse_if_json(call.arguments) if call.opened is None else call.opened
             is_hidden |= asked in (None, "", {}, ()) or _REFERENCE.search(str(asked)) is not None
         mentions += named
@@ -107,7 +107,6 @@ def read_uses(
 
 
 def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterator[Mention]:
-    """Yield one mention for each document that a call asked for."""
     asked = parse_if_json(call.arguments) if call.opened is None else [*call.opened]
     if isinstance(asked, str) and any(map(str.isspace, asked.strip())):  # a text: the value in it, else its URLs
         value = next(filter(None, (find(asked) for find in NOTATIONS.values())), None)
@@ -133,7 +132,7 @@ def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterato
 def _list_names(
     value: Any, keys: Sequence[str], key: str = "", depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[str, str | int]]:
-    """Yield the names of documents in a value, with their keys. Without a known key, yield any URL."""
+    """Yield (key, name) for each document that a value names. Without a known key, yield any URL."""
     if isinstance(value, str) and (name := value.strip()):
         is_number = key in ("page", *_POSITIONS) and _NUMBER.fullmatch(name) is not None and len(name) < 10
         yield (key, int(name)) if is_number else (key, name)
@@ -159,7 +158,7 @@ def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[st
         yield from (str(name) for _, name in _list_names(cited, _NAMES))
     asked = {make_page_key(url) for url in _find_urls(turn.user_text)}
     for url in _find_urls(text):
-        # The question may hold the URL, and the answer repeat it.
+        # A URL of the question that the answer only repeats is not a citation.
         if make_page_key(url) not in asked or documents.is_met(url):
             yield url
     for found in _BRACKETS.finditer(text):
@@ -169,7 +168,6 @@ def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[st
 
 
 def _find_urls(text: str) -> Iterator[str]:
-    """Yield the URLs in a text, without the punctuation and the closing brackets after them."""
     for found in _URL.finditer(text):
         url = found[0]
         while url[-1] in _AFTER_URL or (url[-1] == ")" and url.count(")") > url.count("(")):

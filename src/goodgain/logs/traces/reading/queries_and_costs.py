@@ -1,4 +1,4 @@
-"""Turns a trace into queries: chooses its turns and searches, reads their results, and sums up costs."""
+"""Turns a trace into queries: chooses turns and searches, reads results, and sums costs."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -23,23 +23,23 @@ from goodgain.schema import COMPLETED
 
 
 class Query(NamedTuple):
-    """One turn of a trace that is scored, with its iterations in order and the searches of each."""
+    """A query: one turn of a trace, with the searches of each iteration."""
 
     turn: Turn
     own_id: str | None
     iterations: list[list[SearchCall]]
     left_out: bool  # iterations without recorded results were left out
-    spent: list[Usage]  # the costs of each iteration, then of the answer after the last; empty unless costs are read
+    spent: list[Usage]  # the costs of each iteration, then of the final answer; empty unless costs are read
     uses: Uses | None = None  # None unless uses are read
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """Read the queries of a trace: its last turn, its last turn that searched, each of its turns, or all as one."""
+    """Read the queries of a trace. `options.turns` decides which turns become queries."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
     turns_read = len(trace.turns)
     used = _choose_turns(trace, options)
-    if options.query_text is not None:  # it is the question, instead of what the user said
+    if options.query_text is not None:  # its value replaces the user's text as the question
         text = follow_path(trace.record, options.query_text)
         if not isinstance(text, str) or not text.strip():
             remedy = f"give another path with {spell('query_text')}"
@@ -80,12 +80,12 @@ def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
 
 
 def _join_turns(turns: list[Turn]) -> Turn:
-    """Return the turns of a conversation as one turn, named by the first. No step has calls of two turns."""
+    """Join the turns of a conversation to one turn, with the id and question of the first turn."""
     for turn in turns[1:]:
         first = turn.steps[0] if turn.steps else None
         begun, ended = parse_time(turn.time), parse_time(first.time) if first else None
         if first and begun and ended and begun <= ended and (first.usage is None or first.usage.seconds is None):
-            # else the time in which the user wrote would count
+            # Exclude the time in which the user wrote.
             first.usage = add_usages(first.usage, Usage(seconds=(ended - begun).total_seconds()))
     answers = [turn.answer for turn in turns if turn.answer is not None]
     known = {turn.opens_are_known for turn in turns} - {None}
@@ -101,7 +101,7 @@ def _join_turns(turns: list[Turn]) -> Turn:
 
 
 def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
-    """Join the traces of several logs of one query to one trace. Their steps follow by time, or log by log."""
+    """Join several logs of one query to one trace. Steps are in order of time or log by log, by `options.order`."""
     used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
     turn = _join_turns([turn for _, turn in used])
     if options.order == "time":
@@ -109,7 +109,7 @@ def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
         turn.steps.sort(key=lambda step: begun[id(step)])
     unknown = tuple(item for trace in traces for item in trace.unknown)
     outcomes: dict[str, float] = {}
-    for trace in traces:  # of several values the last counts; a query broke off if one of its logs did
+    for trace in traces:  # the last value of an outcome counts, but one incomplete log makes the query incomplete
         found = read_outcomes(trace)
         outcomes |= found | ({COMPLETED: 0.0} if 0 in (outcomes.get(COMPLETED), found.get(COMPLETED)) else {})
     return replace(traces[0], turns=[turn], unknown=unknown, outcomes=outcomes)
@@ -120,7 +120,7 @@ def read_outcomes(trace: Trace) -> dict[str, float]:
 
 
 def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
-    """Yield each step with its time. A step without a time has the time of the step before."""
+    """Yield each step with its time. A step without a time gets the time of the previous step."""
     clock = parse_time(turn.time)
     for step in turn.steps:
         clock = parse_time(step.time) or clock
@@ -141,7 +141,7 @@ def _is_open(call: ToolCall, options: ReadOptions) -> bool:
 
 
 def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: Summary) -> None:
-    """Count items that are not understood. With `strict`, the first such item raises."""
+    """Count items that are not understood. With `strict`, raise InputError for the first item."""
     for unknown in items:
         if options.strict:
             raise InputError(f"{unknown}. With {spell('strict', True)} this is an error; else it is a notice")
@@ -158,7 +158,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
         beside: list[tuple[int, ToolCall]] = []
         for call in step.calls:
             is_open = _is_open(call, options)
-            if is_open:  # in a step with searches, the opened document belongs to the iteration before
+            if is_open:  # in a step with searches, it belongs to the previous iteration
                 beside.append((0 if iteration == "step" else len(searches), call))
             if _is_search(call, options):
                 searches.append(_read_search(call, options, summary))
@@ -166,12 +166,12 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
             summary.skipped_tools[call.tool] += 1
             if is_open:
                 summary.opening_tools[call.tool] += 1
-            # If the format decides on a call, its tool's name is not in question.
+            # If the format decided on the call, the name of the tool does not matter.
             if call.is_search is None and looks_like_results(call.output, call.at):
                 summary.lookalikes[call.tool] += 1
         before, kept = len(iterations), []
-        # A step with an unparsed search stays an iteration. One with an unrecorded search is left out by 'skip', because
-        # its results would be incomplete.
+        # A step with an unparsed search remains an iteration. 'skip' leaves out a step with an unrecorded search: the results
+        # of the step are incomplete.
         for group in [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]:
             statuses = {search.status for search in group}
             unparsed += "unparsed" in statuses
@@ -184,13 +184,13 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.iterations += len(iterations)
     if not iterations and not skipped and trace.unknown:  # it may have been a search
         raise InputError(
-            f"{trace.unknown[0]}, and no search was found in turn {turn.index} of the trace: it may have been one; "
+            f"{trace.unknown[0]}, and no search was found in turn {turn.index} of the trace: this item may be a search; "
             f"name the format with {spell('format')}, write the log in a known format, or leave out such traces with "
             f"{spell('errors', 'skip')}"
         )
     summary.unparsed_iterations += unparsed
     summary.unparsed_queries += unparsed > 0
-    # If every turn is a query, the trace's id is the conversation's: a turn has only the id that it names itself.
+    # If every turn is a query, the id of the trace is not the id of a query.
     own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
     spent = _sum_costs(turn, ended) if options.costs else []
     summary.costs_read += len(spent)
@@ -204,7 +204,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
 
 
 def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
-    """Return a search with its results, and count it. Raise if the results are missing, unless the options allow this."""
+    """Read and count a search. Raise InputError if the results are missing or unreadable, unless the options allow this."""
     outcome = _read_outcome(call, options)
     place = format_place(call.at)
     if outcome.status == "unrecorded" and options.unrecorded == "raise":
@@ -216,9 +216,9 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
             )
         if not call.may_lack:
             raise UnrecordedError(
-                f"{place}: the search with {call.tool!r} was made, but what it returned is not in the log "
-                f"({call.remedy or 'was the log cut off before the answer?'}); {spell('unrecorded', 'empty')} counts them as "
-                "searches with no results, 'skip' leaves their iterations out"
+                f"{place}: the search with {call.tool!r} was made, but its output is not in the log "
+                f"({call.remedy or 'was the log cut off before the answer?'}); {spell('unrecorded', 'empty')} counts such "
+                "searches as searches with no results, 'skip' leaves their iterations out"
             )
         summary.count("blank", place)
     if outcome.status == "unparsed" and options.errors == "raise":
@@ -242,7 +242,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
 
 
 class UnrecordedError(InputError):
-    """Raised for a search whose results the log lacks. Skipping such traces would silently change every measure."""
+    """The log lacks the results of a search. errors='skip' does not skip this: it would silently change every measure."""
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
@@ -259,17 +259,17 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
 
 
 def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
-    """Return the costs of each iteration of a turn, then of the answer. `ended` has the number of iterations of each step."""
+    """Return the costs of each iteration, then of the final answer. `ended` has the number of iterations of each step."""
     spent: list[Usage] = []
     rest, clock = Usage(), parse_time(turn.time)
     for step, count in zip(turn.steps, ended, strict=True):
         rest = add_usages(rest, step.usage) or rest
-        # Without a duration, a step lasted from the time of the previous step to its own.
+        # The default duration is the time since the previous step.
         if (time := parse_time(step.time)) is not None:
             if clock is not None and time >= clock and (step.usage is None or step.usage.seconds is None):
                 rest = add_usages(rest, Usage(seconds=(time - clock).total_seconds())) or rest
             clock = time
-        # What was spent since the last iteration is the cost of the first of the step.
+        # The first iteration of a step gets all costs since the previous iteration.
         if count:
             free = Usage(*(None if getattr(rest, name) is None else 0 for name in Usage.__struct_fields__))
             spent += [rest, *[free] * (count - 1)]

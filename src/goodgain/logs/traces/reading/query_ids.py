@@ -1,4 +1,4 @@
-"""Query ids: chosen for each trace, checked in each run, and joined if several systems were asked the same."""
+"""Chooses query ids, checks that they are unique in each run, and joins equal queries of several systems."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _QUOTED, _KEY_SIZE = 80, 16
 class Question(NamedTuple):
     """What a user asked in one turn."""
 
-    text: str = ""  # the beginning of the turn's text, for messages
+    text: str = ""  # the beginning of the text, for messages
     key: bytes = b""  # equal for equal texts, whatever their case, Unicode form and white space; empty without a text
-    conversation: bytes = b""  # of all texts of the user up to this turn: a "yes" in two conversations is not one query
+    conversation: bytes = b""  # the key of all user texts up to this turn: two turns "yes" may be two queries
 
     @classmethod
     def of(cls, text: str) -> Question:
@@ -50,7 +50,7 @@ class Question(NamedTuple):
 
     @classmethod
     def of_turns(cls, texts: Iterable[str]) -> list[Question]:
-        """Return the question of each turn of a conversation; `texts` are what the user says in each."""
+        """Return the question of each turn of a conversation, given the texts of the user."""
         questions = []
         said = hashlib.blake2b(digest_size=_KEY_SIZE)
         separator = b""
@@ -77,11 +77,11 @@ class NamedQuery(NamedTuple):
     #: own, ignored (the log's own, although `query_id=` was given), path, constant, function, name or table.
     source: str = "own"
     question: Question = Question()
-    repeat: str | None = None  # the name of a run that the record has and `run` lacks
+    repeat: str | None = None  # the run that the record names, if `run` has no replicate
 
     @property
     def has_given_id(self) -> bool:
-        """Whether the caller gave this id: it is neither changed nor checked against questions."""
+        """Whether the caller gave this id. Given ids are not changed, and not checked against questions."""
         return self.source in ("path", "constant", "function", "table")
 
 
@@ -103,7 +103,7 @@ def read_query_ids(source: Any) -> QueryIds:
         for row, (query_id, value) in enumerate(frame.select("query_id", name).iter_rows()):
             if value is None:
                 continue
-            # The reader knows the log q1.json without its ending.
+            # Logs are looked up without the ending of the file.
             keys: set[bytes | str] = {Question.of(value).key} if name == "text" else {value, base_name(Path(value))}
             if any(ids.setdefault(key, query_id) != query_id for key in keys):
                 raise InputError(f"{rows.locate(row)}: the {name} {value[:_QUOTED]!r} has two ids; keep one")
@@ -111,7 +111,7 @@ def read_query_ids(source: Any) -> QueryIds:
 
 
 def read_earlier_queries(source: Any) -> dict[str, Question]:
-    """Read the ids and questions of an earlier conversion, which `queries=` wrote."""
+    """Read a table that `queries=` of an earlier conversion wrote. Return the question of each query id."""
     frame, rows = _read_frame(source, spell("earlier_queries"))
     if not {"query_id", "text"} <= set(frame.columns):
         raise InputError(f"{rows.label}: needs the columns query_id and text, as written by {spell('queries')}")
@@ -125,7 +125,6 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
 
 
 def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
-    """Return a table as a frame of texts, and the source that names its rows in errors."""
     rows: RowSource = FrameRows(argument)
     if isinstance(source, (str, os.PathLike)):
         frame, rows, _ = read_table(make_path(source, argument), _TYPES)
@@ -136,24 +135,24 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
 
 
 class RepeatedQueryError(InputError):
-    """Raised if two records with one query id name two runs. They must be read as runs of the system."""
+    """Two records with one query id name different runs. They must be read as runs of the system."""
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
-    """Return what `read` returns; if records name the runs of a query, call it again to read them as runs."""
+    """Return `read(options)`. If records name different runs of a query, call `read` again with `repeats=True`."""
     try:
         return read(options)
-    except RepeatedQueryError:  # else `attempt` and `epoch` are a count and a time
+    except RepeatedQueryError:  # else `attempt` and `epoch` are a retry count and a time
         return read(replace(options, repeats=True))
 
 
 class QueryNames:
-    """The queries read so far, by run and id. The ids of an `earlier` conversion, from `earlier_at`, take precedence."""
+    """The queries read so far, by run and id. The ids of an `earlier` conversion (read from `earlier_at`) take precedence."""
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: dict[RunName, dict[str, NamedQuery]] = {}
         self._first: dict[str, str] = {}  # the place of the first query of each source
-        #: The new ids of equal queries of several runs, after all are read.
+        #: Old id -> new id of equal queries of several runs; filled by `join`.
         self.new_ids: dict[str, str] = {}
         for query_id, question in (earlier or {}).items():
             self.add(NamedQuery(EARLIER, query_id, earlier_at, "own", question))
@@ -173,15 +172,15 @@ class QueryNames:
         if "path" in self._first and "constant" in self._first:
             without, having = format_place(self._first["constant"]), format_place(self._first["path"])
             raise InputError(
-                f"{without}: has no field that {spell('query_id')} names, which {having} has; give the field to every trace, or "
+                f"{without}: lacks the field that {spell('query_id')} names, but {having} has it; add the field to every trace, or "
                 "use a function"
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> None:
-        """Find the new ids after all queries are read, and count the queries.
+        """Fill `new_ids` after all queries are read, and count the queries.
 
-        Queries of different runs are one query if they have one id, or one question that no run has twice. The ids of the
-        first run stay.
+        Queries of different runs are equal if they share an id, or a question that no run has twice. The ids of the first
+        run are kept.
         """
         queries = [query for of_run in self._runs.values() for query in of_run.values()]
         for query in queries:
@@ -201,9 +200,9 @@ def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
 def name_queries(trace: Trace, queries: list[Query], run: RunName, options: ReadOptions, name: str) -> list[NamedQuery]:
     """Return the queries of a trace with their ids.
 
-    The first of these gives the id: the table `query_ids=`, a field that `query_id=` names, the trace's own id, another
-    `query_id=`, the file's name (with a number if the file has several traces). With turns='all' the turn's number
-    follows, unless the turn has its own id.
+    The id comes from the first of these sources that has an id: the table `query_ids=`, the field that `query_id=` names, the
+    trace itself, a constant or function `query_id=`, the file's name (numbered if the file has several traces). With
+    turns='all', the number of the turn is appended, unless the turn has its own id.
     """
     of_turns = Question.of_turns(turn.user_text if turn.asked is None else turn.asked for turn in trace.turns)
     questions = {turn.index: question for turn, question in zip(trace.turns, of_turns, strict=True)}
@@ -221,7 +220,7 @@ def name_log(trace: Trace, name: str) -> str:
 
 
 def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
-    """Return the id in a table for a trace. The table names the trace by id, log name, file name or session."""
+    """Return the id of a trace in a table with ids, log names, file names or sessions; None if the trace is not in it."""
     names = (trace.query_id, name_log(trace, name), name, trace.session_id)
     return next((table[known] for known in names if known is not None and known in table), None)
 
@@ -301,7 +300,7 @@ def _check_equal_ids(queries: list[NamedQuery]) -> None:
 
 
 def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
-    """Return a query's own id -> the id of the first query with this question, if the ids differ."""
+    """Map query ids to the id that is kept for the same question: an id that the caller gave, else the first id."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
     for query in queries:
@@ -310,7 +309,7 @@ def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
             questions.setdefault(query.query_id, set()).add(key)
     ids: dict[str, str] = {}
     for asked in by_question.values():
-        # An id with several questions (simulated users ask them in replicates) joins queries only by id.
+        # Simulated users ask different questions in replicates. An id with several questions joins queries only by id.
         same = [query for query in asked if len(questions[query.query_id]) == 1]
         is_asked_twice = len({query.run for query in asked}) < len(asked)
         if is_asked_twice or len(same) < 2:

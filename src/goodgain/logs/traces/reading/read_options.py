@@ -50,7 +50,7 @@ class ReadOptions:
     costs: bool = False
     uses: bool = False
     tag: str | None = None
-    repeats: bool = False  # by `read_repeats`, not by the caller: records name the runs of queries by any of `REPEATS`
+    repeats: bool = False  # set by `read_repeats`: all fields of `REPEATS` name runs, not only the first
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():
@@ -77,12 +77,12 @@ class ReadOptions:
 
     @cached_property
     def tool_rule(self) -> ChosenTools:
-        """Whether a tool searches, by `tools`."""
+        """The predicate for `tools`."""
         return make_tool_predicate(self.tools)
 
     @cached_property
     def ids_of_several_logs(self) -> frozenset[str]:
-        """The ids that `query_ids` gives to several logs; empty if each turn is a query."""
+        """The query ids that `query_ids` gives to several logs; empty if each turn is a query."""
         ids = self.query_ids or {}
         logs = {(base_name(Path(key)), query_id) for key, query_id in ids.items() if isinstance(key, str)}
         counts = Counter(query_id for _, query_id in logs if self.turns != "all")
@@ -95,7 +95,7 @@ class ReadOptions:
 
     @property
     def choices(self) -> list[str]:
-        """The caller's options that change numbers, for the summary and the signature of results."""
+        """The given options that change numbers, for the summary and the signature of results."""
         return [
             spell(field.name, getattr(self, field.name))
             for field in fields(self)

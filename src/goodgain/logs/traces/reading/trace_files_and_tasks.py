@@ -1,4 +1,4 @@
-"""Finds the files to read, divides them into tasks (small files together), and maps tasks in processes."""
+"""Finds the files to read, groups them into tasks, and maps tasks in processes."""
 
 import os
 import pickle
@@ -25,7 +25,7 @@ PathsOfSystem = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 #: The traces of one system, or those of each system by its name.
 Paths = PathsOfSystem | Mapping[str, PathsOfSystem]
 
-#: Bytes of a task: large enough that starting it costs little, small enough for several in memory.
+#: The minimum bytes of a task: large enough that starting it costs little, small enough for several tasks in memory.
 _TASK_SIZE = 16 << 20
 #: Tasks submitted per process: one running and one waiting, so no process is idle.
 _TASKS_AHEAD = 2
@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 
 class TraceFile(NamedTuple):
-    """A file of traces, with the size in bytes, and the name of the system if the caller gave a name."""
+    """A file of traces, with its size in bytes, and the name of the system if the caller gave a name."""
 
     path: Path
     system: str | None
@@ -43,7 +43,7 @@ class TraceFile(NamedTuple):
 
 
 def find_trace_files(paths: Paths) -> list[TraceFile]:
-    """Return the files that paths name. A directory stands for the logs in it, by their endings."""
+    """Return the files of traces at `paths`. For a directory, return the files in it that have the ending of a log."""
     if isinstance(paths, Mapping):
         for name in paths:
             if not isinstance(name, str) or not name:
@@ -87,7 +87,7 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
 
 
 def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
-    """Yield the files that one process reads: small files together, a large file alone."""
+    """Yield groups of files, each for one process. All groups but the last have at least 16 MiB."""
     task: list[TraceFile] = []
     size = 0
     for file in files:
@@ -99,7 +99,7 @@ def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
 
 
 def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int) -> Iterator[list[Value]]:
-    """Yield the values of each task in order. Several processes compute them; this process gives the notices."""
+    """Compute the values of each task in other processes, and yield them in order. Give the notices in this process."""
     try:
         pickle.dumps(run)
     except Exception as error:
@@ -119,7 +119,6 @@ def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Tas
 
 
 def _record_notices(function: Callable[[Task], Iterable[Value]], task: Task) -> tuple[list[Value], list[str]]:
-    """Return the values of a task, and its notices for the user's process to give."""
     given: list[GoodgainNotice] = []
     with collect_notices(given.append):
         values = list(function(task))
@@ -149,7 +148,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     except BaseException:
         for process in list((pool._processes or {}).values()):  # kill_workers() exists from Python 3.14 on
             process.kill()
-        # The pool waits for the rest of a result whose process was killed while it sent it, as long as somebody could write it.
+        # If a process was killed while it sent a result, the pool waits for the rest until the pipe is closed.
         results: Any = pool._result_queue
         results._writer.close()
         raise
@@ -159,7 +158,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block SIGINT. Processes that start meanwhile inherit this: their parent kills them."""
+    """Block SIGINT. Processes that start meanwhile inherit this; their parent kills them instead."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -171,7 +170,7 @@ def _block_interrupts() -> Iterator[None]:
 
 
 def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
-    """Write messages as the parent does, and end with the parent. Else a killed parent leaves its pipes open."""
+    """Write messages as the parent does, and exit with the parent. Else the pipes of a killed parent stay open."""
     FOR_COMMANDS.set(for_commands)
 
     def wait() -> None:

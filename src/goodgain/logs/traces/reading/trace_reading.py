@@ -37,14 +37,13 @@ _ROWS_A_BATCH, _BYTES_A_BATCH = 50_000, 32 << 20
 
 RESULTS_SCHEMA = RESULTS.polars
 _OF_QUERY = dict.fromkeys(("query_id", "system", "replicate"), pl.String)
-#: The tables beside the results. Iteration 0 of costs is the answer; a query's text is the user's in its turn; only logs of
-#: spans have trace ids.
+#: The tables beside the results. In costs, iteration 0 is the final answer. Only logs of spans have trace ids.
 _TABLES: dict[str, dict[str, Any]] = {
     "costs": dict(COSTS.polars),
     "queries": _OF_QUERY | {"text": pl.String},
     "traces": _OF_QUERY | {"trace_id": pl.String},
     "outcomes": _OF_QUERY | {"outcome": pl.String, "value": pl.Float64},
-    # A row a mention, and one of the kind `query`. The place of a result is null for a document that no search returned.
+    # One row per mention, and one row of kind `query`. The place is null for a document that no search returned.
     "uses": _OF_QUERY
     | {"kind": pl.String, "opened_at": pl.Int64, "name": pl.String}
     | dict.fromkeys(("iteration", "search", "rank"), pl.Int64)
@@ -119,12 +118,12 @@ class ResultRows:
         return whole.select(names)
 
     def to_table(self, name: str) -> pl.DataFrame:
-        """Return one of the other tables; `costs` and `uses` are empty if they were not read."""
+        """Return another table by name. `costs` and `uses` are empty if they were not read."""
         return pl.DataFrame(self.tables[name], schema=_TABLES[name], orient="row")
 
 
 class TraceBatch(NamedTuple, Generic[Value]):
-    """What was read from some whole traces: a value, the bytes, the queries and the counts."""
+    """A batch of whole traces: the value, the bytes read, the queries and the counts."""
 
     value: Value
     size: int
@@ -136,7 +135,7 @@ def read_batches(
     paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, names: QueryNames, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Generator[Value]:  # fmt: skip
-    """Yield `finish(rows)` for batches of whole traces, in the order of the files; add to `summary` and `names`."""
+    """Yield `finish(rows)` for batches of whole traces, in the order of the files. Update `summary` and `names`."""
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
         raise InputError(f"{spell('jobs', jobs)}: give the number of processes, 1 or more")
@@ -167,7 +166,7 @@ def read_batches(
             f"write a log that records them, or pass {spell('unrecorded', 'empty')} to count them as searches with no results"
         )
     check_tools_called(options.tool_rule, summary.called_tools)
-    names.join(options, summary)  # `names.new_ids` has the ids of joined queries
+    names.join(options, summary)
 
 
 def _read_task(
@@ -187,7 +186,7 @@ def _read_task(
             with _skip_errors(options, summary, trace.query_id or query_ids.name_log(trace, name)):
                 names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
             if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
-                # More bytes are read from a compressed file than it has.
+                # The bytes read from a compressed file may exceed its size.
                 size += min(read, file.size) - min(begun, file.size)
                 yield TraceBatch(finish(rows), size, names, summary.pop_counts())
                 rows, names, size, begun = ResultRows(), [], 0, read
@@ -226,7 +225,7 @@ def _add_trace(
         summary.add(counted)
     for query, of in zip(queries, named, strict=True):
         rows.add(query, of.query_id, *run)
-    if named:  # what a log says of a conversation is about its last turn
+    if named:  # the outcomes of a conversation belong to its last turn
         outcomes = queries_and_costs.read_outcomes(trace)
         rows.tables["outcomes"] += [(named[-1].query_id, *run, *outcome) for outcome in outcomes.items()]
         if outcomes.get(COMPLETED) == 0:
@@ -236,7 +235,7 @@ def _add_trace(
 
 @contextmanager
 def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
-    """With errors='skip', count an error raised inside instead of raising it. The query `query_id` is lost then."""
+    """With errors='skip', count an InputError as skipped, with the id of the lost query. Otherwise raise the error."""
     try:
         yield
     except InputError as error:

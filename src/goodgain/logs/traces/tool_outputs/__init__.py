@@ -1,1 +1,1 @@
-"""Reads the results out of what a tool returned, for every format."""
+"""Reads the results in the output of tools, for all trace formats."""

@@ -1,4 +1,4 @@
-"""The outcome of a search, and how tools report a failure or no results: in texts and in objects."""
+"""The outcome of a search, and the texts and objects that report a failure or no results."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from goodgain.logs.traces.expected_values import as_number
 from goodgain.logs.traces.model import Result, Status
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
 
-#: The beginnings of texts of failed searches, as agents' frameworks and MCP servers write them.
+#: Prefixes of the error messages of agent frameworks and MCP servers.
 FAILURES = (
     *("[Search] ", "Error executing", "Error: ", "Error invoking", "Error calling", "Error during", "Error while"),
     *("Error in tool", "An error occurred", "ToolException", "Tool error", "Traceback (most recent call last)"),
     "Web search error: ",
 )
-#: How Gemini CLI begins; without `Sources:`, a model's prose follows in place of a list of results.
+#: The beginning of Gemini CLI's output. Without `Sources:`, the output has prose but no list of results.
 GEMINI_CLI = "Web search results for "
-#: How Claude Code begins, and how it reports no results, among a model's prose.
+#: The beginning of Claude Code's output, and its report of no results.
 CLAUDE_CODE, _NO_LINKS = "Web search results for query:", "\nNo links found."
-#: Tongyi's tools write it between the results of several queries, and between the pages of several URLs.
+#: The separator of Tongyi's tools between the results of several queries, and between the pages of several URLs.
 BETWEEN_BLOCKS = "\n=======\n"
 #: The heading above the results of Tongyi's search tool; the query in it may have line feeds.
 _HEADING = re.compile(r"A(?: \w+)? search for '.{0,2000}?' found \d+ results?:", re.DOTALL)
@@ -41,7 +41,7 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-#: The beginning of a text in place of a page that could not be opened, as tools write it; Tongyi's repeats URL and goal.
+#: How tools report a page that could not be opened. Tongyi's tool first repeats the URL and the goal.
 _NO_PAGE = re.compile(
     r"""
       \[visit\]\s | (?:failed|unable)\s+to\s+(?:fetch|read|load|retrieve|open|visit|access|download|scrape)\b
@@ -55,9 +55,9 @@ _NO_PAGE = re.compile(
 #: Keys of the text of a page, and the longest text that is read as JSON to find them.
 _PAGE_TEXTS = {"text", "content", "markdown", "body", "pagecontent", "rawcontent", "html", "result", "output"}
 _MAX_JSON_PAGE = 1_000_000
-#: A longer text says more, so it does not count as "nothing found"; nor does an object with more texts.
+#: Longer texts, and objects with more texts, do not count as reports of no results.
 _MAX_LENGTH, _MAX_TEXTS = 1000, 3
-#: The query in such a sentence, which may hold a URL.
+#: A quoted query, which may contain a URL.
 _QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|`[^`\n]*`")
 _COUNTS = {
     *("count", "total", "totalresults", "totalcount", "totalhits", "numresults", "numberofresults", "resultcount"),
@@ -73,7 +73,7 @@ _WITHOUT_LIST = (
 
 
 class Outcome(NamedTuple):
-    """The status and the results of a search, and the addresses or ids of other values that look like results."""
+    """The status and results of a search. `overlooked` has the URLs or ids of values that look like results."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -93,7 +93,7 @@ EMPTY, ERROR, UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
 
 
 def join_outcomes(outcomes: list[Outcome]) -> Outcome:
-    """Join the blocks of one search. Ranks continue from block to block. One block with results makes the search ok."""
+    """Join the outcomes of blocks of one search. Ranks continue across blocks. If any block has results, the status is ok."""
     if len(outcomes) == 1:
         return outcomes[0]
     overlooked = tuple(name for outcome in outcomes for name in outcome.overlooked)
@@ -102,20 +102,20 @@ def join_outcomes(outcomes: list[Outcome]) -> Outcome:
         ranked = tuple(replace(result, rank=rank) for rank, result in enumerate(results, start=1))
         return Outcome("ok", ranked, overlooked)
     statuses = {outcome.status for outcome in outcomes}
-    # Without results the worst case counts: unparsed output may have held some.
+    # Unparsed output may have held results.
     worst = next((known for known in (UNPARSED, EMPTY, ERROR) if known.status in statuses), UNPARSED)
     return worst.add_overlooked_names(overlooked)
 
 
 def is_nothing_found(text: str) -> bool:
-    """Return whether a text begins like a report of no results, and names no URL."""
+    """Return whether a text reports that a search found nothing."""
     if text.startswith(CLAUDE_CODE):
         return _NO_LINKS in text
     return len(text) <= _MAX_LENGTH and _NOTHING.match(text) is not None and "://" not in _QUOTED.sub("", text)
 
 
 def strip_heading(text: str) -> str:
-    """Remove the heading that repeats the query: a query may look like any layout."""
+    """Remove the heading of Tongyi's search tool. The query in it could look like results."""
     found = _HEADING.match(text)
     return text[found.end() :] if found else text
 
@@ -145,7 +145,7 @@ def has_error(item: dict[str, Any]) -> bool:
 
 
 def counts_nothing(item: dict[str, Any]) -> bool:
-    """Return whether an object says that there are 0 results, or lacks the list that the service omits if it is empty."""
+    """Return whether an object reports 0 results, or lacks a list that the service omits when empty."""
     if any(isinstance(value, list) and value for value in item.values()):
         return False
     if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):

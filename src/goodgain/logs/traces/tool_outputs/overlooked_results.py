@@ -1,4 +1,4 @@
-"""Finds values that look like a search or its results but were not read: none may be lost silently."""
+"""Finds values that look like searches or results but were not read. They are reported, not lost silently."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -18,15 +18,15 @@ _NO_RESULTS = {
     *("authors", "author", "profile", "profiles", "facets", "filters", "aggregations", "categories", "tags"),
     *("thumbnail", "thumbnails", "favicon", "embedding", "embeddings", "vector", "values", "usage", "rankings"),
 }
-#: Fields of logs that count, describe or cite, or hold a program's own notes.
+#: Fields of logs with metadata, citations or settings.
 _NOTES = {
     *("metadata", "meta", "extra", "extras", "tags", "usage", "citations", "annotations"),
     *("tools", "functions", "toolchoice"),
 }
-#: Keys under which a call names its tool, and keys of its query.
+#: Keys of the tool's name in a call, and keys of the query.
 _TOOL_KEYS = {"name", "tool", "toolname", "function", "functionname", "type", "kind", "action"}
 _QUERY_KEYS = {"query", "queries", "q", "searchquery", "searchqueries", "userquery", "keywords"}
-#: What the types of calls and of their answers have in common: `server_tool_use`, `function_call_output`.
+#: Parts of the types of calls and of their outputs: `server_tool_use`, `function_call_output`.
 _CALL_TYPE = re.compile(r"tool_|_call|tool-|-call")
 #: Calls in the text of an agent: `Action: search[...]`, `Action: search` above `Action Input:`, or JSON with `action_input`.
 _WRITTEN_CALL = re.compile(
@@ -44,19 +44,19 @@ _AFTER_URL = ").,;:]*"
 
 
 def looks_like_search(key: str, value: Any) -> bool:
-    """Return whether a field that no format reads looks like a search: it has results or a call."""
+    """Return whether an unread field of a log looks like a search: it contains results or a call."""
     if not isinstance(value, (list, dict)) or normalise_key(key) in _NOTES:
         return False
     return any(find_overlooked_objects({key: value}, [])) or holds_call({key: value})
 
 
 def holds_call(value: Any) -> bool:
-    """Return whether an object in a value names a search tool, or has a query or the answer to a call."""
+    """Return whether a value contains a search call: an object that names a search tool, has a query, or answers a call."""
     return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(value, _MAX_DEPTH))
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
-    """Return whether a field beside the messages of a record looks like more messages with a search or results."""
+    """Return whether another field of a record looks like further messages with a search or results."""
     # Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
     objects = _find_objects(value, _MAX_DEPTH)
     has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
@@ -64,7 +64,7 @@ def looks_like_messages(key: str, value: Any) -> bool:
 
 
 def find_written_calls(text: str) -> Iterator[str]:
-    """Yield the tools that the text of an agent calls, as ReAct writes calls.
+    """Yield the names of the tools that an agent's text calls in ReAct style.
 
     >>> list(find_written_calls("I do not know him.\\nAction: search[Ada Lovelace]"))
     ['search']
@@ -74,7 +74,7 @@ def find_written_calls(text: str) -> Iterator[str]:
 
 
 def is_content(key: str, value: Any) -> bool:
-    """Return whether a field has text, so it may be the missing content of an item."""
+    """Return whether a field holds text that may be the missing content of an item."""
     if isinstance(value, str):
         return len(value.split()) > 2 or bool(value and make_key_plan((key,)).fields["snippet"])
     objects = (item for item, _ in _find_objects(value, _MAX_DEPTH))
@@ -90,7 +90,7 @@ def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[
 
 
 def _is_call(item: Object, *, in_list: bool) -> bool:
-    """Return whether a key of an object names a search tool. In a list, the object may also be a call or an answer."""
+    """Return whether a key of an object names a search tool. In lists, also look for a query, a call id or a tool name."""
     for key, value in item.items():
         if not value or not isinstance(value, (str, list, dict)) or len(key) > _LONGEST_NAME:
             continue
@@ -104,7 +104,7 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
 
 
 def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
-    """Yield the addresses or ids of inner objects that look like results, except in the values in `read`."""
+    """Yield the URL or id of each inner object that looks like a result. Skip the values in `read`."""
     # Inner objects of a result that are not in a list describe the same document.
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
@@ -129,7 +129,7 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
 
 
 def _find_name(item: Object, *, in_list: bool) -> str | None:
-    """Return the URL, or in a list the id, of an object that looks like a result: it has a title or text. Else None."""
+    """Return the URL of an object with a title or text; in lists, else the id. Return None for other objects."""
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None
@@ -140,7 +140,7 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
 
 
 def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
-    """Return the lists of results of several queries: each object has one, under the same key. None if several keys fit."""
+    """Return the lists of results that all objects hold under one key. Return None if no key or several keys fit."""
     keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
     lists = [[member.get(key) for member in members] for key in keys]
     found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
@@ -154,11 +154,9 @@ def _are_results(members: Any) -> bool:
 def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:
     """Yield the addresses in a text that may be further results:
 
-    - addresses that no result holds, on a line without a result's own address;
-    - addresses alone on a line, even within a snippet. Markdown links and addresses on numbered lines count only if
-      results are on lines of the same form, because pages have many.
-
-    Other addresses in snippets are links of pages.
+    - addresses that no result contains, on a line without the address of a result;
+    - addresses alone on a line, even within a snippet. Markdown links and numbered lines count only if results have the
+      same form, because pages have many of them.
     """
     if "://" not in text:
         return
@@ -187,7 +185,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
 
 
 def find_unknown_urls(results: Sequence[Result]) -> set[str]:
-    """Return the fields that hold a URL in all results. If a result has a known URL or id, return no field."""
+    """Return the fields that hold a URL in all results. If any result has a known URL or id, return no field."""
     if not results or any(result.url is not None or result.doc_id is not None for result in results):
         return set()
     held = [{name for name, text in (*one.ids, *one.fields) if _URL.fullmatch(text)} for one in results]
@@ -195,7 +193,7 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the form of a line, and the address of a line with nothing else. `listed`: a numbered line with more text."""
+    """Return the form of a line, and the address if the line has no other text. `listed`: a numbered line with other text."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:

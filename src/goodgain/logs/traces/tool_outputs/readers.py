@@ -1,4 +1,4 @@
-"""Reads the results in a tool's output. Small readers are tried in turn: the first reader that knows the shape counts.
+"""Reads the results in a tool's output. Small readers are tried in turn; the first that recognises the layout is used.
 
 The members of a list decide whether it is a list of results. A sentence is never a result: it has neither an id nor a URL.
 """
@@ -28,12 +28,11 @@ from goodgain.logs.traces.tool_outputs.overlooked_results import (
 from goodgain.logs.traces.tool_outputs.result_objects import Object
 from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
 
-#: A caller's own reader: output -> results (objects or Results; an empty list: no results), or None for output that it
-#: leaves to the readers here.
+#: A reader of the caller: output -> results (objects or Results), or None for output that the readers here must read.
 Parse = Callable[[Any], Iterable[Any] | None]
 
-#: The readers of texts by the names of their layouts in the docs, in the order tried; each returns None for text in another
-#: layout. Layouts of one product come first. Links come late: numbered lists and blocks have lines that look like a bare link.
+#: The readers of texts by layout, as the docs name it, in the order tried. A reader returns None for text in another layout.
+#: Layouts of one product come first. Links come late: numbered lists and blocks have lines that look like a bare link.
 LAYOUTS: dict[str, Callable[[str], Sequence[Result] | None]] = {
     "links of Claude Code": blocks.read_claude_code,
     "sources of Gemini CLI": blocks.read_gemini_cli,
@@ -53,18 +52,18 @@ LAYOUTS: dict[str, Callable[[str], Sequence[Result] | None]] = {
     "lines or bullets of Markdown links": lists.read_links,
     "paragraphs of title, URL, text": lists.read_paragraphs,
 }
-#: They may have links that are not results, in a model's prose or in whole pages.
+#: Readers of texts that may have links other than results, in prose or in whole pages.
 _WITH_OTHER_LINKS = (blocks.read_claude_code, blocks.read_gemini_cli, blocks.read_tavily, blocks.read_jina)
-#: An id in a list of nothing but ids. It has a digit: single words may be categories or suggestions.
+#: An id in a list of ids only. It must have a digit: single words may be categories or suggestions.
 _BARE_ID = re.compile(r"(?=[^0-9]{0,100}[0-9])[A-Za-z0-9][A-Za-z0-9_.:#/-]{0,99}")
 #: A limit against malicious output: wrappers nested deeper are not opened.
 _MAX_DEPTH = 12
-#: Longer answers of tools that do not search are pages, and are not checked. JSON may be longer than other text.
+#: Longer outputs of other tools than searches are pages, and are not checked. JSON may be longer than other text.
 _MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
 
 
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
-    """Read a tool's output by `parse`, or by the readers here if `parse` returns None. All results get the type `doc_type`."""
+    """Read a tool's output with `parse`, or with the readers here if it returns None. `doc_type` is the type of all results."""
     outcome = None if parse is None else _call_parse(parse, output, at)
     if outcome is None:
         outcome = _OutputReader(at, reads_ids=True).read_value(output, _MAX_DEPTH)
@@ -74,7 +73,7 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
 
 
 def looks_like_results(output: Any, at: str) -> bool:
-    """Return whether an output looks like a list of results: two or more with an id or URL each."""
+    """Return whether an output looks like two or more results, each with an id or URL."""
     if isinstance(output, str):
         if output.lstrip()[:1] in ("{", "[") and len(output) <= _MAX_JSON_LOOKED_AT:
             with suppress(NotJSONError):
@@ -122,7 +121,7 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
 
 
 def _join_text_parts(output: Any) -> Any:
-    """Join the content parts of an output that is only text. An API may have split the text of the tool."""
+    """Join the content parts of an output if all are text: an API may have split one text."""
     if not isinstance(output, list) or not output:
         return output
     types = ("text", "input_text", "output_text")
@@ -132,10 +131,8 @@ def _join_text_parts(output: Any) -> Any:
 
 
 class _OutputReader(NamedTuple):
-    """The readers of an output. Errors name the place of the output."""
-
-    at: str
-    reads_ids: bool = False  # lists of bare ids are results of a search; other tools list files and versions
+    at: str  # the place of the output, for errors
+    reads_ids: bool = False  # read lists of bare ids as results; only for searches: other tools list files and versions
 
     def read_value(self, value: Any, depth: int) -> Outcome:
         if depth <= 0:
@@ -147,7 +144,7 @@ class _OutputReader(NamedTuple):
         return self.read_single_object(value, depth) if isinstance(value, dict) else UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
-        """Read a text: JSON, a known failure, a known layout, or a value in prose; anything else is unparsed."""
+        """Read a text: an error message, JSON, a known layout, or a value in prose. Any other text is unparsed."""
         stripped = text.strip()
         if stripped.startswith(outcomes.FAILURES):
             return ERROR
@@ -170,7 +167,7 @@ class _OutputReader(NamedTuple):
         return Outcome("unrecorded") if stripped.startswith(outcomes.GEMINI_CLI) else UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
-        """Read a text in the first layout that knows it, or the value in it."""
+        """Read a text with the first reader that recognises the layout, else the JSON or Python value in the text."""
         for read in LAYOUTS.values():
             if results := read(text):
                 others = () if read in _WITH_OTHER_LINKS else find_overlooked_addresses(text, results)
@@ -228,7 +225,7 @@ class _OutputReader(NamedTuple):
         return Outcome("ok", results, tuple(chain.from_iterable(found_lists)))
 
     def read_unnamed_lists(self, members: list[Object], depth: int) -> Outcome:
-        """Read the lists of results of several queries under a key that only their tool knows."""
+        """Read objects that all hold a list of results under the same unknown key."""
         is_read = self.reads_ids and not any(map(outcomes.has_error, members))
         lists = find_unnamed_lists(members) if is_read else None
         return UNPARSED if lists is None else self.read_blocks(lists, depth)
@@ -296,14 +293,13 @@ class _OutputReader(NamedTuple):
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:
-    """Return whether an object with an id only holds results, as the answer of a service does."""
     keys = result_objects.make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
     return not own and any(find_overlooked_objects(item, []))
 
 
 def _join_blocks(blocks: list[Any], found: list[Outcome], *, among_prose: bool = False) -> Outcome:
-    """Join the blocks of one search. If a block with possible results was not read, name it as overlooked."""
+    """Join the blocks of one search. Report an unread block as overlooked if it may hold results."""
     joined = outcomes.join_outcomes(found)
     if joined.status != "ok" or len(blocks) == 1:
         return joined

@@ -1,7 +1,7 @@
-"""Reads an object in a tool's output as a Result: the meaning of its keys, and its values.
+"""Reads an object in a tool's output as a Result.
 
-Keys are compared without case and punctuation: `docId`, `doc_id` and `DocID` are one name. The reading of an object is
-planned once for each set of keys: all results of a tool have the same ones.
+Keys are compared without case and punctuation: `docId`, `doc_id` and `DocID` are equal. The plan for reading an object is
+cached for each set of keys, because all results of a tool have the same keys.
 """
 
 import re
@@ -42,7 +42,7 @@ _NOT_DOCUMENT_TYPES = {
 _FIELD_NAMES = dict.fromkeys(("published_at", "publish_date"), "published") | {
     name: meaning for name, meaning in SYNONYMS.items() if meaning == "published"
 }
-#: Ids of documents whose names do not end in `_id`. A passage's parent is a field.
+#: The names of ids of documents that do not end in `_id`. The parent of a passage is a field, not an id.
 _IDS = {name for row in TYPES.values() if row is not PARENT for name in row.item_ids if not name.endswith("_id")}
 #: Fields that say nothing about the document, or are far too long to keep.
 _DROPPED = {"rank", "position", "index", "lc", "encrypted_content", "encrypted_index", "embedding", "object", "blob"}
@@ -57,7 +57,7 @@ _SIGNS = re.compile(r"[^a-z0-9]+")
 
 
 def normalise_key(key: str) -> str:
-    """Return a key as the tables above spell it: in lower case, only letters and digits."""
+    """Return a key in lower case, with only letters and digits, as the tables above spell keys."""
     return _SIGNS.sub("", key.lower())
 
 
@@ -101,7 +101,7 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
 
 
 def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
-    """Return the results that objects describe, ranked in order; None if an object does not describe a result."""
+    """Return the results that objects describe, with ranks from 1; None if any object does not describe a result."""
     results: list[Result] = []
     for rank, item in enumerate(items, start=1):
         if (found := read_object(item, rank, at)) is None:
@@ -139,7 +139,7 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
 
 
 def has_identity(item: Object) -> bool:
-    """Return whether an object outside a list is a result: it needs an id or a URL, and a title or text."""
+    """Return whether an object outside a list is a result: it has an id or a URL, and a title or text."""
     plan = make_key_plan(tuple(item))
     keys = plan.fields
     named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in keys["doc_id"] + keys["url"])
@@ -147,7 +147,7 @@ def has_identity(item: Object) -> bool:
 
 
 def join_texts(value: Any) -> str | None:
-    """Return a text, a number as text, or the texts and text parts of a list joined by line feeds; else None."""
+    """Return a text, a number as text, or the texts in a list joined by line feeds; None for other values."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, list):
@@ -189,7 +189,7 @@ _READERS: dict[str, Callable[[Any, str], Any]] = {
     # An address; the name of a site is another field.
     "source": lambda value, at: value if isinstance(value, str) and value.startswith(_WEB) else None,
 }
-#: The fields that use a text unchanged, without their reader.
+#: The fields that keep a text unchanged, without a reader.
 _TEXTS = {"doc_id", "title"}
 
 
@@ -209,7 +209,7 @@ def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tup
 
 
 def _read_front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
-    """Return title and fields of a text that opens with `---`, `title: T`, `date: D`, `---`."""
+    """Return the title in the front matter of a Markdown text, and `fields` with the date added as `published`."""
     title = None
     if head := _FRONT_MATTER.match(snippet):
         for line in head["head"].splitlines():

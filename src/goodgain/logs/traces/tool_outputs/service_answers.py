@@ -1,7 +1,7 @@
 """Finds the results in the answer of a service: in lists under known keys, in columns, keyed by URL, in content parts.
 
-A shape turns a value into a list of objects with keys that `result_objects` knows. Most services need no shape: they return
-an object with a list of results, which `find_lists` finds under many names.
+A shape is a function that turns a value into a list of objects with keys that `result_objects` knows. Most services need no
+shape: they return an object with a list of results, which `find_lists` finds under many names.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ LIST_KEYS = (
     *("matches", "points", "passages", "chunks", "nodes", "sourcenodes", "rawoutput", "docs", "data", "sources"),
     *("context", "articles", "papers", "output", "result", "response", "web", "citations", "content", "returnvalue"),
 )
-#: Of these, the keys whose list always holds results, even if it is empty.
+#: The keys among LIST_KEYS whose list always holds results, even if it is empty.
 _ALWAYS_LISTS = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
 #: Keys of parallel lists in one answer that all hold results; so do all keys that end in `results`.
 _PARALLEL_LISTS = _ALWAYS_LISTS | {
@@ -37,7 +37,7 @@ _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "dist
 
 
 def find_lists(item: Object) -> list[Any]:
-    """Return what an object wraps: parallel lists of results, or the value of the best key."""
+    """Return the values in an object that may hold results: parallel lists, else the value of the best key."""
     lists = _find_parallel_lists(item)
     if len(lists) > 1:
         return lists
@@ -51,7 +51,6 @@ def find_lists(item: Object) -> list[Any]:
 
 
 def _find_parallel_lists(item: Object) -> list[Any]:
-    """Return the parallel lists of results in an answer or in the objects there, in the order of the answer."""
     # Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
     found = []
     for key, name in normalise_keys(tuple(item)):
@@ -83,7 +82,7 @@ def are_parts(members: list[Object]) -> bool:
 
 
 def unwrap_langchain(member: Object) -> Object:
-    """Return the fields of an object that langchain.load wrote. Any other object is unchanged."""
+    """Return the fields of an object that langchain.load wrote. Return any other object unchanged."""
     held = member.get("kwargs")
     return held if member.get("lc") == 1 and isinstance(held, dict) else member
 
@@ -114,7 +113,7 @@ def _read_weaviate(item: Object) -> list[Any] | None:
 
 
 def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | None:
-    """Read a list under `key`. Each object there has an id, and the fields in the object under `holder`."""
+    """Read a list under `key` of objects, each with an id under `id_key` and the fields under `holder`."""
     hits = item.get(key)
     if not isinstance(hits, list) or not all(isinstance(object_or_empty(hit).get(holder), dict) for hit in hits):
         return None
@@ -122,7 +121,6 @@ def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | 
 
 
 def _read_url_keys(item: Object) -> list[Any] | None:
-    """Read an object whose keys are all addresses, and whose values are texts or objects."""
     if "://" not in next(iter(item), "") or not all(map(is_url, item)):
         return None
     if not all(isinstance(value, (str, dict)) for value in item.values()):
@@ -170,7 +168,7 @@ def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
     return [hit for hit in hits if hit not in pictures] if 0 < len(pictures) < len(hits) else None
 
 
-#: The readers of objects as a whole, and of lists of objects, by their names in the docs, in the order tried.
+#: The readers of single objects and of lists of objects, by their names in the docs, in the order tried.
 OBJECT_SHAPES: dict[str, Callable[[Object], list[Any] | None]] = {
     "columns": _read_chroma,
     "classes under data.Get": _read_weaviate,

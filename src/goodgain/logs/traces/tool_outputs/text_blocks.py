@@ -1,4 +1,4 @@
-"""Reads texts in blocks of labelled lines, and texts that one product or model writes.
+"""Reads texts in blocks of labelled lines, and texts in the layout of one product or model.
 
 The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia, Jina, Search-R1, and `<document>` elements.
 """
@@ -51,7 +51,7 @@ _CODEX_CITE = re.compile(
 _DOC = re.compile(r"Doc (?P<n>\d{1,4}) ?(?P<kind>\(Title: ?|<## ?Title: ?|: ?)")
 #: The line of a `Doc k` that names the document, by its URL or by its id in the corpus.
 _ADDRESS = re.compile(r"\s{0,8}(?:URL|ID|docid): {0,8}(?P<address>\S+)\s{0,8}", re.IGNORECASE)
-#: The search for the closing sign of a title ends here.
+#: How far to search for the end of a title.
 _LONGEST_TITLE = 1000
 _STEP_SEARCH_END = "##>"
 
@@ -79,12 +79,12 @@ def read_ruled(text: str) -> Sequence[Result] | None:
     blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = read_labelled(text) if ruled else None
-    # If each line with the first label begins a block with an address, the rules are lines of pages.
+    # If each line with the first label begins a block with an address, the rules are parts of pages.
     return None if every and ruled and len(every) > len(ruled) and all(result.url for result in every) else ruled
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return the blocks of a text, with the lines of each label; empty if a text comes before the first block."""
+    """Return for each block the lines of each label; empty if other text comes before the first block."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     for line in text.strip().splitlines():
@@ -105,7 +105,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
         after_rule = False
         if found and name and name not in blocks[-1]:
             blocks[-1][name] = [found["value"]]
-        else:  # all lines below the last label belong to it, even those with a colon: pages have such lines
+        else:  # all lines below the last label are its value, even lines with a colon: pages have such lines
             last = next(reversed(blocks[-1]))
             blocks[-1].setdefault("snippet" if last in _OF_ONE_LINE and line.strip() else last, []).append(line)
     return blocks
@@ -181,7 +181,7 @@ def read_claude_code(text: str) -> Sequence[Result] | None:
 
 
 def _split_source(text: str) -> Entry | None:
-    """Return the entry of `title (https://...)`. Title and address may have brackets."""
+    """Read `title (https://...)`. The title and the address may have brackets."""
     title, _, url = f" {text.rstrip()}".rpartition(" (")
     return Entry(title, url[:-1], []) if url.endswith(")") and is_url(url[:-1]) else None
 
@@ -198,7 +198,6 @@ def read_gemini_cli(text: str) -> list[Result] | None:
 
 
 def _begin_codex(lines: list[str], index: int) -> Entry | None:
-    """Begin at a line `title (url)` above the mark of a search's hit."""
     marks = [_CODEX_CITE.match(line) is not None for line in lines[index : index + 2]]
     return _split_source(lines[index]) if marks == [False, True] else None
 
@@ -213,7 +212,7 @@ def read_codex(text: str) -> list[Result] | None:
 
 
 def read_duckduckgo(text: str) -> list[Result] | None:
-    """Read `snippet: s, title: t, link: u` again and again. Older versions put each result in brackets."""
+    """Read a series of `snippet: s, title: t, link: u`. Older versions put each result in brackets."""
     text = text.strip()
     before, between = ("[snippet: ", "], [snippet: ") if text.startswith("[snippet: ") else ("snippet: ", ", snippet: ")
     if not text.startswith(before):
@@ -246,7 +245,7 @@ def _begin_doc(lines: list[str], index: int) -> Entry | None:
 
 
 def read_docs(text: str) -> list[Result] | None:
-    """Read `Doc 1(Title: "t") text`, each on one line or more; also `Doc 1: text`, `Doc 1<## Title: "t" ##> text`."""
+    """Read a series of `Doc 1(Title: "t") text`, `Doc 1: text` or `Doc 1<## Title: "t" ##> text`."""
     results = []
     for rank, entry in enumerate(lists.split_entries(_begin_doc, text), start=1):
         address, lines = _split_address(entry.lines)
@@ -257,7 +256,7 @@ def read_docs(text: str) -> list[Result] | None:
 
 
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address in the `URL:` line of a document, and the other lines. This line is the first or last with text."""
+    """Return the address and the other lines. The address is in a `URL:` or `ID:` line, the first or last line with text."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):
@@ -266,7 +265,7 @@ def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _split_title(kind: str, text: str) -> tuple[str, str]:
-    """Return the title up to its closing sign, and the rest: `"A (film)") text` -> `A (film)`, `text`."""
+    """Split a line into the title and the text after it: `"A (film)") text` -> `A (film)`, `text`."""
     if kind == ":":
         return "", text
     if kind == "<":
@@ -293,7 +292,6 @@ def read_elements(text: str) -> list[Result] | None:
 
 
 def _read_element(text: str, rank: int) -> Result | None:
-    """Read the inside of a document element: its inner elements in any order, or its text."""
     found: dict[str, str] = {}
     at = 0
     while (part := _PART.match(text, at)) and _PARTS[part["name"]] not in found:

@@ -42,7 +42,7 @@ _LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
 
 
 class Entry(NamedTuple):
-    """A result in a text: the values in the first line, the number of a numbered line, and the lines below."""
+    """An entry of a list: the values in the first line, and the lines below."""
 
     title: str | None
     url: str | None
@@ -51,7 +51,7 @@ class Entry(NamedTuple):
     number: int | None = None
 
 
-#: Returns the entry that begins at a line of some lines; None if none begins there.
+#: Takes all lines and a position. Returns the entry that begins at this position, or None.
 Begin = Callable[[list[str], int], Entry | None]
 
 
@@ -60,7 +60,7 @@ def is_url(text: str) -> bool:
 
 
 def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPACE) -> int:
-    """Return where the bracket that is open at `start` closes; -1 if another sign comes first."""
+    """Return where a bracket opened before `start` closes; -1 if it stays open or another of `signs` comes first."""
     depth = 1
     for sign in signs.finditer(text, start):
         if sign[0] not in "()":
@@ -87,7 +87,7 @@ def find_link(text: str) -> Entry | None:
 
 
 def find_address(line: str) -> str | None:
-    """Return the address of a line that has no other text, except a bullet or a label such as `URL:`."""
+    """Return the address in a line without other text, except a bullet or a label such as `URL:`; else None."""
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]
@@ -137,7 +137,6 @@ def split_address(text: str) -> Entry | None:
 
 
 def _strip_rest(link: Entry) -> Entry:
-    """Return a link without the signs between it and the text after it."""
     rest = [text for line in link.lines if (text := line.removeprefix("**").lstrip(_BEHIND_LINK).strip())]
     return link._replace(lines=rest)
 
@@ -151,10 +150,10 @@ def is_heading(line: str) -> bool:
 
 
 def split_entries(begin: Begin, text: str) -> list[Entry]:
-    """Split a text into entries; empty if text other than headings comes before the first one.
+    """Split a text into entries. Return no entry if text other than headings comes before the first entry.
 
-    Numbers must run from 0 or 1 on: an entry with another number is a line of the previous one. They may skip the numbers
-    of other lines directly between two entries, and restart if both lists are below `... results ...`.
+    Numbered entries must count up from 0 or 1. A line with another number belongs to the previous entry. Numbered lines
+    between two entries also count. The numbers may restart if both lists are below a heading `... results ...`.
     """
     found: list[Entry] = []
     lines = text.splitlines()
@@ -190,7 +189,7 @@ def _names_results(line: str) -> bool:
 
 
 def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
-    """Read a list with one line for each entry; None if other lines follow the headings above the list."""
+    """Read a list with one line per entry. Return None if other lines follow the headings above the list."""
     entries = split_entries(begin, text)
     if any(line.strip() for entry in entries for line in entry.lines):
         return None
@@ -198,7 +197,7 @@ def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
 
 
 def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[Result] | None:
-    """Read a list. `with_notes`: the address, and notes such as the date, may stand around the snippet of an entry."""
+    """Read a list. With `with_notes`, lines with the address, the date and similar notes may surround a snippet."""
     entries = split_entries(begin, text)
     if any(entry.title is None and entry.url is None for entry in entries):
         return None
@@ -210,7 +209,7 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
     fields: list[tuple[str, str]] = []
 
     def read_note(line: str) -> bool:
-        """Return whether a line is blank, the address or a note. Keep the address or note."""
+        """Return whether a line is blank, the address or a note. Store the address or note."""
         nonlocal url
         note = _NOTE.match(line) if len(line) <= _LONGEST_HEADING else None
         if with_notes and line and url is None and (address := find_address(line)):
@@ -233,13 +232,12 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
         body[0] = body[0][label.end() :]
     result = make_result(rank, entry._replace(url=url, lines=body), tuple(fields))
     if url is None and result.title and (result.snippet or "").startswith(result.title.removesuffix("...").rstrip()):
-        # Without a title, the tool wrote the beginning of the text in its place.
+        # The tool wrote the beginning of the text in place of a missing title.
         return make_result(rank, entry._replace(title=None, lines=body), tuple(fields))
     return result
 
 
 def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
-    """Make a result of an entry whose lines are its snippet."""
     last = len(entry.lines)
     while last and entry.lines[last - 1].strip() in _RULES:
         last -= 1
@@ -251,7 +249,6 @@ def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
 
 
 def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
-    """Begin at a number with a link, or with a title in brackets; else the entry has no title."""
     found = _NUMBERED_LINK.match(lines[index])
     if found is None:
         return None
@@ -264,7 +261,7 @@ def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
-    """Begin at a number with a title and an address, on this line or below. Snippets have numbered lines too."""
+    """Begin an entry at a number and a title, with the address on this line or below. Snippets have numbered lines too."""
     number, title = split_number(lines[index])
     if number is None or not title:
         return None
@@ -283,14 +280,13 @@ def _has_address_below(lines: list[str], index: int) -> bool:
 
 
 def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
-    """Begin at a number with a title, and a line with its id below."""
     number, title = split_number(lines[index])
     found = _ID_LINE.fullmatch(lines[index + 1]) if number is not None and title and index + 1 < len(lines) else None
     return None if found is None else Entry(title, None, [], doc_id=found["id"], number=number)
 
 
 def _begin_link(lines: list[str], index: int) -> Entry | None:
-    """Begin at a link on a line or in a bullet. A snippet may follow after a sign or on the lines below."""
+    """Begin an entry at a link. A snippet may follow on the same line after a sign, or on the lines below."""
     start = _LINK_START.match(lines[index])
     link = find_link(lines[index][start.end() :]) if start else None
     if link is None or (link.lines and link.lines[0][0] not in _BEHIND_LINK):
@@ -299,7 +295,7 @@ def _begin_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
-    """Begin at a link, or at a line of a title and an address. A label, such as `More:`, is not a title."""
+    """Begin an entry at a link, or at a title and an address. A label, such as `More:`, is not a title."""
     if (link := _begin_link(lines, index)) is not None:
         return link
     text = split_number(lines[index])[1]
@@ -310,7 +306,7 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
 
 
 def read_links(text: str) -> list[Result] | None:
-    """Read links with texts below them; or links and then titles with addresses, one entry a line."""
+    """Read links, each with a text below. Or read one entry per line: first links, then titles with addresses."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
     if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
         mixed = read_single_lines(_begin_title_and_address, text)
@@ -320,7 +316,6 @@ def read_links(text: str) -> list[Result] | None:
 
 
 def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
-    """Begin at a title below a blank line or a heading, with its address on the next line."""
     if index + 1 >= len(lines) or (index and not is_heading(lines[index - 1])):
         return None
     title = split_number(lines[index])[1]
@@ -330,7 +325,6 @@ def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_url(lines: list[str], index: int) -> Entry | None:
-    """Begin at a line with an address and nothing else, except a bullet or a number."""
     line = lines[index].strip()
     numbered = _URL_NUMBER.match(line)
     address = find_address(line[numbered.end() :] if numbered else line)

@@ -1,7 +1,7 @@
-"""Finds what stands in a text: values in Python's notation, JSON in a code fence or after prose, and tags.
+"""Finds values and tags in a text: Python's notation, JSON in a code fence or after prose, and `<search>...</search>`.
 
-Each reader of values returns the value and the text around it, or None. Tags are found from front to back in linear time: a
-pattern such as `<search>.*?</search>` scans the rest of the text at each unclosed `<search>`.
+Each reader of values returns the value and the text around it, or None. Finding tags takes linear time. A regular expression
+such as `<search>.*?</search>` would scan the rest of the text at each unclosed `<search>`.
 """
 
 import ast
@@ -14,11 +14,10 @@ import orjson
 
 from goodgain.files.json_text import NotJSONError, loads, parse_concatenated, parse_values
 
-#: A longer text in Python's notation is not parsed: its syntax tree takes a hundred times its memory.
+#: A longer text in Python's notation is not parsed: the syntax tree takes a hundred times as much memory.
 _MAX_PYTHON = 1 << 20
 _MAX_NESTING = 60
-#: The words of Python's notation: strings, numbers, names, signs. Anything else is another notation, such as JSON's `\\/`
-#: in a string.
+#: The words of Python's notation: strings, numbers, names, signs. Other words, such as JSON's `\\/` in a string, are not Python.
 _PYTHON_WORD = re.compile(
     r"""\s+
       | b?'(?:[^'\\\n]|\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}))*+'
@@ -31,14 +30,14 @@ _PYTHON_START = re.compile(r"[\[{(]|[A-Za-z_][\w.]{0,80}\((?![\s)])")
 _FIELD_START = re.compile(r"[A-Za-z_]\w{0,80}=[^\s=]")
 _CONSTANTS = {"None": None, "True": True, "False": False, "nan": None, "inf": None}
 _FENCE = re.compile(r"^[ \t]{0,3}```(?:json|JSON|jsonl|python)?[ \t]*$", re.MULTILINE)
-#: Where a value after prose may begin: at the beginning of a line, or after a colon; and how JSON begins there.
+#: Where a value after prose may begin (at the beginning of a line, or after a colon), and how JSON begins.
 _VALUE_START = re.compile(r"^[ \t]{0,8}(?=[\[{])|(?<=: )(?=[\[{])", re.MULTILINE)
 _JSON_START = re.compile(r'\[\s*(?:[\[{"]|\Z)|\{\s*(?:"|\Z)')
 _MAX_STARTS = 20
 
 
 def read_python(text: str) -> tuple[Any, str] | None:
-    """Read lists, dicts and objects as Python prints them. An object such as Document(...) becomes its keyword arguments."""
+    """Read a list, dict or object that Python printed. An object such as `Document(id='d1')` becomes a dict of arguments."""
     if len(text) <= _MAX_PYTHON and _FIELD_START.match(text):
         text = f"Printed({_separate_fields(text)})"
     # pymilvus prints `data: [...]`, then the cost of the search.
@@ -55,7 +54,7 @@ def read_python(text: str) -> tuple[Any, str] | None:
 
 
 def _separate_fields(text: str) -> str:
-    """Write commas between the fields of an object that pydantic printed, as in `meta=None content=[..]`."""
+    """Insert commas between the fields of an object that pydantic printed, as in `meta=None content=[..]`."""
     at = depth = 0
     words: list[str] = []
     while found := _PYTHON_WORD.match(text, at):
@@ -67,7 +66,6 @@ def _separate_fields(text: str) -> str:
 
 
 def _is_python_notation(text: str) -> bool:
-    """Return whether a text has only the words of a value that Python prints, and is not nested too deep."""
     at = depth = 0
     waits_for = ""  # the signs that may follow a name that is not a constant: of a call or a keyword argument
     size = len(text)
@@ -142,7 +140,7 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
 
 
 def _join_values(values: list[Any]) -> Any:
-    """Return a single value as it is. Join several values, and the members of lists among them, to one list."""
+    """Return a single value unchanged. Join several values to one list; lists among them add their members."""
     if len(values) == 1:
         return values[0]
     return [member for value in values for member in (value if isinstance(value, list) else [value])]
@@ -153,7 +151,7 @@ def _read_behind_prose(text: str) -> tuple[Any, str] | None:
         if _JSON_START.match(text, start.end()) is None:
             continue  # a mark such as [1] or [Note]
         if (found := parse_values(text, start.end(), _JSON_START)) is None:
-            return None  # cut off or damaged: its other parts are not the whole
+            return None  # cut off or damaged
         values, end = found
         return _join_values(values), text[: start.start()] + "\n" + text[end:]
     return None
@@ -188,7 +186,7 @@ class TaggedText:
         self._found: dict[str, tuple[int, int]] = {}
 
     def find(self, words: str, start: int) -> int:
-        """Return the next position of some words from `start` on, or -1. Call this from front to back."""
+        """Return the next position of `words` from `start` on, or -1. It is cached: call this with increasing `start`."""
         asked, found = self._found.get(words, (len(self.text) + 1, -1))
         if asked <= start and (found < 0 or start <= found):
             return found
@@ -197,7 +195,7 @@ class TaggedText:
         return found
 
     def find_span(self, kinds: Iterable[Tags], start: int) -> Tagged | None:
-        """Return the first of some tags that is closed, up to the first closing tag; None if no tag is closed."""
+        """Return the first opening tag that is closed, with the first closing tag after it; None if no tag is closed."""
         best: Tagged | None = None
         for opening, closing in kinds:
             begin = self.find(opening, start)
