@@ -1,4 +1,4 @@
-"""The commands ledger, curve, explain and funnel: what searches found, and where good documents were lost."""
+"""The commands ledger, curve, explain and funnel."""
 
 import sys
 from pathlib import Path
@@ -29,7 +29,7 @@ from goodgain.formats import read_qrels
 )
 @shared.qrels_argument
 @shared.run_argument
-@shared.measures_option("A measure of ours, without @: adds its value at each iteration.")
+@shared.measures_option("A goodgain measure without @: adds its value at each iteration.")
 @shared.rel_option
 @shared.output_option("csv")
 @shared.spreadsheet_option
@@ -53,23 +53,23 @@ def ledger(given: shared.Given) -> None:
 )
 @shared.qrels_argument
 @shared.runs_argument
-@shared.measures_option("Measures of ours, without @: -m 'CG SRE'.", required=True)
+@shared.measures_option("Goodgain measures without @: -m 'CG SRE'.", required=True)
 @shared.rel_option
 @click.option("--upto", type=int, help="The last iteration; default: the last one of any query.")
-@click.option("--over", type=click.Choice([*OVER]), help="Print means at what was spent, in place of iterations.")
+@click.option("--over", type=click.Choice([*OVER]), help="Print means by amount spent, not by iteration.")
 @shared.declared_option("costs", multiple=True)
 @click.option(
     "--at",
     metavar="N,N...",
     callback=shared.parse_numbers("1000,5000"),
-    help="The spends, for --over; default: at most 50 of those observed.",
+    help="The amounts for --over. Default: at most 50 of the observed amounts.",
 )
 @shared.declared_option("outcomes", "Also print tokens per solved task.")
 @click.option(
     "--price-per-search",
     type=float,
     metavar="GAIN",
-    help="The CG that a search must bring: print how many are worth it.",
+    help="The CG that a search must add: print how many searches are worth it.",
 )
 @shared.places_option("Decimals in a table.")
 @shared.declared_option("resamples", "0: no intervals.", type=click.IntRange(0))
@@ -117,7 +117,7 @@ def curve(given: shared.Given) -> None:
 
 def _print_curve(frame: pl.DataFrame, given: shared.Given) -> None:
     values = [Value(None, _name_point(row), row["system"], row["mean"]) for row in frame.rows(named=True)]
-    of_one = frame.filter(measure=frame.item(0, "measure"))  # every measure has the same numbers of queries
+    of_one = frame.filter(measure=frame.item(0, "measure"))  # equal for all measures
     for name in ("searching", "coverage") if "iteration" in frame.columns else ():
         numbers = of_one.select("iteration", "system", name).iter_rows()
         values += [Value(None, f"{name}@{i}", system, number) for i, system, number in numbers]
@@ -151,7 +151,9 @@ def _name_point(row: dict[str, Any]) -> str:
 @click.option("--query", metavar="ID", help="Print both agents side by side for one query.")
 @shared.declared_option("results", "One file of both systems, or one each: for BASE, then for NEW.", multiple=True)
 @shared.declared_option("uses")
-@click.option("--top", type=click.IntRange(0), default=5, help="How many queries to show, in each direction.")
+@click.option(
+    "--top", type=click.IntRange(0), default=5, help="How many improved and how many worsened queries to show."
+)
 @shared.output_option("markdown")
 @shared.spreadsheet_option
 @shared.reading_options

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how their runs and files are opened."""
+"""Arguments and options that several commands share, and the naming of their runs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def measures_option(described: str, **settings: Any) -> Decorator:
 
 
 def choice_option(name: str, choices: Sequence[str], described: str) -> Decorator:
-    """Return an option that takes one of some words. The first word is the default."""
+    """Return an option with some choices. The first choice is the default."""
     return click.option(name, type=click.Choice(choices), default=choices[0], help=described)
 
 
@@ -60,13 +60,11 @@ def say(sentence: object) -> None:
 
 
 def make_epilog(*examples: str) -> str:
-    """Return the end of a command's help: examples that run in a checkout. Without \\b, click would wrap the lines."""
+    """Return the examples at the end of a command's help. Without \\b, click would wrap the lines."""
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
 def command(*examples: str) -> Callable[[Command], click.Command]:
-    """Return the decorator of a command whose help ends with these examples."""
-
     def decorate(function: Command) -> click.Command:
         call = wraps(function)(lambda **given: function(Given(**given)))
         return click.command(epilog=make_epilog(*examples))(call)
@@ -80,7 +78,7 @@ def join_options(*options: Decorator) -> Decorator:
 
 
 def parse_with(read: Callable[[Any], Any], remedy: str) -> Callable[..., Any]:
-    """Return the callback of an option: `read` turns the text of the option, or None, into a value, or raises ValueError."""
+    """Return a callback that parses an option with `read`. A ValueError becomes an InputError with the remedy."""
 
     def parse(_context: click.Context, option: click.Parameter, given: Any) -> Any:
         try:
@@ -114,7 +112,7 @@ _FLAGS = {name: declared.flag for name, declared in OPTIONS.items()}
 
 
 def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
-    """Return an option of `goodgain.options`. A command may add sentences to the help, and settings of click."""
+    """Return an option of `goodgain.options`, with more sentences in the help, and settings of click."""
     declared = OPTIONS[name]
     kind: Any = click.Choice(declared.choices) if declared.choices else declared.kind
     made = {"type": kind, "metavar": declared.metavar, "help": " ".join([declared.sentence.format_map(_FLAGS), *more])}
@@ -179,7 +177,7 @@ def places_option(described: str) -> Decorator:
 
 
 class Output(NamedTuple):
-    """The form of the output, one of `FORMS`, and its file. None: standard output."""
+    """The form of the output (one of `FORMS`) and the file. None: standard output."""
 
     form: str
     path: Path | None = None
@@ -229,7 +227,7 @@ def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool =
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
-    """Return name -> paths for runs given as PATH or NAME=PATH, each name once; NAME= may have several (replicates).
+    """Return {name: paths} for runs given as PATH or NAME=PATH. NAME= may have several paths (replicates).
 
     >>> find_systems(["old=main/agent.run", "new/agent.run"])
     {'old': ['main/agent.run'], 'agent': ['new/agent.run']}
@@ -252,7 +250,7 @@ def find_files(runs: Sequence[str]) -> list[str]:
 
 
 def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
-    """Return name -> path as `find_systems` does. A system with several runs is an `InputError`."""
+    """Return {name: path}, as `find_systems` does. Raise `InputError` if a system has several runs."""
     systems = find_systems(runs)
     for name, paths in systems.items():
         if len(paths) > 1:
@@ -264,7 +262,7 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
 
 
 def find_replicates(paths: str) -> list[str]:
-    """Return the files after NAME=. They are divided by commas, or match a pattern. An existing file is never divided."""
+    """Return the files after NAME=, separated by commas or given by a pattern. The name of an existing file is never split."""
     if exists(paths):
         return [paths]
     found: list[str] = []
@@ -306,14 +304,14 @@ def split_name(argument: str) -> tuple[str, str]:
 
 
 def name_systems(runs: Sequence[str]) -> list[str]:
-    """Return a name for each file: its stem, with the folders needed to distinguish it; a repeated file gets a number.
+    """Return distinct names for files: the stem, with as many folders as needed. A repeated file gets a number.
 
     >>> name_systems(["main/agent.run", "new/agent.run"])
     ['main/agent', 'new/agent']
     """
     paths = [Path(run) for run in runs]
     distinct = set(paths)
-    named = {path: str(path) for path in paths}  # a.run and a.jsonl have the same stem and folder
+    named = {path: str(path) for path in paths}  # for files with the same stem and folder, such as a.run and a.jsonl
     for folders in range(max((len(path.parts) for path in paths), default=0)):
         shown = {path: path.parts[:-1][max(0, len(path.parts) - 1 - folders) :] for path in paths}
         short = {path: "/".join([*of, stem(path)]) for path, of in shown.items()}

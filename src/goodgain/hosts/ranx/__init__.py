@@ -172,11 +172,9 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
             }
 
     def to_table(self) -> str:
-        """Return the report as text."""
         return str(_Shown(self).to_table())
 
     def to_latex(self) -> str:
-        """Return the report as a LaTeX table."""
         return str(_Shown(self, _LATEX_ARROWS).to_latex())
 
     get_metric_label = _show("get_metric_label")

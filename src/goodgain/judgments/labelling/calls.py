@@ -183,10 +183,7 @@ def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: b
 
 
 def send_calls(
-    plan: Plan,
-    endpoint: Endpoint,
-    journal: Journal,
-    report: Callable[[Answer], object] = lambda answer: None,
+    plan: Plan, endpoint: Endpoint, journal: Journal, report: Callable[[Answer], object] = lambda answer: None
 ) -> dict[str, Answer]:
     """Send the calls of a plan, and return all answers by key. `endpoint.budget.ended` says why calls were not sent.
 
