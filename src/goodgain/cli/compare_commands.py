@@ -158,7 +158,7 @@ def compare(given: shared.Given) -> None:
 
 
 def _check_tables(given: shared.Given, measures: Sequence[Any]) -> None:
-    """Raise InputError for a table that no output uses, or that belongs to one run of several."""
+    """Raise InputError for tables that no output uses, or that need single runs."""
     asked = {"--results": given.results, "--costs": given.costs, "--queries": None if given.plot else given.queries}
     asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
     named = [name for name, of in asked.items() if of]

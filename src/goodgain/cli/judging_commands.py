@@ -1,4 +1,4 @@
-"""The commands pool and judge: a sheet of unjudged documents, and one qrels from the grades of several judges."""
+"""The commands pool and judge."""
 
 from collections.abc import Sequence
 from pathlib import Path

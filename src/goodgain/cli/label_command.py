@@ -174,7 +174,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.
         cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if given.price else ""
         shared.say(f"room for an answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
         if older := model_labels.count_first_answers(plan.to_send, journal):
-            shared.say(f"{older}; --prompt good-gain-1 goes on with them")
+            shared.say(f"{older}; --prompt good-gain-1 uses them")
         if (calls > _ASK_ABOVE or older) and not given.yes:
             can_ask = sys.stdin.isatty() and sys.stderr.isatty()
             if not (can_ask and click.confirm("Send them?", err=True)):

@@ -35,7 +35,6 @@ _said_options = shared.join_options(
 )
 
 
-#: Options of `read_traces`.
 _reading_options = shared.join_options(
     shared.choice_option(
         "--turns",

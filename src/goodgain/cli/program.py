@@ -119,7 +119,7 @@ def flatten(given: shared.Given) -> None:
 @shared.declared_options("labels", "errors")
 @shared.columns_option
 def validate(given: shared.Given) -> None:
-    """Read a run or qrels, and print what it contains or what is wrong."""
+    """Read a run or qrels, and print a summary or an error."""
     file, reading = given.file, {"columns": given.columns, "errors": given.errors}
     if looks_like_qrels(Path(file), given.columns):
         frame = read_qrels(file, labels=given.labels, **reading).frame
@@ -164,7 +164,7 @@ def validate(given: shared.Given) -> None:
 def example(given: shared.Given) -> None:
     """Write the example runs and qrels of the documentation into a new folder.
 
-    Name it qrels_examples to run the commands in the README and in almost every --help.
+    Name the folder qrels_examples to run the commands in the README and in almost every --help.
     """
     directory = given.directory
     if directory.exists():
@@ -176,7 +176,7 @@ def example(given: shared.Given) -> None:
     shared.say(f"{directory}: example runs and qrels; the command above scores one of them")
 
 
-#: Family of measures -> the title of its table.
+#: Family of measures -> title of the table.
 _FAMILIES = {
     "good gain": "Good gain, from the ledger; @i is a cutoff in iterations, rel= the smallest good label (2)",
     "counts": "Counts, from the ledger",

@@ -80,7 +80,7 @@ def ledger(given: shared.Given) -> None:
 @shared.rows_option
 @shared.reading_options
 def curve(given: shared.Given) -> None:
-    """Print the mean of each measure at every iteration i: for CG, what evaluate prints for CG@i.
+    """Print the mean of each measure at every iteration. The mean of CG at iteration 3 is CG@3 in evaluate.
 
     QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
     system: their values are averaged query by query. "least" and "most" are then the smallest and the largest mean of a run.
@@ -160,7 +160,7 @@ def _name_point(row: dict[str, Any]) -> str:
 def explain(given: shared.Given) -> None:
     """Explain where and why NEW is better or worse than BASE: causes, queries, searches.
 
-    BASE and NEW are runs as evaluate takes them; NAME=RUN names a system, NAME='a.*.run' several runs of it. For CG, NumGood,
+    BASE and NEW are runs as in evaluate. NAME=RUN names a system, and NAME='a.*.run' several runs of a system. For CG, NumGood,
     DCGG, nCG and nDCGG the amounts of the causes add up to the difference. In csv, tsv, jsonl and parquet there is a row for
     each good document.
     """
@@ -202,10 +202,10 @@ def explain(given: shared.Given) -> None:
 @shared.columns_option
 @shared.declared_option("urls")
 def funnel(given: shared.Given) -> None:
-    """Print how many documents were returned, opened and cited, and how many good ones were lost on the way.
+    """Print how many documents were returned, opened and cited, and how many good documents were lost.
 
     USES are files that goodgain convert --uses writes, of one or more systems. Every mean is over all judged queries.
-    A number in brackets says how many queries have the value: not every log records what was opened, or an answer.
+    A number in brackets says how many queries have the value: not every log records opened documents or answers.
     """
     shared.check_outputs([given.plot, given.output.path], [given.qrels, *given.uses])
     with notices_after_output(full=True):

@@ -27,12 +27,11 @@ from goodgain.options import DOCUMENTS, OPTIONS, READING
 if TYPE_CHECKING:
     from goodgain.experiments.experiment import Experiment
 
-#: What the user gave to a command: a value for each argument and option, by its name.
+#: The values of a command's arguments and options, by name.
 Given = SimpleNamespace
 Command = Callable[[Given], None]
 Decorator = Callable[[Command], Command]
 
-#: The type of a count of at least 1.
 COUNT = click.IntRange(1)
 
 
@@ -141,7 +140,7 @@ def _read_pages(given: Sequence[str]) -> Any:
 _OF_COLUMNS = "write NAME=COLUMN,NAME=COLUMN, such as step=iteration,qid=query_id"
 _OF_PAGES = "write one number, or SYSTEM=N once for each system"
 columns_option = declared_option("columns", callback=parse_with(_read_columns, _OF_COLUMNS))
-#: Option -> its decorator, where the value is not plain text or a number.
+#: Options whose value is not a plain text or number -> decorator.
 _PARSED = {
     "columns": columns_option,
     "page": declared_option("page", multiple=True, callback=parse_with(_read_pages, _OF_PAGES)),
@@ -184,7 +183,7 @@ class Output(NamedTuple):
 
 
 FORMS = ("table", "tsv", "csv", "jsonl", "json", "markdown", "latex", "parquet")
-#: Suffix of a file -> its form.
+#: Suffix of a file -> form.
 _FORM_OF = {{"markdown": ".md", "latex": ".tex"}.get(form, f".{form}"): form for form in FORMS[1:]}
 
 
@@ -294,7 +293,7 @@ def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
 
 
 def split_name(argument: str) -> tuple[str, str]:
-    """Return name and path of NAME=PATH, or "" and the path. An existing file is a path, even with = in its name."""
+    """Return name and path of NAME=PATH, or "" and the path. The path of an existing file may contain =."""
     name, sign, path = argument.partition("=")
     if not sign or exists(argument):
         return "", argument

@@ -38,7 +38,7 @@ _REMEDIES = {
     401: "the key is not accepted. Set {keys}",
     403: "the key may not write here. Set {keys}",
     404: "it does not know this address, or a span or trace of the log. Check --base-url, and take a log of this server",
-    429: "it takes no more for now. Run the command again later",
+    429: "the rate limit is exceeded. Run the command again later",
 }
 
 

@@ -1,4 +1,4 @@
-"""Registers our measures with ir_measures, and adds our provider to the pipeline of ir_measures."""
+"""Registers goodgain's measures and provider with ir_measures."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class GoodgainProvider(Provider):
     """Computes the measures that ir_measures lacks, in one call with other measures.
 
     A run is a `goodgain.Run`, or any input of `goodgain.read_run` except a path: a pandas frame or named tuples with an
-    `iteration`. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. Of any other run they get
-    all rows, with repeats. Measures of this provider over one ranking always get the flattened ranking.
+    `iteration`. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
+    classic measures get all rows, with repeats. Measures of this provider over one ranking always get the flattened ranking.
     """
 
     NAME = "goodgain"
@@ -69,10 +69,7 @@ class GoodgainEvaluator(Evaluator):
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield a value for every measure and query of the qrels, also for queries that the run lacks.
-
-        For missing queries, ir_measures would use the same default value for all measures.
-        """
+        """Yield values for all queries of the qrels: ir_measures would give missing queries the same default in all measures."""
         import narwhals as nw
 
         from goodgain.evaluation import score_run

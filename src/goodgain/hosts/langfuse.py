@@ -52,10 +52,7 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
-    """Send scores, one per request: servers of all versions accept single scores.
-
-    `key` is `PUBLIC_KEY:SECRET_KEY`. `hide` removes secrets from a text.
-    """
+    """Send scores, one per request. `key` is `PUBLIC_KEY:SECRET_KEY`. `hide` removes secrets from a text."""
     if not base_url:
         remedy = f"Give {spell('base_url')}, or set {ADDRESSES[0]}"
         raise InputError(f"there is no address: nothing is sent anywhere by default. {remedy}")

@@ -50,8 +50,8 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
         kinds = [str(span["attributes"].get("mlflow.spanType")) for span in record["data"]["spans"]]
         if len(kinds) == 1 and not re.search("RETRIEVER|TOOL", kinds[0]):
             raise InputError(
-                "the trace is one span without a search: MLflow makes such traces of inputs and outputs; evaluate traces, and "
-                "trace the agent's search tool: @mlflow.trace(span_type='RETRIEVER')"
+                "the trace is one span without a search: MLflow makes such a trace from inputs and outputs. Evaluate traces of the "
+                "agent, and trace the search tool: @mlflow.trace(span_type='RETRIEVER')"
             )
         for given in (inputs, expectations):
             if isinstance(given, dict) and "query_id" in given:

@@ -146,7 +146,7 @@ def _show(name: str) -> Callable[..., str]:
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
     """The report of `ranx.compare`. Superscripts, bold and wins mark the better value, even if lower is better.
 
-    Columns of other metrics, and reports without our measures, are as in ranx.
+    Columns of other metrics, and reports without goodgain's measures, are as in ranx.
 
     Raises:
         InputError: two runs have the same name: ranx would overwrite the values of the first.
@@ -297,7 +297,7 @@ def _wrap_convert(original: Function) -> Function:
     return functools.update_wrapper(functools.partial(Given, converted=original), original)
 
 
-#: Function of ranx.meta.evaluate -> its wrapper.
+#: Function of ranx.meta.evaluate -> wrapper.
 _REPLACED: dict[str, Callable[[Function], Function]] = {
     "extract_metric_and_params": _wrap_extract,
     "metric_switch": _wrap_switch,

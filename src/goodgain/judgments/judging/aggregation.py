@@ -29,7 +29,6 @@ _FOR, _AGAINST = ((_WEIGHT * _GRADE.eq(grade)).sum() for grade in (1.0, 0.0))
 _WHOLE = _WEIGHT.filter(_GRADE.is_not_null()).sum()
 #: The smallest difference of two grades that is a disagreement.
 _APART = 2
-#: Rules that use weights.
 _WEIGHTED = ("majority", "mean")
 
 #: Name of a rule -> the label of a document; null if the document has no grade.
@@ -283,7 +282,9 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
     [('q', '0', 'a', 1), ('q', '0', 'b', 0)]
     """
     source, labels = load_qrels(qrels), find_map(map)
-    remedy = f"aggregate the grades with {spell('map')} and {spell('map_first', True)}, which maps them before their mean is taken"
+    remedy = (
+        f"aggregate the grades with {spell('map')} and {spell('map_first', True)}, to map grades before aggregation"
+    )
 
     def apply(frame: pl.DataFrame) -> pl.DataFrame:
         mapped = labels.apply(frame.get_column("relevance").cast(pl.Float64), remedy=remedy)

@@ -51,8 +51,8 @@ class PoweredEstimate:
     """A mean or a difference of means, estimated from people's and a model's labels.
 
     Attributes:
-        human: the estimate from queries that people judged, with the low and high end of its interval.
-        powered: the prediction-powered estimate, with the low and high end of its interval.
+        human: estimate, low end and high end of the interval, from the queries that people judged.
+        powered: prediction-powered estimate, low end and high end of the interval.
         weight: how much the model's labels count, from 0 to 1.
         queries: the number of queries that people judged.
         further: the number of queries that only the model judged.
@@ -88,8 +88,8 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
     systems = check_systems(runs)
     if len(systems) < FEWEST_SYSTEMS:
         raise InputError(
-            f"the order of {len(systems)} systems is not compared: a rank correlation of fewer than {FEWEST_SYSTEMS} systems is "
-            "chance. Compare two systems by their difference"
+            f"the order of {len(systems)} systems is not compared: a rank correlation needs at least {FEWEST_SYSTEMS} systems. "
+            "Compare two systems by their difference"
         )
     people, machine = load_qrels(human), load_qrels(model)
     shared = sorted({*people.query_ids} & {*machine.query_ids})

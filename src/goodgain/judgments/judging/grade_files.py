@@ -58,7 +58,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
 
 
 def _read_trec(path: Path) -> OneSource:
-    """Read qrels in TREC text. If column 2 has several values, they are judges (trec_eval's `qrels_jg`)."""
+    """Read qrels in TREC text. Several values in column 2 are judges (trec_eval's `qrels_jg`)."""
     content = read_lines(path)
     frame, lines, *_ = read_text(content, QRELS, label=str(path), errors="raise")
     judges = frame.get_column("iteration")
@@ -84,9 +84,9 @@ def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
         # a name with an at sign may be an e-mail address: messages must not show it
         shown = ["(an address)" if "@" in name else name[:40] for name in names[:8]]
         raise InputError(
-            f"{label}: there is no column {', '.join(missing)} (it has {', '.join(shown)}{' ...' * (len(names) > 8)}); grades "
-            "stand in the columns query_id, doc_id, judge, grade, or in a file that a judging tool exported (a Quepid book, an "
-            "OpenSearch judgment list)"
+            f"{label}: there is no column {', '.join(missing)} (it has {', '.join(shown)}{' ...' * (len(names) > 8)}); give "
+            "grades with the columns query_id, doc_id, judge, grade, or the export of a judging tool (a Quepid book, an OpenSearch "
+            "judgment list)"
         )
     return {name: name for name in ("query_id", "doc_id", "judge") if name in names} | {both[0]: "grade"}
 
@@ -111,11 +111,7 @@ def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
 
 
 def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return one row for each line and rater of a book.
-
-    In a column of several raters, such as Unknown, the cell `1|3` holds the grades of two judges. Raters with the same name
-    are different judges.
-    """
+    """Return one row for each line and rater of a book. A cell `1|3` holds the grades of two raters."""
     frame.columns = ["query_id", "doc_id", *number_repeats(names[2:])]
     grades = (
         frame.with_row_index("row")

@@ -45,7 +45,6 @@ def _span(name: str, low: int, high: int) -> Scale:
     return Scale(name, tuple(map(float, range(low, high + 1))))
 
 
-#: The scales with a name.
 _SPANS = {"binary": (0, 1), "graded": (0, 3), "good-gain": (0, 4), "detail": (1, 10), "esci": (0, 3)}
 SCALES = {name: _span(name, *ends) for name, ends in _SPANS.items()}
 #: The labels on the scale `esci`, of Amazon's shopping queries: exact, substitute, complement, irrelevant.

@@ -1,6 +1,6 @@
 """Agreement of judges: coverage, ties, leniency, and agreement beyond chance (Cohen, Krippendorff, Gwet).
 
-All categories of a scale count, also unused ones. A coefficient that is 0/0 is None.
+Unused categories of a scale count too. A coefficient that is 0/0 is None.
 """
 
 import math
@@ -213,10 +213,7 @@ def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None
 
 
 def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
-    """Return Cohen's kappa (1960) of two judges. `confusion` counts the documents with each pair of grades.
-
-    Kappa is weighted (1968) unless `weights` is the identity matrix.
-    """
+    """Return Cohen's kappa (1960) of two judges, weighted (1968) unless `weights` is the identity matrix."""
     confusion = confusion.reshape(weights.shape)
     documents, apart = confusion.sum(), 1 - weights
     # exact sums: the order of the two judges does not matter
@@ -225,10 +222,7 @@ def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
 
 
 def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -> float | None:
-    """Return Krippendorff's alpha (2011), 1 - observed / expected disagreement, over documents with two grades or more.
-
-    The distance of two `ordinal` grades counts the grades given between them. Different nominal grades have the distance 1.
-    """
+    """Return Krippendorff's alpha (2011): 1 - observed / expected disagreement, over documents with two grades or more."""
     graded = patterns.sum(axis=1)
     pairable = graded > 1
     counts, share = patterns[pairable], (documents / np.maximum(graded - 1, 1))[pairable]
@@ -241,11 +235,7 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
-    """Return Gwet's AC1 (2014; identity weights) or AC2.
-
-    Observed agreement is computed from documents with two grades or more, chance agreement from the distribution of grades in
-    all documents. `scale` holds the weights of all grades, also unused grades.
-    """
+    """Return Gwet's AC1 (2014; identity weights) or AC2. `scale` holds the weights of all grades, also unused grades."""
     graded = patterns.sum(axis=1)
     several = graded > 1
     if not several.any():

@@ -182,7 +182,7 @@ def _keep(value: Any, hide: Callable[[str], str]) -> str | None:
 
 
 def _replace_halves(text: str) -> str:
-    """Replace lone surrogates by `?`: JSON can hold them, but files cannot."""
+    """Replace lone surrogates by `?`: JSON can hold lone surrogates, but files cannot."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -171,10 +171,7 @@ class Plan(NamedTuple):
 
 
 def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: bool = False) -> Plan:
-    """Sort requests into those to send and those that the journal answers.
-
-    Failures in the journal count as answers. With `retry_failed`, only these failures are sent again.
-    """
+    """Select the requests without an answer in the journal or, with `retry_failed`, the requests that failed before."""
     by_key = {request.key: request for request in requests if request.document is not None}
     known = journal.find(by_key)
     asked = {key for key, answer in known.items() if answer.failed} if retry_failed else by_key.keys() - known.keys()

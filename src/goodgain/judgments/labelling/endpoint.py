@@ -1,6 +1,6 @@
 """Calls an OpenAI-compatible endpoint, and interprets errors.
 
-The `openai` client does the retries, the timeout and a short Retry-After. A subclass of its HTTP client counts requests.
+The `openai` client does the retries, the timeout and a short Retry-After. A subclass of the HTTP client counts requests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from goodgain.judgments.labelling.keys import Key
 from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Request, check_number
 from goodgain.options import spell
 
-#: The environment variable with the default address.
 _URL_VARIABLE = "OPENAI_BASE_URL"
 #: The most characters to keep of an error message, and to search in an error that is not JSON.
 _SAID, _SUMMARIZED = 300, 2_000

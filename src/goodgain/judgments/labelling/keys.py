@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from goodgain.errors import InputError
 from goodgain.options import spell
 
-#: The default environment variable of the key.
 KEY_VARIABLE = "OPENAI_API_KEY"
-#: A shorter value is not a secret: hiding it would garble every text.
+#: Shorter values are not hidden: hiding short values would garble every text.
 _SHORTEST_SECRET = 4
 #: What a header can carry without change: printable ASCII without blanks.
 _SENDABLE = re.compile("[!-~]+")

@@ -1,4 +1,4 @@
-"""Labels from language models: the function `label`, and steps that it shares with the command."""
+"""Labels from language models: the function `label`, and steps shared with the command `goodgain label`."""
 
 import hashlib
 import json
@@ -132,7 +132,7 @@ def label(
     with Journal.open(None if journal is None else Path(journal)) as kept:
         plan = plan_calls(requests, kept, retry_failed=retry_failed)
         if older := count_first_answers(plan.to_send, kept):
-            notice(f"{older}. To go on with them, give {spell('prompt', FIRST_PROMPT)}")
+            notice(f"{older}. To use them, give {spell('prompt', FIRST_PROMPT)}")
         if not plan.to_send:
             return collect_grades(requests, plan.known)
         with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
@@ -149,10 +149,7 @@ def label(
 def prepare_job(
     source: Any, queries: Any, models: Iterable[str], given: Mapping[str, Any]
 ) -> tuple[list[Request], pl.DataFrame, list[str]]:
-    """Return a request for each judge and document, the documents, and the names of the systems.
-
-    Each model and each of several samples is a judge. `given` has the other arguments of `label`.
-    """
+    """Return the requests, the documents and the names of the systems. `given` has the other arguments of `label`."""
     told, samples = read_prompt(given["prompt"]), given["samples"]
     asked = {name: given[name] for name in Parameters.__dataclass_fields__ if name != "model"}
     if asked["max_output_tokens"] is None:

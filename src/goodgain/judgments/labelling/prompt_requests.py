@@ -65,10 +65,7 @@ class Prompt:
         return {"type": "json_schema", "json_schema": {"name": "grade", "strict": True, "schema": schema}}
 
     def messages(self, query: str, document: str, *, description: str | None = None) -> list[Message]:
-        """Return the messages for one document. Marks enclose the document: it cannot fake its own end.
-
-        The mark is a hash of the document: equal requests have equal messages.
-        """
+        """Return the messages for one document. The document is between marks that its text cannot contain."""
         mark = _find_mark(document)
         values = {
             "query": query,
