@@ -89,9 +89,8 @@ def curve(given: shared.Given) -> None:
     the number of queries that still search, "coverage" the judged share of the new results of this iteration. A terminal
     also shows each curve as a line of small bars.
 
-    A table also says after how many searches 95 % of the gain is there. With --costs, --outcomes and
-    --price-per-search it says what a good document, a solved task and a search cost; other forms print this on standard
-    error.
+    A table also says how many searches reach 95 % of the gain. --costs, --outcomes and --price-per-search add sentences
+    on the cost of a good document, a solved task and a search. Other forms print these sentences on standard error.
     """
     inputs = [given.qrels, *shared.find_files(given.runs), *(given.costs or ()), given.outcomes]
     shared.check_outputs([given.plot, given.output.path], inputs)

@@ -29,9 +29,9 @@ _NAME = re.compile(r"(?P<name>[a-z_]+?)([._](?P<cutoffs>[0-9]+(,[0-9]+)*))?")
 
 
 class RelevanceEvaluator:
-    """Scores runs on measures of trec_eval and goodgain: `{"ndcg_cut_10", "recip_rank", "sre_3", "srr"}`.
+    """Scores runs on measures of trec_eval and goodgain, such as `ndcg_cut_10`, `recip_rank`, `sre_3` and `srr`.
 
-    The number in `sre_3` is a cutoff in iterations; `sre` is the value at the last iteration of each query.
+    The number in `sre_3` is a cutoff in iterations. `sre` is the value at the last iteration of each query.
 
     Args:
         query_relevance: {query_id: {doc_id: label}}, or any input of `goodgain.read_qrels`.

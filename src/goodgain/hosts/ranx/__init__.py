@@ -219,7 +219,7 @@ class _Value(float):
         return made
 
     def __gt__(self, other: float) -> bool:
-        """Return whether this value is better. ranx first compares with the number 0: if lower is better, any value wins."""
+        """Return whether this value is better. ranx first compares with 0: any value beats 0 if lower is better."""
         if self.measure.declaration.better != "down":
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)

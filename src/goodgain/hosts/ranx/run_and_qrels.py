@@ -102,7 +102,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         self.sort()
 
     def to_typed_list(self) -> Any:
-        """Return the form for ranx's metrics. Of labels by iteration, the largest label of each document counts."""
+        """Return the form for ranx's metrics. For labels by iteration, each document has the largest label."""
         if self.judged.labels and (differing := count_differing_labels(self.judged.frame)):
             notice(
                 f"labels by iteration: classic metrics of ranx use the largest label of the {differing} documents whose labels "

@@ -171,7 +171,7 @@ class Plan(NamedTuple):
 
 
 def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: bool = False) -> Plan:
-    """Select the requests without an answer in the journal or, with `retry_failed`, the requests that failed before."""
+    """Plan the requests without an answer in the journal or, with `retry_failed`, only the requests that failed before."""
     by_key = {request.key: request for request in requests if request.document is not None}
     known = journal.find(by_key)
     asked = {key for key, answer in known.items() if answer.failed} if retry_failed else by_key.keys() - known.keys()
