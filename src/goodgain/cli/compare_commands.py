@@ -1,4 +1,4 @@
-"""The commands compare (with requirements) and report (a page of what compare, curve and explain find)."""
+"""The commands compare and report."""
 
 import shlex
 import sys
@@ -33,7 +33,6 @@ from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.scores import leave_out_empty
 
-#: What is compared beside the runs and measures.
 _comparison_options = shared.join_options(
     click.option(
         "--baseline", metavar="SYSTEM", help="Compare all others with this system. Default: compare all pairs."
@@ -43,7 +42,7 @@ _comparison_options = shared.join_options(
         "--iterations",
         metavar="N|N,N,...",
         callback=shared.parse_numbers("1,2,3,5", int),
-        help="Also compare measures of ours without @ at each iteration up to this. 1,2,3,5: at exactly these.",
+        help="Also compare goodgain measures without @ at every iteration up to N, or at iterations such as 1,2,3,5.",
     ),
     shared.declared_option("groups"),
     shared.declared_option("outcomes", "Each column of numbers is one more measure."),
@@ -52,7 +51,7 @@ _comparison_options = shared.join_options(
     shared.declared_option("results", "--comment shows the searches of the query that changed most.", multiple=True),
     shared.declared_option("costs", "--comment shows what each system spends.", multiple=True),
     click.option(
-        "--detect", type=float, metavar="D", help="Also say how many queries it takes to show a difference of D."
+        "--detect", type=float, metavar="D", help="Also say how many queries are needed to detect a difference of D."
     ),
     click.option(
         "--pass-k",
@@ -78,12 +77,10 @@ _layout_options = shared.join_options(
 _gate_options = shared.join_options(
     junit_option,
     shared.file_option("--comment", help="Write a short Markdown comment for a pull request."),
-    shared.file_option(
-        "--baseline-file", help="Compare with the system that --write-baseline wrote; it is the baseline."
-    ),
+    shared.file_option("--baseline-file", help="Use a file that --write-baseline wrote as the baseline."),
     shared.file_option(
         "--write-baseline",
-        help="Write the values of a system, for --baseline-file: that of --baseline, else the first RUN. One RUN is enough.",
+        help="Write a baseline file, from the system of --baseline, else from the first RUN. One RUN is enough.",
     ),
 )
 
@@ -98,7 +95,7 @@ _gate_options = shared.join_options(
 @shared.rel_option
 @_comparison_options
 @require_option(
-    " or 'CG@3>=baseline-noise'. The baseline: that of --baseline, else the run called baseline, or the first."
+    " or 'CG@3>=baseline-noise'. The baseline is the system of --baseline, else the run called baseline, else the first run."
 )
 @_gate_options
 @_layout_options
@@ -128,7 +125,7 @@ def compare(given: shared.Given) -> None:
     brief = output.form == "table" and not given.full
     with notices_after_output(full=not brief):
         x = shared.make_experiment(given)
-        read_results_of(x.systems, given.results)  # errors in results come before anything is written
+        read_results_of(x.systems, given.results)  # raises errors in results before anything is written
         if given.write_baseline is not None and given.baseline_file is None and len(x.systems) == 1:
             changes_values = x.options["bounds"] or x.options["incomplete"] != "keep"
             others = (given.required, given.junit, given.comment, given.plot, given.groups, given.baseline)
@@ -161,7 +158,7 @@ def compare(given: shared.Given) -> None:
 
 
 def _check_tables(given: shared.Given, measures: Sequence[Any]) -> None:
-    """Raise InputError for a table that no output shows, or that a system with several runs cannot have."""
+    """Raise InputError for tables that no output uses, or that need single runs."""
     asked = {"--results": given.results, "--costs": given.costs, "--queries": None if given.plot else given.queries}
     asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
     named = [name for name, of in asked.items() if of]
@@ -180,10 +177,10 @@ def _write_comment(
     measure, system, against, has_causes = choose_change(comparison, outcomes)
     explanation, results = None, given.results
     if has_causes and against in x.systems:
-        if results and len(results) > 1:  # a file of each system
+        if results and len(results) > 1:  # one file per system
             of_each = dict(zip(x.systems, results, strict=True))
             results = [of_each[against], of_each[system]]
-        with collect_notices(lambda _: None):  # those of the comparison
+        with collect_notices(lambda _: None):  # the comparison has given them
             explanation = x.explain(against, system, measure, results=results)
     spend = x.spend(given.costs) if given.costs else None
     return write_comment(comparison, outcomes, explanation, questions=questions, spend=spend)
@@ -250,10 +247,10 @@ def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: 
 @shared.declared_options("order", "provider")
 @shared.reading_options
 def report(given: shared.Given) -> None:
-    """Write a page: which system is better at what, whether that is beyond chance, and where and why.
+    """Write a report page: which system is better, whether by more than chance, and where and why.
 
-    QRELS and RUN are as in compare; all are compared with the first RUN. The page is one file and needs no network. One RUN is
-    shown without a comparison. CSV has a row for each query, measure and system.
+    QRELS and RUN are as in compare. All systems are compared with the first RUN. One RUN is shown without a comparison. The page
+    is one file and needs no network. CSV has a row for each query, measure and system.
     """
     path = given.output or (Path("report.html") if given.form in (None, "html") else None)
     found = choose_format(path or Path(), given.form)

@@ -1,4 +1,4 @@
-"""The command evaluate, and the required lines that compare checks too."""
+"""The command evaluate, and the checks of --require for evaluate and compare."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -33,13 +33,13 @@ def require_option(described: str) -> shared.Decorator:
         click.option(
             "--family",
             type=click.Choice(["holm"]),
-            help="Correct the p of all lines with 'significant' or 'noise' together: 5 % that any fails by chance.",
+            help="Correct the p-values of all lines with 'significant' or 'noise' together: the overall error rate is 5 %.",
         ),
     )
 
 
 junit_option = shared.file_option(
-    "--junit", help="Write the required lines as JUnit XML: a test case a line and system."
+    "--junit", help="Write the required lines as JUnit XML: one test case per line and system."
 )
 
 
@@ -71,7 +71,7 @@ junit_option = shared.file_option(
 @click.option(
     "--human",
     metavar="FILE",
-    help="People's labels of 30 queries or more (pool --sample-queries): correct the means under a model's QRELS by them. In "
+    help="People's labels of 30 queries or more (pool --sample-queries), to correct means under a model's QRELS. In "
     "Python: goodgain.judgments.judging.conclusions_from_model_labels.estimate_means.",
 )
 @click.option("--interval", is_flag=True, help="Also give the interval of each mean, by the bootstrap over queries.")
@@ -81,7 +81,7 @@ junit_option = shared.file_option(
 @shared.declared_options("missing", "order", "seed", "resamples", "alpha")
 @shared.reading_options
 def evaluate(given: shared.Given) -> None:
-    """Score a run on any measures, ours and those of ir_measures; with -m one or several runs.
+    """Score a run, or several runs with -m, on measures of goodgain and ir_measures.
 
     QRELS is a file or the id of an ir_datasets data set. RUN is a file: TREC text with the iteration in column 2, Parquet,
     Arrow, JSON or JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: each value is their mean,
@@ -185,7 +185,7 @@ def _list_means(
 
 
 def _read_people(human: str, x: Experiment) -> Qrels:
-    """Return people's labels. --documents and --urls change their ids as those of the qrels."""
+    """Return people's labels. --documents and --urls change the ids as in the qrels."""
     from goodgain.judgments.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))
@@ -219,10 +219,7 @@ def _list_corrected_means(
 
 
 def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, brief: bool) -> None:
-    """Print the numbers of queries on stderr and, unless `brief`, the signature and the coverage.
-
-    If all results are judged, or a notice reports low coverage, the coverage is left out.
-    """
+    """Print the numbers of queries on stderr and, unless `brief`, the signature and the coverage."""
     idle, shown = scores.queries.never_searched, _show_some(scores.queries.only_judged)
     scored, lacking = signature["queries"], signature["absent_from_run"]
     if signature.get("missing") == "absent":
@@ -270,6 +267,5 @@ def check_lines(
 
 
 def exit_if_failed(outcomes: Sequence[Outcome]) -> None:
-    """End with exit status 3 if a required line does not hold."""
     if not all(outcome.holds for outcome in outcomes):
         raise click.exceptions.Exit(REQUIREMENT_FAILED)

@@ -1,4 +1,4 @@
-"""The commands pool and judge: a sheet of unjudged documents, and one qrels from the grades of several judges."""
+"""The commands pool and judge."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,11 +30,11 @@ from goodgain.options import DOCUMENTS, READING
 )
 @shared.runs_argument
 @click.option(
-    "-k", type=shared.COUNT, help="Take the first K results of each iteration. Default: 20, all of drawn queries."
+    "-k", type=shared.COUNT, help="The first K results of each iteration. Default: 20; all with --sample-queries."
 )
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @shared.declared_options("results", "queries")
-@click.option("--flattened", is_flag=True, help="The first k documents of the flattened run, not of every iteration.")
+@click.option("--flattened", is_flag=True, help="Take the first K documents of the flattened run instead.")
 @click.option(
     "--sample-queries", type=shared.COUNT, metavar="N", help="Draw N queries at random, and list all their documents."
 )
@@ -45,7 +45,7 @@ from goodgain.options import DOCUMENTS, READING
 def pool(given: shared.Given) -> None:
     """Write a sheet of the unjudged documents among the first k results of every iteration, with a blank grade.
 
-    RUN is what evaluate takes. The sheet says how many runs found a document, and at which iteration first.
+    RUN is as in evaluate. The sheet says how many runs found a document, and the first iteration that found it.
     """
     documents_to_judge.check_sheet_name(given.output)
     inputs = [*shared.find_files(given.runs), given.qrels, given.results, given.queries]
@@ -73,8 +73,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "-o",
     "--output",
     metavar="QRELS",
-    help="The qrels to write: TREC text, or by the name .parquet, .arrow, .jsonl, which also hold the columns n_judges, "
-    "n_null, tie.",
+    help="The qrels to write: TREC text, or .parquet, .arrow or .jsonl with the further columns n_judges, n_null, tie.",
 )
 @click.option(
     "--how",
@@ -82,17 +81,17 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     help="The rule that makes one label of several grades. Default: majority for grades on a binary scale, else mean.",
 )
 @click.option("--scale", help="binary, graded (0..3), good-gain (0..4), detail (1..10), esci, LOW..HIGH, or 0,1,3.")
-@click.option("--map", metavar="MAP", help="To labels of another scale: '0:0, 1:0, 2:1, 3:1' or '>=7 -> 1'.")
-@click.option("--map-first", "--map_first", is_flag=True, help="Map each grade, not the label made of them.")
+@click.option("--map", metavar="MAP", help="Map grades to labels: '0:0, 1:0, 2:1, 3:1' or '>=7 -> 1'.")
+@click.option("--map-first", "--map_first", is_flag=True, help="Map each grade before aggregation.")
 @click.option(
     "--file-labels",
     metavar="LABEL,...",
     callback=shared.parse_numbers("1,2"),
-    help="A label for each file, which its grades above 0 become; the largest counts: 1,2 for evidence and answers.",
+    help="A label for each file, such as 1,2 for evidence and answers. It replaces grades above 0; the largest label counts.",
 )
 @shared.columns_option
 @click.option(
-    "--label", type=float, help="The label of each row, for files without one: lists of supporting documents."
+    "--label", type=float, help="The label of all rows, for files without labels: lists of supporting documents."
 )
 @click.option(
     "--weight",
@@ -100,7 +99,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     multiple=True,
     metavar="JUDGE=WEIGHT",
     callback=shared.parse_with(_read_weights, "write JUDGE=WEIGHT, such as anna=2"),
-    help="How much a judge counts in a mean or majority; JUDGE may be the model alone. Default: 1.",
+    help="The weight of a judge in a mean or majority. JUDGE may be the model alone. Default: 1.",
 )
 @shared.disputed_option
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
@@ -111,15 +110,15 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "runs",
     multiple=True,
     metavar="RUN",
-    help="With --agreement HUMAN MODEL: one system's mean, the difference of two, or the order of more under both labels.",
+    help="With --agreement HUMAN MODEL: compare a system's mean, the difference of two, or the order of more.",
 )
-@click.option("-m", "--measure", default="CG@3", help="What the systems are compared on.")
+@click.option("-m", "--measure", default="CG@3", help="The measure for --run.")
 def judge(given: shared.Given) -> None:
     """Write one qrels from the grades of several judges.
 
     GRADES are files: CSV, JSON Lines or Parquet with the columns query_id, doc_id, judge, grade; a sheet that goodgain
-    pool wrote; qrels, one file a judge, or with the judge in column 2; a Quepid book; an OpenSearch judgment list; what
-    RAGElo or autonuggetizer wrote. A file that does not name its judges is of one judge, named by the file.
+    pool wrote; qrels of one judge, or with the judge in column 2; a Quepid book; an OpenSearch judgment list; output of
+    RAGElo or autonuggetizer. A file without names of judges counts as one judge, named after the file.
     With --columns or --label each file is read as qrels.
     """
     agreement, scale, output, disputed = given.agreement, given.scale, given.output, given.disputed

@@ -1,4 +1,4 @@
-"""The command label: asks language models for grades of unjudged documents."""
+"""The command label."""
 
 import json
 import shlex
@@ -24,14 +24,14 @@ from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.keys import Key
 from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS
 
-#: More calls than these need confirmation.
+#: More calls need confirmation.
 _ASK_ABOVE = 100
 _MILLION = 1_000_000
-#: Prices of a million tokens, sent and received.
+#: Prices per million tokens, sent and received.
 _Price = tuple[float, float] | None
-#: For a cost before the run: bytes of a token, and tokens of an answer without a thought.
+#: To estimate the cost: bytes per token, and tokens of an answer without thinking.
 _BYTES_OF_TOKEN, _TOKENS_OF_ANSWER = 4, 60
-#: Queries that the closing lines name.
+#: The most queries to name in the closing lines.
 _NAMED_QUERIES = 5
 
 
@@ -59,11 +59,11 @@ def _read_object(text: str | None) -> Any:
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @shared.declared_option("queries", required=True)
-@click.option("--texts", metavar="FILE", help="doc_id and text of the documents: .jsonl, .csv, .tsv, .parquet.")
+@click.option("--texts", metavar="FILE", help="A file with doc_id and text: .jsonl, .csv, .tsv, .parquet.")
 @shared.declared_option("results")
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @click.option("-k", type=shared.COUNT, help="Grade the first K results of every iteration. Default: all.")
-@click.option("--max-characters", type=shared.COUNT, default=8_000, help="Where a text is cut.")
+@click.option("--max-characters", type=shared.COUNT, default=8_000, help="The maximum length of a text.")
 @click.option(
     "--model",
     multiple=True,
@@ -99,7 +99,7 @@ def _read_object(text: str | None) -> Any:
 @click.option(
     "--max-output-tokens", type=shared.COUNT, help="The limit of an answer, thinking included. Default: 2000."
 )
-@shared.choice_option("--output-limit", OUTPUT_LIMITS, "The endpoint's name for that limit.")
+@shared.choice_option("--output-limit", OUTPUT_LIMITS, "The endpoint's name for the limit of output tokens.")
 @click.option("--reasoning-effort", metavar="EFFORT", help="How much the model thinks: low, medium, high ...")
 @click.option(
     "--extra-body",
@@ -109,7 +109,7 @@ def _read_object(text: str | None) -> Any:
 )
 @shared.disputed_option
 @shared.file_option("--journal", help="Keeps every answer: answered calls are never repeated. Default: GRADES.journal.")
-@click.option("--retry", type=click.Choice(["failed"]), help="Send what failed before, and nothing else.")
+@click.option("--retry", type=click.Choice(["failed"]), help="Send only calls that failed before.")
 @click.option("--jobs", type=shared.COUNT, default=8, help="Calls at once.")
 @click.option("--max-calls", type=click.IntRange(0), help="A hard limit of requests, retries included.")
 @click.option("--max-tokens", type=click.IntRange(0), help="A hard limit of tokens, sent and received.")
@@ -121,17 +121,17 @@ def _read_object(text: str | None) -> Any:
     default=60.0,
     help="Seconds without a byte; a whole answer may take ten times as long.",
 )
-@click.option("--tries", type=shared.COUNT, default=6, help="How often a call is sent that fails.")
+@click.option("--tries", type=shared.COUNT, default=6, help="How often to send a failing call.")
 @click.option(
-    "--price", type=(float, float), metavar="IN OUT", help="Prices of a million tokens, for the cost before and after."
+    "--price", type=(float, float), metavar="IN OUT", help="Prices per million tokens, for the cost before and after."
 )
 @click.option("--yes", is_flag=True, help=f"Send more than {_ASK_ABOVE} calls without confirmation.")
 def label(given: shared.Given) -> None:
     """Ask language models for a grade 0..4 of every unjudged document.
 
     SOURCE is a run, results (convert --results), or a sheet (pool). `goodgain judge` makes qrels of the grades, and
-    `goodgain evaluate` reads those of one judge directly. A document without an answer has no grade, never a 0, and a status
-    that says why.
+    `goodgain evaluate` reads the grades of one judge directly. A document without an answer has no grade, never a 0, and a
+    status that says why.
     """
     output, disputed = given.output, given.disputed
     check_results_name(output)
@@ -174,7 +174,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.
         cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if given.price else ""
         shared.say(f"room for an answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
         if older := model_labels.count_first_answers(plan.to_send, journal):
-            shared.say(f"{older}; --prompt good-gain-1 goes on with them")
+            shared.say(f"{older}; --prompt good-gain-1 uses them")
         if (calls > _ASK_ABOVE or older) and not given.yes:
             can_ask = sys.stdin.isatty() and sys.stderr.isatty()
             if not (can_ask and click.confirm("Send them?", err=True)):

@@ -1,4 +1,4 @@
-"""The commands convert and dedup, from agents' logs to runs, and annotate, which writes scores beside the traces."""
+"""The commands convert, dedup and annotate."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading.refusals import explain_format
 
 _POLICIES = ("standard", "id", "strict", "content")
-#: Further outputs of convert -> what they are.
+#: Further output of convert -> the content.
 _OUTPUTS = {
     "--results": "the results",
     "--costs": "the cost of each iteration",
@@ -30,12 +30,11 @@ _OUTPUTS = {
 }
 
 _said_options = shared.join_options(
-    shared.file_option("--same", help="Two ids or URLs a line: they are one document, whatever the rules say."),
-    shared.file_option("--different", help="Two ids or URLs a line: they are two documents, whatever the rules say."),
+    shared.file_option("--same", help="Pairs of ids or URLs that are one document, one pair per line."),
+    shared.file_option("--different", help="Pairs of ids or URLs that are two documents, one pair per line."),
 )
 
 
-#: How logs are read: options of `read_traces`.
 _reading_options = shared.join_options(
     shared.choice_option(
         "--turns",
@@ -60,11 +59,11 @@ _reading_options = shared.join_options(
         help="A table of query_id and text (the question), or of query_id and log (its id, file name or session).",
     ),
     shared.choice_option(
-        "--order", ("time", "given"), "How the searches of several logs that --query-ids makes one query are ordered."
+        "--order", ("time", "given"), "The order of searches if --query-ids makes one query of several logs."
     ),
     click.option("--query-text", help="Where the question is in each trace, such as /task/question."),
     click.option("--citations", is_flag=True, help="Count citations in answers as results."),
-    click.option("--reranked", is_flag=True, help="The list of a reranker replaces that of its retriever."),
+    click.option("--reranked", is_flag=True, help="The results of a reranker replace the results of its retriever."),
     shared.choice_option(
         "--unrecorded", ("raise", "empty", "skip"), "What to do with a search whose results are not in the log."
     ),
@@ -86,7 +85,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 )
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
 @shared.file_option(
-    "-o", "--output", metavar="RUN", required=True, help="The run to write; {system} in its name: one run each."
+    "-o", "--output", metavar="RUN", required=True, help="The run to write; {system} in the name: one run per system."
 )
 @shared.join_options(
     *(shared.file_option(name, help=f"Also write {what}: .jsonl or .parquet.") for name, what in _OUTPUTS.items())
@@ -115,7 +114,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     callback=_explain_format,
     help="Print what each format sees in a file, and exit.",
 )
-@click.option("--system", help="The system to convert, if there are several; NAME-2 is its second run.")
+@click.option("--system", help="The system to convert, if there are several; NAME-2 is the second run of NAME.")
 @click.option("--tag", help="The name of the system in the run.")
 @click.option(
     "--dedup",
@@ -131,7 +130,7 @@ def convert(given: shared.Given) -> None:
 
     TRACE is a file, a folder or a pattern; docs/reference/trace_formats.md lists the formats. NAME=TRACE names the system.
     Convert the logs of several systems in one call: then each document has the same doc_id in all runs. Standard error
-    shows what was counted, and which tools were not: read it once for each new agent.
+    shows what was counted, and which tools were not counted: read this once for each new agent.
     """
     options = vars(given)
     traces, output, policy = (options.pop(name) for name in ("traces", "output", "policy"))
@@ -206,8 +205,8 @@ def dedup(given: shared.Given) -> None:
 @shared.rel_option
 @click.option(
     "--base-url",
-    help="The address of the server. Default: PHOENIX_COLLECTOR_ENDPOINT, else http://localhost:6006; LANGFUSE_BASE_URL, "
-    "none built in.",
+    help="The address of the server. Default for Phoenix: PHOENIX_COLLECTOR_ENDPOINT, else http://localhost:6006. Default for "
+    "Langfuse: LANGFUSE_BASE_URL.",
 )
 @click.option("--format", default="auto", help="A format of docs/reference/trace_formats.md; auto detects it.")
 @_reading_options
@@ -217,7 +216,7 @@ def annotate(given: shared.Given) -> None:
 
     TRACE is a log of spans that the server exported. The span of each search gets the numbers of its new good, repeated and
     unjudged results; each trace gets the measures. Keys are in PHOENIX_API_KEY, or LANGFUSE_PUBLIC_KEY and
-    LANGFUSE_SECRET_KEY. A second time Phoenix replaces what was written; Langfuse gets the same score ids.
+    LANGFUSE_SECRET_KEY. If you repeat the command, Phoenix replaces the annotations, and Langfuse gets the same score ids.
     """
     from goodgain.hosts import langfuse, phoenix
     from goodgain.hosts.annotation_table import annotate as tabulate

@@ -1,4 +1,4 @@
-"""What the program prints beside its results: notices, progress, and a sentence for every error."""
+"""Prints notices, progress and errors, and returns the exit status."""
 
 import errno
 import io
@@ -34,9 +34,9 @@ from goodgain.interrupts import INTERRUPTED, INTERRUPTED_STATUS
 
 #: The exit statuses of the program after an error; see also `GoodgainError.exit_status`.
 FAILED, WRONG_INPUT, REQUIREMENT_FAILED = 1, 2, 3
-#: Plus the number of the signal, as in shells: 143 for SIGTERM, 129 for SIGHUP.
+#: The exit status after a signal, minus the number of the signal. As in shells, SIGTERM gives 143.
 _BY_SIGNAL = 128
-#: Signals that ask the program to end. SIGHUP: its terminal was closed.
+#: Signals that end the program. SIGHUP: the terminal was closed.
 _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -128,7 +128,7 @@ def _raise_for_signals() -> Iterator[None]:
 class _EscapedStream:
     """A text stream that escapes control characters: an id or a name must not control a terminal.
 
-    Tables of rich go to the stream itself, `raw`: they contain colours, and their cells are already escaped.
+    Tables of rich go to `raw` without escapes: these tables have colours, and their cells are already escaped.
     """
 
     def __init__(self, raw: TextIO) -> None:
@@ -146,14 +146,14 @@ class _EscapedStream:
 def _open_standard_streams() -> Iterator[None]:
     """Make standard output and standard error safe while the program runs.
 
-    Characters that a stream cannot encode become `\\xe4`: a file's name must not end a program after its work. A closed stream
-    becomes a read-only /dev/null: else the next opened file would get the stream's number, and the output.
+    Characters that a stream cannot encode become escapes such as `\\xe4`: printing a file name must not raise an error. A closed
+    stream becomes a read-only /dev/null: else the next opened file would get the stream's number, and the output.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDONLY)  # takes the lowest free number: this one
+            os.open(os.devnull, os.O_RDONLY)  # gets the lowest free number, which is `number`
     with ExitStack() as stack:
         out, err = (
             stream or stack.enter_context(open(number, "w", closefd=False))
@@ -169,7 +169,7 @@ def _open_standard_streams() -> Iterator[None]:
 
 
 def _flush_or_drop(stream: TextIO) -> None:
-    """Flush a stream. Drop what cannot be written: else Python tries again on exit."""
+    """Flush a stream. If that fails, drop the text: else Python tries again on exit."""
     try:
         stream.flush()
     except (OSError, ValueError):
@@ -180,7 +180,7 @@ def _flush_or_drop(stream: TextIO) -> None:
             stream.flush()
 
 
-#: Seconds of work without a bar.
+#: Seconds before the progress bar appears.
 _AFTER = 2.0
 
 
@@ -216,9 +216,9 @@ def notices_after_output(*, full: bool) -> Iterator[None]:
 
 @contextmanager
 def show_progress() -> Iterator[Progress]:
-    """Show a bar inside a `with` that takes over two seconds. The bar needs a terminal as standard error.
+    """Show a progress bar for a `with` block of over two seconds, if standard error is a terminal.
 
-    Yields `tell_progress` for other threads. Do not print inside the `with`; notices wait until the bar is gone.
+    Yields `tell_progress` for other threads. Do not print inside the block. Notices are shown after the bar is gone.
     """
     console = open_console(sys.stderr) if sys.stderr.isatty() else None
     if console is None or not console.is_interactive:

@@ -20,14 +20,14 @@ from goodgain.measures import MEASURES
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, find_direction, parse_measure
 
-#: The characters of a sparkline by ascending value, and their largest number in one.
+#: The characters of a sparkline by ascending value, and the most characters of a sparkline.
 _BARS, _MOST_SIGNS = "▁▂▃▄▅▆▇█", 40
-#: With fewer characters (COLUMNS=0) rich leaves out columns, or the whole table.
+#: On a narrower terminal (COLUMNS=0) rich leaves out columns, or the whole table.
 _LEAST_WIDTH = 40
 
 
 def open_console(stream: TextIO) -> Any:
-    """Return a console of rich for a standard stream. It does not escape texts: cells of tables are already escaped."""
+    """Return a console of rich without escapes for a standard stream: cells of tables are already escaped."""
     from rich.console import Console
 
     console = Console(file=getattr(stream, "raw", stream))
@@ -35,7 +35,7 @@ def open_console(stream: TextIO) -> Any:
     return console
 
 
-#: The ends of a value: of its bounds, or of its interval.
+#: The names of the two ends of bounds, and of an interval.
 BOUNDS, INTERVAL = ("least", "most"), ("low", "high")
 _NO_ENDS: Mapping[str, float | None] = MappingProxyType({})
 
@@ -45,8 +45,8 @@ class Value(NamedTuple):
     measure: str
     system: str
     value: float | int | None
-    queries: int | None = None  # with a value, for a mean that can leave some out
-    #: Those of `BOUNDS` or `INTERVAL` if requested; None for a measure without them.
+    queries: int | None = None  # queries with a value, for a mean that can leave out queries
+    #: The ends of the bounds or the interval, if requested. An end is None if the measure has none.
     ends: Mapping[str, float | None] = _NO_ENDS
     group: str | None = None
 
@@ -98,7 +98,7 @@ def write_output(content: str | bytes, output: Output) -> None:
 def print_values(
     values: Sequence[Value], given: Given, *, by_query: bool = False, named: bool = True, interval: str = ""
 ) -> None:
-    """Print values in their order, or write them to a file.
+    """Print values in the given order, or write them to a file.
 
     JSON, CSV and Parquet have a row per value. A table, Markdown, LaTeX and TSV have a column per system or measure;
     `given.rows` says what the rows are. `interval` describes the intervals. With `named=False` there is only one system, and
@@ -139,7 +139,7 @@ def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> d
     return row | dict(one.ends)
 
 
-#: The words of a row (the query first, if shown) and its values.
+#: The words of a row (the query first, if shown) and the values.
 _Row = tuple[list[str], list[Value]]
 _NO_VALUE = Value(None, "", "", None)
 
@@ -219,7 +219,7 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
 
 
 def draw_sparkline(values: Sequence[float | None], top: float) -> str:
-    """Return a small bar for each value, scaled from 0 to `top`, or a dot for a missing value; at most 40 in equal steps.
+    """Return a bar for each value, scaled from 0 to `top`, and a dot for a missing value. Show at most 40 values.
 
     >>> draw_sparkline([0.0, 2.0, None, 4.0], 4.0)
     '▁▅·█'

@@ -1,4 +1,4 @@
-"""The goodgain program: its list of commands, and the short ones: flatten, validate, example, measures.
+"""The goodgain program, and the commands flatten, validate, example and measures.
 
 Commands print results on stdout, and everything else on stderr.
 """
@@ -29,7 +29,7 @@ from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.options import FOR_COMMANDS
 from goodgain.version import __version__
 
-#: Heading of --help -> its commands and their files.
+#: Heading of --help -> command -> file.
 _FILES = {
     "Score": {
         "evaluate": "evaluate_command",
@@ -50,7 +50,7 @@ _FILES = {
 
 
 class _Commands(UserDict[str, Any]):
-    """The commands by name. A command's file is imported on first use: all files take 40 ms."""
+    """The commands by name. The file of a command is imported on first use: importing all files takes 40 ms."""
 
     def __getitem__(self, name: str) -> click.Command:
         command: click.Command = getattr(import_module(f"goodgain.cli.{self.data[name]}"), name)
@@ -113,14 +113,13 @@ def flatten(given: shared.Given) -> None:
 
 
 @shared.command(
-    "goodgain validate qrels_examples/guideline/agent.run",
-    "goodgain validate qrels_examples/guideline/qrels.txt",
+    "goodgain validate qrels_examples/guideline/agent.run", "goodgain validate qrels_examples/guideline/qrels.txt"
 )
 @click.argument("file", metavar="FILE")
 @shared.declared_options("labels", "errors")
 @shared.columns_option
 def validate(given: shared.Given) -> None:
-    """Read a run or qrels, and print what it contains or what is wrong."""
+    """Read a run or qrels, and print a summary or an error."""
     file, reading = given.file, {"columns": given.columns, "errors": given.errors}
     if looks_like_qrels(Path(file), given.columns):
         frame = read_qrels(file, labels=given.labels, **reading).frame
@@ -159,14 +158,13 @@ def validate(given: shared.Given) -> None:
 
 
 @shared.command(
-    "goodgain example example_runs",
-    "goodgain example more_runs && goodgain validate more_runs/guideline/agent.run",
+    "goodgain example example_runs", "goodgain example more_runs && goodgain validate more_runs/guideline/agent.run"
 )
 @click.argument("directory", type=click.Path(path_type=Path))
 def example(given: shared.Given) -> None:
     """Write the example runs and qrels of the documentation into a new folder.
 
-    Name it qrels_examples to run the commands in the README and in almost every --help.
+    Name the folder qrels_examples to run the commands in the README and in almost every --help.
     """
     directory = given.directory
     if directory.exists():
@@ -178,7 +176,7 @@ def example(given: shared.Given) -> None:
     shared.say(f"{directory}: example runs and qrels; the command above scores one of them")
 
 
-#: Family of measures -> the title of its table.
+#: Family of measures -> title of the table.
 _FAMILIES = {
     "good gain": "Good gain, from the ledger; @i is a cutoff in iterations, rel= the smallest good label (2)",
     "counts": "Counts, from the ledger",
@@ -191,7 +189,7 @@ _FAMILIES = {
 
 @shared.command("goodgain measures", "goodgain measures | grep lower")
 def measures(_given: shared.Given) -> None:
-    """List the measures that are computed here; goodgain also takes all other measures of ir_measures."""
+    """List the measures that goodgain computes. You can also use all other measures of ir_measures."""
     header = ("measure", "better", "bounds", "definition")
     described: list[tuple[Any, list[str]]] = []
     for measure in MEASURES.values():
@@ -221,9 +219,8 @@ def measures(_given: shared.Given) -> None:
 
 
 def main() -> None:
-    """Run the program, and exit with its status."""
     show_notices()
-    gc.freeze()  # what is imported stays
+    gc.freeze()  # imported modules stay
     status = run_to_end(lambda: program(standalone_mode=False))
-    gc.freeze()  # the process ends: Python would look for garbage for 50 ms
+    gc.freeze()  # no garbage collection at the end saves 50 ms
     sys.exit(status)

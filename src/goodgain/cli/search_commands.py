@@ -1,4 +1,4 @@
-"""The commands ledger, curve, explain and funnel: what searches found, and where good documents were lost."""
+"""The commands ledger, curve, explain and funnel."""
 
 import sys
 from pathlib import Path
@@ -29,7 +29,7 @@ from goodgain.formats import read_qrels
 )
 @shared.qrels_argument
 @shared.run_argument
-@shared.measures_option("A measure of ours, without @: adds its value at each iteration.")
+@shared.measures_option("A goodgain measure without @: adds its value at each iteration.")
 @shared.rel_option
 @shared.output_option("csv")
 @shared.spreadsheet_option
@@ -53,23 +53,23 @@ def ledger(given: shared.Given) -> None:
 )
 @shared.qrels_argument
 @shared.runs_argument
-@shared.measures_option("Measures of ours, without @: -m 'CG SRE'.", required=True)
+@shared.measures_option("Goodgain measures without @: -m 'CG SRE'.", required=True)
 @shared.rel_option
 @click.option("--upto", type=int, help="The last iteration; default: the last one of any query.")
-@click.option("--over", type=click.Choice([*OVER]), help="Print means at what was spent, in place of iterations.")
+@click.option("--over", type=click.Choice([*OVER]), help="Print means by amount spent, not by iteration.")
 @shared.declared_option("costs", multiple=True)
 @click.option(
     "--at",
     metavar="N,N...",
     callback=shared.parse_numbers("1000,5000"),
-    help="The spends, for --over; default: at most 50 of those observed.",
+    help="The amounts for --over. Default: at most 50 of the observed amounts.",
 )
 @shared.declared_option("outcomes", "Also print tokens per solved task.")
 @click.option(
     "--price-per-search",
     type=float,
     metavar="GAIN",
-    help="The CG that a search must bring: print how many are worth it.",
+    help="The CG that a search must add: print how many searches are worth it.",
 )
 @shared.places_option("Decimals in a table.")
 @shared.declared_option("resamples", "0: no intervals.", type=click.IntRange(0))
@@ -80,7 +80,7 @@ def ledger(given: shared.Given) -> None:
 @shared.rows_option
 @shared.reading_options
 def curve(given: shared.Given) -> None:
-    """Print the mean of each measure at every iteration i: for CG, what evaluate prints for CG@i.
+    """Print the mean of each measure at every iteration. The mean of CG at iteration 3 is CG@3 in evaluate.
 
     QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
     system: their values are averaged query by query. "least" and "most" are then the smallest and the largest mean of a run.
@@ -89,9 +89,8 @@ def curve(given: shared.Given) -> None:
     the number of queries that still search, "coverage" the judged share of the new results of this iteration. A terminal
     also shows each curve as a line of small bars.
 
-    A table also says after how many searches 95 % of the gain is there. With --costs, --outcomes and
-    --price-per-search it says what a good document, a solved task and a search cost; other forms print this on standard
-    error.
+    A table also says how many searches reach 95 % of the gain. --costs, --outcomes and --price-per-search add sentences
+    on the cost of a good document, a solved task and a search. Other forms print these sentences on standard error.
     """
     inputs = [given.qrels, *shared.find_files(given.runs), *(given.costs or ()), given.outcomes]
     shared.check_outputs([given.plot, given.output.path], inputs)
@@ -117,7 +116,7 @@ def curve(given: shared.Given) -> None:
 
 def _print_curve(frame: pl.DataFrame, given: shared.Given) -> None:
     values = [Value(None, _name_point(row), row["system"], row["mean"]) for row in frame.rows(named=True)]
-    of_one = frame.filter(measure=frame.item(0, "measure"))  # every measure has the same numbers of queries
+    of_one = frame.filter(measure=frame.item(0, "measure"))  # equal for all measures
     for name in ("searching", "coverage") if "iteration" in frame.columns else ():
         numbers = of_one.select("iteration", "system", name).iter_rows()
         values += [Value(None, f"{name}@{i}", system, number) for i, system, number in numbers]
@@ -151,14 +150,16 @@ def _name_point(row: dict[str, Any]) -> str:
 @click.option("--query", metavar="ID", help="Print both agents side by side for one query.")
 @shared.declared_option("results", "One file of both systems, or one each: for BASE, then for NEW.", multiple=True)
 @shared.declared_option("uses")
-@click.option("--top", type=click.IntRange(0), default=5, help="How many queries to show, in each direction.")
+@click.option(
+    "--top", type=click.IntRange(0), default=5, help="How many improved and how many worsened queries to show."
+)
 @shared.output_option("markdown")
 @shared.spreadsheet_option
 @shared.reading_options
 def explain(given: shared.Given) -> None:
     """Explain where and why NEW is better or worse than BASE: causes, queries, searches.
 
-    BASE and NEW are runs as evaluate takes them; NAME=RUN names a system, NAME='a.*.run' several runs of it. For CG, NumGood,
+    BASE and NEW are runs as in evaluate. NAME=RUN names a system, and NAME='a.*.run' several runs of a system. For CG, NumGood,
     DCGG, nCG and nDCGG the amounts of the causes add up to the difference. In csv, tsv, jsonl and parquet there is a row for
     each good document.
     """
@@ -200,10 +201,10 @@ def explain(given: shared.Given) -> None:
 @shared.columns_option
 @shared.declared_option("urls")
 def funnel(given: shared.Given) -> None:
-    """Print how many documents were returned, opened and cited, and how many good ones were lost on the way.
+    """Print how many documents were returned, opened and cited, and how many good documents were lost.
 
     USES are files that goodgain convert --uses writes, of one or more systems. Every mean is over all judged queries.
-    A number in brackets says how many queries have the value: not every log records what was opened, or an answer.
+    A number in brackets says how many queries have the value: not every log records opened documents or answers.
     """
     shared.check_outputs([given.plot, given.output.path], [given.qrels, *given.uses])
     with notices_after_output(full=True):

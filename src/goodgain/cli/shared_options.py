@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how their runs and files are opened."""
+"""Arguments and options that several commands share, and the naming of their runs."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ from goodgain.options import DOCUMENTS, OPTIONS, READING
 if TYPE_CHECKING:
     from goodgain.experiments.experiment import Experiment
 
-#: What the user gave to a command: a value for each argument and option, by its name.
+#: The values of a command's arguments and options, by name.
 Given = SimpleNamespace
 Command = Callable[[Given], None]
 Decorator = Callable[[Command], Command]
 
-#: The type of a count of at least 1.
 COUNT = click.IntRange(1)
 
 
@@ -45,7 +44,7 @@ def measures_option(described: str, **settings: Any) -> Decorator:
 
 
 def choice_option(name: str, choices: Sequence[str], described: str) -> Decorator:
-    """Return an option that takes one of some words. The first word is the default."""
+    """Return an option with some choices. The first choice is the default."""
     return click.option(name, type=click.Choice(choices), default=choices[0], help=described)
 
 
@@ -60,13 +59,11 @@ def say(sentence: object) -> None:
 
 
 def make_epilog(*examples: str) -> str:
-    """Return the end of a command's help: examples that run in a checkout. Without \\b, click would wrap the lines."""
+    """Return the examples at the end of a command's help. Without \\b, click would wrap the lines."""
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
 def command(*examples: str) -> Callable[[Command], click.Command]:
-    """Return the decorator of a command whose help ends with these examples."""
-
     def decorate(function: Command) -> click.Command:
         call = wraps(function)(lambda **given: function(Given(**given)))
         return click.command(epilog=make_epilog(*examples))(call)
@@ -80,7 +77,7 @@ def join_options(*options: Decorator) -> Decorator:
 
 
 def parse_with(read: Callable[[Any], Any], remedy: str) -> Callable[..., Any]:
-    """Return the callback of an option: `read` turns the text of the option, or None, into a value, or raises ValueError."""
+    """Return a callback that parses an option with `read`. A ValueError becomes an InputError with the remedy."""
 
     def parse(_context: click.Context, option: click.Parameter, given: Any) -> Any:
         try:
@@ -114,7 +111,7 @@ _FLAGS = {name: declared.flag for name, declared in OPTIONS.items()}
 
 
 def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
-    """Return an option of `goodgain.options`. A command may add sentences to the help, and settings of click."""
+    """Return an option of `goodgain.options`, with more sentences in the help, and settings of click."""
     declared = OPTIONS[name]
     kind: Any = click.Choice(declared.choices) if declared.choices else declared.kind
     made = {"type": kind, "metavar": declared.metavar, "help": " ".join([declared.sentence.format_map(_FLAGS), *more])}
@@ -143,7 +140,7 @@ def _read_pages(given: Sequence[str]) -> Any:
 _OF_COLUMNS = "write NAME=COLUMN,NAME=COLUMN, such as step=iteration,qid=query_id"
 _OF_PAGES = "write one number, or SYSTEM=N once for each system"
 columns_option = declared_option("columns", callback=parse_with(_read_columns, _OF_COLUMNS))
-#: Option -> its decorator, where the value is not plain text or a number.
+#: Options whose value is not a plain text or number -> decorator.
 _PARSED = {
     "columns": columns_option,
     "page": declared_option("page", multiple=True, callback=parse_with(_read_pages, _OF_PAGES)),
@@ -179,14 +176,14 @@ def places_option(described: str) -> Decorator:
 
 
 class Output(NamedTuple):
-    """The form of the output, one of `FORMS`, and its file. None: standard output."""
+    """The form of the output (one of `FORMS`) and the file. None: standard output."""
 
     form: str
     path: Path | None = None
 
 
 FORMS = ("table", "tsv", "csv", "jsonl", "json", "markdown", "latex", "parquet")
-#: Suffix of a file -> its form.
+#: Suffix of a file -> form.
 _FORM_OF = {{"markdown": ".md", "latex": ".tex"}.get(form, f".{form}"): form for form in FORMS[1:]}
 
 
@@ -229,7 +226,7 @@ def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool =
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
-    """Return name -> paths for runs given as PATH or NAME=PATH, each name once; NAME= may have several (replicates).
+    """Return {name: paths} for runs given as PATH or NAME=PATH. NAME= may have several paths (replicates).
 
     >>> find_systems(["old=main/agent.run", "new/agent.run"])
     {'old': ['main/agent.run'], 'agent': ['new/agent.run']}
@@ -252,7 +249,7 @@ def find_files(runs: Sequence[str]) -> list[str]:
 
 
 def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
-    """Return name -> path as `find_systems` does. A system with several runs is an `InputError`."""
+    """Return {name: path}, as `find_systems` does. Raise `InputError` if a system has several runs."""
     systems = find_systems(runs)
     for name, paths in systems.items():
         if len(paths) > 1:
@@ -264,7 +261,7 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
 
 
 def find_replicates(paths: str) -> list[str]:
-    """Return the files after NAME=. They are divided by commas, or match a pattern. An existing file is never divided."""
+    """Return the files after NAME=, separated by commas or given by a pattern. The name of an existing file is never split."""
     if exists(paths):
         return [paths]
     found: list[str] = []
@@ -296,7 +293,7 @@ def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
 
 
 def split_name(argument: str) -> tuple[str, str]:
-    """Return name and path of NAME=PATH, or "" and the path. An existing file is a path, even with = in its name."""
+    """Return name and path of NAME=PATH, or "" and the path. The path of an existing file may contain =."""
     name, sign, path = argument.partition("=")
     if not sign or exists(argument):
         return "", argument
@@ -306,14 +303,14 @@ def split_name(argument: str) -> tuple[str, str]:
 
 
 def name_systems(runs: Sequence[str]) -> list[str]:
-    """Return a name for each file: its stem, with the folders needed to distinguish it; a repeated file gets a number.
+    """Return distinct names for files: the stem, with as many folders as needed. A repeated file gets a number.
 
     >>> name_systems(["main/agent.run", "new/agent.run"])
     ['main/agent', 'new/agent']
     """
     paths = [Path(run) for run in runs]
     distinct = set(paths)
-    named = {path: str(path) for path in paths}  # a.run and a.jsonl have the same stem and folder
+    named = {path: str(path) for path in paths}  # for files with the same stem and folder, such as a.run and a.jsonl
     for folders in range(max((len(path.parts) for path in paths), default=0)):
         shown = {path: path.parts[:-1][max(0, len(path.parts) - 1 - folders) :] for path in paths}
         short = {path: "/".join([*of, stem(path)]) for path, of in shown.items()}

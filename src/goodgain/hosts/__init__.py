@@ -1,1 +1,1 @@
-"""The evaluation packages that take our measures: a file or folder for each, imported on use."""
+"""Adapters for other evaluation packages, with one file or folder each. They are imported on use."""

@@ -1,4 +1,4 @@
-"""Annotations for servers that keep traces: scores of each search and each query of a log, with the ids of span and trace.
+"""Annotations for trace servers: scores of each search and each query of a log, with the ids of span and trace.
 
 `annotate` makes the table. `hosts/phoenix.py` and `hosts/langfuse.py` send it.
 """
@@ -33,17 +33,17 @@ from goodgain.options import spell
 #: Name of an annotation of a search -> column of the ledger.
 OF_SEARCHES = {"new_good": "GR", "repeats": "Dup", "unjudged": "Unjudged"}
 _SEARCH = ["query_id", "iteration", "search"]
-#: What to do about a status of a server.
+#: Status of a server -> problem and remedy.
 _REMEDIES = {
     401: "the key is not accepted. Set {keys}",
     403: "the key may not write here. Set {keys}",
     404: "it does not know this address, or a span or trace of the log. Check --base-url, and take a log of this server",
-    429: "it takes no more for now. Run the command again later",
+    429: "the rate limit is exceeded. Run the command again later",
 }
 
 
 class NotWrittenError(GoodgainError):
-    """Raised if a server refuses annotations; the message says how many were written."""
+    """Raised if a server refuses annotations. The message says how many were written."""
 
     exit_status = 1
 
@@ -65,17 +65,17 @@ def annotate(
     """Score the searches and the queries in logs of spans.
 
     Args:
-        qrels: what `goodgain.read_qrels` takes.
+        qrels: any input of `goodgain.read_qrels`.
         traces: logs of spans, as exported by Phoenix, Langfuse or OpenTelemetry.
-        measures: the values of a query, at its last iteration.
+        measures: the measures of each query, at the last iteration.
         rel: the smallest good label, as in `goodgain.evaluate`.
-        query_ids, options: of `goodgain.read_traces`.
+        query_ids, options: as in `goodgain.read_traces`.
 
     Returns:
-        A row for each value: query_id, trace_id, span_id, name, score. The span of each search has `new_good`, `repeats`
-        and `unjudged`: the ledger, with each search as an iteration. Rows without span_id hold the measures of the whole
-        trace, as in `evaluate`. A query that returned nothing has no row for a share of the results to minimise (SRR).
-        Queries without judgments have no rows.
+        A frame with query_id, trace_id, span_id, name and score. The span of each search has the scores `new_good`,
+        `repeats` and `unjudged`, counted as in a ledger where each search is an iteration. Rows without span_id hold the
+        measures of the whole trace, as in `evaluate`. If a query has no results, measures such as SRR have no row. Queries
+        without judgments have no rows.
 
     Raises:
         InputError: the logs or the qrels cannot be read, the logs have no spans, or no query of the logs is judged.
@@ -127,7 +127,7 @@ def annotate(
 
 
 def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the results of logs with documents, as in `convert_traces`, and the trace id of each query."""
+    """Return the results of logs, deduplicated as in `convert_traces`, and the trace id of each query."""
     (results, ids), summary = read_frames(traces, options, ["traces"])
     if ids.is_empty():
         remedy = "give what Phoenix, Langfuse or OpenTelemetry exported"
@@ -141,7 +141,7 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def explain_refusal(address: str, status: int, said: str, keys: Sequence[str], hide: Callable[[str], str]) -> str:
-    """Return the reason of a refusal, and the remedy, as one sentence; `hide` removes secrets from the server's answer."""
+    """Return a message on why a server refused, with the remedy. `hide` removes secrets from the server's answer."""
     remedy = _REMEDIES.get(status, "Check the server, and run the command again").format(keys=" and ".join(keys))
     said = hide(" ".join(said.split()))[:300]
     return f"{address} answers {status}: {remedy}{f' ({said})' if said else ''}"

@@ -1,4 +1,4 @@
-"""A scorer for Inspect: the searches of each sample, scored with qrels. The query ids of the qrels are the ids of the samples.
+"""A scorer for Inspect: scores the searches of each sample with qrels. The query ids of the qrels are the ids of samples.
 
 `inspect score run.eval --scorer goodgain/goodgain -S qrels=qrels.txt -S measures=nCG@3` scores an existing log.
 """
@@ -20,31 +20,30 @@ __all__ = ["scorer"]
 def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **options: Any) -> Any:
     """Return an Inspect scorer, for `Task(scorer=...)` and `inspect_ai.score(log, ...)`.
 
-    The value of a sample is a dict of measure and value. Each measure has the metrics mean and stderr over the samples;
-    Inspect's reducer averages the epochs of a sample first. So `goodgain.evaluate` gives the same means with the epochs as
-    replicates.
+    The value of a sample is a dict {measure: value}. Inspect averages the epochs of a sample, then computes mean and stderr
+    over the samples. The means equal those of `goodgain.evaluate` with the epochs as replicates.
 
-    A sample is unscored if the searches cannot be read or the qrels lack the id of the sample; the explanation says why. A
+    A sample is unscored if the searches cannot be read or the qrels lack the id of the sample. The explanation says why. A
     judged query without a sample does not count.
 
     Args:
-        qrels: what `goodgain.read_qrels` takes. Give a path if Inspect may create the scorer again from the log.
-        measures: what `goodgain.evaluate` takes.
+        qrels: any input of `goodgain.read_qrels`. Give a path if Inspect may create the scorer again from the log.
+        measures: as in `goodgain.evaluate`.
         rel: the smallest good label, as in `goodgain.evaluate`.
-        options: of `goodgain.read_traces`: which tools are searches (`tools`), what an iteration is (`iteration`) ...
+        options: options of `goodgain.read_traces`: the search tools (`tools`), the unit of an iteration (`iteration`) ...
 
     Raises:
         InputError: Inspect is not installed, the qrels cannot be read, or an option is wrong.
         MeasureError: a measure is unknown.
     """
-    # The log records the arguments: a path, by which Inspect can create the scorer again, but no table of labels.
+    # Inspect writes the arguments to the log. From a path, Inspect can create the scorer again.
     given = os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else read_qrels(qrels)
     names = measures if isinstance(measures, str) else list(map(str, parse_measures(measures)))
     return _register()(given, names, rel=rel, **options)
 
 
 def __getattr__(name: str) -> Any:
-    if name == "registered":  # what Inspect loads from our entry point: it imports Inspect
+    if name == "registered":  # the entry point that Inspect loads
         return _register()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -75,7 +74,7 @@ def _register() -> Any:
 
 
 def _write_sample(state: Any) -> bytes:
-    """Return the sample of a task's state as in a log, with the tool events that the messages may lack."""
+    """Return the state of a task as a sample of a log. Tool events are added: the messages may lack some."""
     transcript = import_extra("inspect_ai.log", "inspect").transcript()
     events = [event for event in transcript.events if event.event == "tool"]
     sample = {

@@ -1,4 +1,4 @@
-"""Registers our measures with ir_measures, and adds our provider to the pipeline of ir_measures."""
+"""Registers goodgain's measures and provider with ir_measures."""
 
 from __future__ import annotations
 
@@ -31,25 +31,24 @@ _OTHERS = HOSTLESS_MEASURES | {
 
 
 class GoodgainProvider(Provider):
-    """Computes the measures that ir_measures lacks, in the same call as others.
+    """Computes the measures that ir_measures lacks, in one call with other measures.
 
-    A run is a `goodgain.Run`, or anything that `goodgain.read_run` takes except a path: a pandas frame or named tuples with
-    an `iteration`. From a `goodgain.Run`, classic measures of the same call get the flattened ranking; from any other run
-    they get the rows as they are, with repeats. Our measures over one ranking always get the flattened ranking.
+    A run is a `goodgain.Run`, or any input of `goodgain.read_run` except a path: a pandas frame or named tuples with an
+    `iteration`. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
+    classic measures get all rows, with repeats. Measures of this provider over one ranking always get the flattened ranking.
     """
 
     NAME = "goodgain"
-    #: The place for an ir_measures that loads entry points: first, as in `register`. Other providers begin at -10.
+    #: The first place, as in `register`, if ir_measures loads entry points. Other providers begin at -10.
     PRIORITY = -11
     SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in _OTHERS.values())]  # noqa: RUF012  # declared in their base class
 
     def supports(self, measure: ir_measures.Measure) -> bool:
-        """Return whether the measure is ours."""
         measure.validate_params()
         return isinstance(measure, DeclaredMeasure)
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> GoodgainEvaluator:
-        from goodgain.formats import read_qrels  # what reads and scores is imported when something is scored
+        from goodgain.formats import read_qrels  # imported on first use
 
         ours = [measure for measure in measures if isinstance(measure, DeclaredMeasure)]
         others = _find_classic_measures_of_call()
@@ -57,13 +56,11 @@ class GoodgainProvider(Provider):
         return GoodgainEvaluator(ours, others, read_qrels(qrels))
 
     def run_inputs(self, measures: Iterable[ir_measures.Measure]) -> list[str]:
-        """Return the columns of a run that our measures need."""
+        """Return the columns of a run that the measures need."""
         return ["query_id", "doc_id", "score", "iteration"]
 
 
 class GoodgainEvaluator(Evaluator):
-    """Scores runs against one qrels."""
-
     def __init__(
         self, measures: Sequence[ir_measures.Measure], others: Sequence[ir_measures.Measure], qrels: Qrels
     ) -> None:
@@ -72,10 +69,7 @@ class GoodgainEvaluator(Evaluator):
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield a value for every measure and query of the qrels, also for queries that the run lacks.
-
-        For such queries ir_measures would use one default value, and some measures need another.
-        """
+        """Yield values for all queries of the qrels: ir_measures would give missing queries the same default in all measures."""
         import narwhals as nw
 
         from goodgain.evaluation import score_run
@@ -104,10 +98,10 @@ class GoodgainEvaluator(Evaluator):
 
 
 def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
-    """Return the measures of the current call of ir_measures that are not ours.
+    """Return the measures of the current call of ir_measures that belong to other providers.
 
-    ir_measures shows a provider only the measures that the provider supports. A local variable of the pipeline, on the
-    stack, has all measures of the call.
+    ir_measures passes to a provider only the measures that the provider supports. All measures of the call are in a local
+    variable of the pipeline, on the stack.
     """
     frame = inspect.currentframe()
     while frame is not None:
@@ -119,13 +113,13 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
 
 def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
     """Give a notice if the value of a measure depends on the other measures of this call."""
-    # The provider of pytrec_eval puts nDCG, NumRet and NumQ without parameters into any call of trec_eval. These measures then get
+    # The provider of pytrec_eval adds nDCG, NumRet and NumQ without parameters to any call of trec_eval. These measures then use
     # the gains or the judged_only of another measure.
     without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
     changing = [m for m in measures if "gains" in m.params or m.params.get("judged_only")]
     has_gains = any("gains" in m.params for m in changing)
     mixed_up = [*without, *changing] if changing and any(m.NAME == "NumRet" or has_gains for m in without) else []
-    # The provider of pyndeval reads the run through an iterator. The iterator is empty for measures with other parameters.
+    # The provider of pyndeval reads the run from an iterator, which is exhausted for measures with other parameters.
     pyndeval = ir_measures.providers.registry["pyndeval"]
     diversity = [m for m in measures if pyndeval.supports(m)]
     calls = {tuple(sorted((k, str(v)) for k, v in m.params.items() if k != "cutoff")) for m in diversity}
@@ -145,10 +139,9 @@ _NO_RESULTS = pl.DataFrame(
 
 
 def register() -> None:
-    """Register our measures and their provider with ir_measures; a second call changes nothing.
+    """Register goodgain's measures and provider with ir_measures. A second call changes nothing.
 
-    If another package has registered the same name, the other measure stays, and a notice says so. Our measure is then
-    `goodgain.NAME`.
+    If another package has registered a name, that measure stays, with a notice. goodgain's measure is then `goodgain.NAME`.
     """
     ours = MEASURES | {name: declared.measure for name, declared in _OTHERS.items()}
     for name, measure in ours.items():
@@ -158,7 +151,7 @@ def register() -> None:
         else:
             notice(f"ir_measures has a measure {name} of {module}; ours is goodgain.{name}")
     if not hasattr(ir_measures, "DefaultPipeline"):
-        return  # ir_measures is being imported, and takes the provider from our entry point
+        return  # ir_measures is being imported, and will load the entry point
     pipeline = ir_measures.DefaultPipeline.providers
     pipeline[:] = [provider for provider in pipeline if provider.NAME != GoodgainProvider.NAME]
     pipeline.insert(0, ir_measures.providers.register(GoodgainProvider()))  # type: ignore[no-untyped-call]  # no types

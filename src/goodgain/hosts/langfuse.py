@@ -1,4 +1,4 @@
-"""Writes annotations to Langfuse as scores, through the REST interface."""
+"""Writes annotations to Langfuse as scores, through the REST API."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, ex
 from goodgain.judgments.labelling.keys import make_hider
 from goodgain.options import spell
 
-#: The variables of the keys and of the address, the best first.
+#: Environment variables of the keys, and of the address by priority.
 KEYS = ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")
 ADDRESSES = ("LANGFUSE_BASE_URL", "LANGFUSE_HOST")
 _PATH = "/api/public/scores"
@@ -36,7 +36,7 @@ class _NoRedirects(HTTPRedirectHandler):  # the keys go to the given host only
 
 
 def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the annotations as scores of Langfuse; scores with equal target and name have the same id."""
+    """Convert annotations to scores of Langfuse. Scores with equal trace, span and name have the same id."""
     return [
         {
             "id": hashlib.sha256("\0".join(("goodgain", trace, span or "", name)).encode()).hexdigest()[:32],
@@ -52,17 +52,14 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
-    """Write scores, each with a request: servers of all versions take single scores.
-
-    `key` is the public and the secret key, joined by a colon; `hide` removes secrets from a text.
-    """
+    """Send scores, one per request. `key` is `PUBLIC_KEY:SECRET_KEY`. `hide` removes secrets from a text."""
     if not base_url:
         remedy = f"Give {spell('base_url')}, or set {ADDRESSES[0]}"
         raise InputError(f"there is no address: nothing is sent anywhere by default. {remedy}")
     try:
         parts = urlsplit(base_url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:  # half of an address of IPv6
+    except ValueError:  # an invalid IPv6 address
         is_address = False
     if not is_address:
         raise InputError(f"{hide(base_url)[:100]}: is not an address. Give one that begins with https://")
@@ -77,7 +74,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
 
 
 def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], str]) -> str:
-    """Send a request; return the reason of a failure, or an empty text. Wait if the server limits the rate."""
+    """Send a request, and return the reason of a failure or "". Retry if the rate limit refuses the request."""
     host = hide(f"{request.type}://{request.host}")
     for attempt in range(1, _TRIES + 1):
         try:

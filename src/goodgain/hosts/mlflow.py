@@ -1,4 +1,4 @@
-"""A scorer for `mlflow.genai.evaluate` that scores the searches of traces; and comparisons as runs of MLflow."""
+"""A scorer of traces for `mlflow.genai.evaluate`, and a function that logs comparisons as MLflow runs."""
 
 import json
 import re
@@ -28,14 +28,14 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
     """Return a scorer for `mlflow.genai.evaluate(data=traces, scorers=[...])`, with one feedback per measure and trace.
 
     The RETRIEVER and TOOL spans of a trace are searches. The query id is `query_id` in the tags or the metadata of the
-    trace, else in `inputs` or `expectations`, else the session. If the searches of a trace cannot be read, or its query has
-    no judgments, the feedback is this error, and the trace does not count. The mean of a measure is over the other traces.
+    trace, else in `inputs` or `expectations`, else the session. If the searches of a trace cannot be read, or the query has
+    no judgments, the feedback is an error. Means are over the traces without an error.
 
     Args:
-        qrels: what `goodgain.read_qrels` takes.
-        measures: what `goodgain.evaluate` takes.
+        qrels: any input of `goodgain.read_qrels`.
+        measures: as in `goodgain.evaluate`.
         rel: the smallest good label, as in `goodgain.evaluate`.
-        options: of `goodgain.read_traces`: which tools are searches (`tools`), what an iteration is (`iteration`) ...
+        options: options of `goodgain.read_traces`: the search tools (`tools`), the unit of an iteration (`iteration`) ...
 
     Raises:
         InputError: MLflow is not installed, the qrels cannot be read, or an option is wrong.
@@ -50,8 +50,8 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
         kinds = [str(span["attributes"].get("mlflow.spanType")) for span in record["data"]["spans"]]
         if len(kinds) == 1 and not re.search("RETRIEVER|TOOL", kinds[0]):
             raise InputError(
-                "the trace is one span without a search: MLflow makes such traces of inputs and outputs; evaluate traces, and "
-                "trace the agent's search tool: @mlflow.trace(span_type='RETRIEVER')"
+                "the trace is one span without a search: MLflow makes such a trace from inputs and outputs. Evaluate traces of the "
+                "agent, and trace the search tool: @mlflow.trace(span_type='RETRIEVER')"
             )
         for given in (inputs, expectations):
             if isinstance(given, dict) and "query_id" in given:
@@ -73,14 +73,14 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
 
 
 def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) -> None:
-    """Log a comparison to the active run of MLflow, or to a new one: its report, and a nested run for each system.
+    """Log a comparison to the active MLflow run, or to a new run, with a nested run for each system.
 
-    The nested run of a system has the mean of each measure as a metric. With `curve` it has the mean at every iteration
-    too, with the iteration as the step: MLflow draws the curves of all systems in one chart.
+    The nested run of a system has the mean of each measure as a metric. `curve` adds the mean at every iteration, with the
+    iteration as the step. MLflow draws the curves of all systems in one chart.
 
     Args:
-        comparison: what `goodgain.compare` returns. It becomes `comparison.md` and `comparison.json`.
-        curve: what `goodgain.curve` returns for the same systems. Its picture becomes `curve.png`.
+        comparison: a result of `goodgain.compare`, logged as `comparison.md` and `comparison.json`.
+        curve: a result of `goodgain.curve` for the same systems, also logged as the picture `curve.png`.
 
     Raises:
         InputError: MLflow is not installed, or `curve` is not a frame of `goodgain.curve` over iterations.

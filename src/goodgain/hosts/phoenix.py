@@ -8,7 +8,7 @@ import polars as pl
 from goodgain.errors import import_extra
 from goodgain.hosts.annotation_table import NotWrittenError, explain_refusal, explain_silence
 
-#: The variable of the key. The client reads the variables of the address.
+#: The environment variable of the key. The client reads the variables of the address.
 KEYS = ("PHOENIX_API_KEY",)
 ADDRESSES = ()
 #: Annotations in one request.
@@ -16,7 +16,7 @@ _AT_ONCE = 100
 
 
 def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
-    """Return the annotations for Phoenix; equal target, name and identifier replace an earlier annotation."""
+    """Convert annotations for Phoenix. They replace earlier annotations with equal target, name and identifier."""
     return [
         {
             **({"trace_id": trace} if span is None else {"span_id": span}),
@@ -31,10 +31,7 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
-    """Write annotations; without `base_url` the client finds the address in variables, else it is http://localhost:6006.
-
-    `key` is empty for a server without keys; `hide` removes secrets from a text.
-    """
+    """Send annotations. `key` is empty for a server without keys. `hide` removes secrets from a text."""
     package, errors = import_extra("phoenix.client", "phoenix"), import_extra("httpx", "phoenix")
     written, address = 0, base_url or "PHOENIX_COLLECTOR_ENDPOINT or http://localhost:6006"
     try:

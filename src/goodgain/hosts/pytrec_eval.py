@@ -1,6 +1,6 @@
-"""A `RelevanceEvaluator` with the interface of pytrec_eval, for trec_eval's measures and ours.
+"""A `RelevanceEvaluator` with the interface of pytrec_eval, for trec_eval's and goodgain's measures.
 
-pytrec_eval is compiled C and cannot register measures. This class asks pytrec_eval for trec_eval's measures, and adds ours.
+pytrec_eval is compiled C and cannot register measures. The class gets trec_eval's measures from pytrec_eval, and adds goodgain's.
 """
 
 import math
@@ -20,7 +20,7 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 __all__ = ["RelevanceEvaluator", "compute_aggregated_measure", "supported_measures", "supported_nicknames"]
 
-#: The names of pytrec_eval's measures and of ours.
+#: The names of pytrec_eval's and goodgain's measures.
 supported_measures: frozenset[str] = frozenset(pytrec_eval.supported_measures) | frozenset(HOST_NAMES)
 supported_nicknames: Mapping[str, Any] = pytrec_eval.supported_nicknames
 
@@ -29,20 +29,20 @@ _NAME = re.compile(r"(?P<name>[a-z_]+?)([._](?P<cutoffs>[0-9]+(,[0-9]+)*))?")
 
 
 class RelevanceEvaluator:
-    """Scores runs on trec_eval's measures and on ours: `{"ndcg_cut_10", "recip_rank", "sre_3", "srr"}`.
+    """Scores runs on measures of trec_eval and goodgain, such as `ndcg_cut_10`, `recip_rank`, `sre_3` and `srr`.
 
-    The number in `sre_3` is a cutoff in iterations; `sre` is the value at the last iteration of each query.
+    The number in `sre_3` is a cutoff in iterations. `sre` is the value at the last iteration of each query.
 
     Args:
-        query_relevance: {query_id: {doc_id: label}}, or anything `goodgain.read_qrels` takes.
-        measures: names of pytrec_eval, its nicknames, and ours.
+        query_relevance: {query_id: {doc_id: label}}, or any input of `goodgain.read_qrels`.
+        measures: names and nicknames of pytrec_eval, and names of goodgain.
         relevance_level: the smallest relevant label for trec_eval's measures.
         judged_docs_only_flag: whether trec_eval's measures leave out unjudged documents.
-        rel: the smallest good label for our measures; None means the default of each measure, mostly 2.
+        rel: the smallest good label for goodgain's measures. None: the default of each measure, mostly 2.
 
     Raises:
-        InputError: the qrels cannot be read, or have a fractional label that a measure of trec_eval cannot take.
-        MeasureError: a parameter of one of our measures is wrong.
+        InputError: the qrels cannot be read, or measures of trec_eval cannot use a fractional label.
+        MeasureError: a parameter of a measure is wrong.
         ValueError: from pytrec_eval, for an unknown name.
 
     >>> import polars as pl
@@ -76,12 +76,12 @@ class RelevanceEvaluator:
         """Return the values of a run.
 
         Args:
-            scores: {query_id: {doc_id: score}} (one iteration), or anything `goodgain.read_run` takes. trec_eval's
-                measures get the flattened ranking.
+            scores: {query_id: {doc_id: score}} (one iteration), or any input of `goodgain.read_run`. trec_eval's measures
+                get the flattened ranking.
 
         Returns:
-            {query_id: {measure: value}}: our measures for every query of the qrels, trec_eval's measures for the queries
-            in both qrels and run.
+            {query_id: {measure: value}}. goodgain's measures have values for every query of the qrels, trec_eval's measures
+            for every query in both qrels and run.
 
         Raises:
             InputError: the run cannot be read.
@@ -101,7 +101,7 @@ class RelevanceEvaluator:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """Return one value for all queries: the mean for our measures, else by pytrec_eval's rule (sum, geometric mean ...).
+    """Return one value for all queries: the mean for goodgain's measures, else pytrec_eval's sum, geometric mean ...
 
     >>> compute_aggregated_measure("num_dup_3", [2.0, 4.0]), compute_aggregated_measure("num_ret", [2.0, 4.0])
     (3.0, 6.0)
@@ -112,7 +112,7 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
 
 
 def _parse_name(name: str, rel: float | None) -> dict[str, GoodGainMeasure]:
-    """Return name in the result -> measure, for a name of ours; an empty dict for a name of trec_eval."""
+    """Return {name in the result: measure}, or an empty dict for a name of trec_eval."""
     parts = _NAME.fullmatch(name)
     if parts is None or parts["name"] not in HOST_NAMES:
         return {}

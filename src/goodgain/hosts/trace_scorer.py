@@ -1,4 +1,4 @@
-"""Scores one trace at a time, as hosts of agents hand traces out: reads the searches, and scores the query."""
+"""Scores one trace at a time, for hosts such as Inspect and MLflow."""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +18,7 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 
 class TraceScores(NamedTuple):
-    """The values of one trace (None: not finite), a line on each iteration, and the notices about the trace."""
+    """The values of one trace (None: not finite), an explanation by iteration, and the notices about the trace."""
 
     values: dict[str, float | None]
     explanation: str
@@ -29,8 +29,8 @@ class TraceScores(NamedTuple):
 class TraceScorer:
     """Scores traces of one format with one table of qrels.
 
-    Errors name the place of the query id in the host by `query_ids_are`. `options` are options of `goodgain.read_traces`;
-    `errors` has no effect, because the host decides what an error leaves out.
+    `query_ids_are` says, in errors, where the host has query ids. `options` are options of `goodgain.read_traces`, except
+    `errors`: every error is raised.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class TraceScorer:
         self.names = [str(measure) for measure in self._measures]
         self._query_ids_are = query_ids_are
         self._options = {**options, "format": format, "errors": "raise"}
-        if "tools" in options:  # a function: one trace may call other tools only, which is an error for names
+        if "tools" in options:  # as a function: names are an error in a trace without these tools
             self._options["tools"] = make_tool_predicate(options["tools"])
-        ReadOptions(**self._options)  # checks them now, not in every trace
+        ReadOptions(**self._options)  # checks the options now, not in every trace
         warn_of_labels(self._qrels.frame, self._measures, rel=rel)
 
     def score(self, log: bytes) -> TraceScores:

@@ -1,1 +1,1 @@
-"""From runs to judgments: several judges, and labels from a language model."""
+"""Relevance judgments from several judges, or from a language model."""

@@ -324,7 +324,7 @@ def test_a_journal_that_is_something_else_is_refused(tmp_path: Path, write: Call
     connection = sqlite3.connect(tmp_path / "other")
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
-    with serve(lambda call: good()) as server, pytest.raises(gg.InputError, match="is a database of something else"):
+    with serve(lambda call: good()) as server, pytest.raises(gg.InputError, match="is a database, but not a journal"):
         ask(server, 1, journal=tmp_path / "other")
 
 

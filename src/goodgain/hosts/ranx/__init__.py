@@ -1,10 +1,10 @@
-"""Adds our measures to `ranx.evaluate` and `ranx.compare`, beside nDCG@10, MRR@10 and Recall@100.
+"""Adds goodgain's measures to `ranx.evaluate` and `ranx.compare`, beside nDCG@10, MRR@10 and Recall@100.
 
-Importing this module registers them. `Run` and `Qrels` are subclasses of the classes of ranx: classic metrics use them in
-the same way, and our measures get the iterations and the original labels. A plain `ranx.Run` is one iteration.
+Importing this module registers the measures. `Run` and `Qrels` are subclasses of the classes of ranx. Classic metrics work
+as before, and goodgain's measures get the iterations and the original labels. A plain `ranx.Run` is one iteration.
 
-`ranx.evaluate` and `ranx.compare` look up functions in their own modules. Wrappers replace these functions: they handle our
-measures, and pass everything else to the originals.
+`ranx.evaluate` and `ranx.compare` look up functions in their own modules. Wrappers replace these functions. The wrappers
+handle goodgain's measures, and call the originals for all other metrics.
 
 >>> import polars as pl
 >>> import ranx
@@ -41,7 +41,7 @@ from goodgain.measures.thresholds import warn_if_no_label_reaches
 
 __all__ = ["Qrels", "Run", "register", "unregister"]
 
-# As attributes of ranx.meta these names are functions; only sys.modules has the modules.
+# ranx.meta.evaluate and ranx.meta.compare are functions: only sys.modules has the modules
 _evaluate: Any = sys.modules["ranx.meta.evaluate"]
 _compare: Any = sys.modules["ranx.meta.compare"]
 
@@ -49,12 +49,12 @@ Function = Callable[..., Any]
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
 
-#: Host name without case and underscores -> host name: ncg and nCG are n_cg.
+#: Host name without underscores -> host name: ncg and nCG are n_cg.
 _SPELLINGS = {name.replace("_", ""): name for name in HOST_NAMES}
 
 
 def split_name(metric: str) -> tuple[str, str | None]:
-    """Return the name in a metric as written, and the host name for this spelling: None if the name is not ours."""
+    """Return the name in a metric as written, and the host name, or None if goodgain has no such measure."""
     written = re.split("@|-l", metric, maxsplit=1)[0]
     return written, _SPELLINGS.get(written.replace("_", "").lower())
 
@@ -62,8 +62,8 @@ def split_name(metric: str) -> tuple[str, str | None]:
 def parse_metric(metric: str) -> GoodGainMeasure | None:
     """Parse a metric such as `sre@3-l2.5`: @ is a cutoff in iterations, -l the threshold.
 
-    Returns None if the metric is not ours. Registration puts our names into the table of labels of ranx; a name that was
-    there before belongs to ranx.
+    Return None for a metric of ranx. `register` adds goodgain's names to ranx's table of labels. Names that were in the table
+    before belong to ranx.
 
     >>> parse_metric("sre@3-l2.5"), parse_metric("nCG@2")
     (SRE(rel=2.5)@3, nCG@2)
@@ -84,18 +84,17 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
 
 
 class Given:
-    """The qrels or run given to `ranx.evaluate`. Each form is made at its first use. Each threshold has one ledger."""
+    """The qrels or run given to `ranx.evaluate`. Conversions happen on first use. Each threshold has one ledger."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
-            source.sort()  # as ranx does before it converts
+            source.sort()  # as ranx does before conversion
         self.source = source
         self._converted = converted
         self._counts: dict[Given, dict[float, Counts]] = {}
 
     @functools.cached_property
     def for_classic(self) -> Any:
-        """The form for ranx's metrics, with hashed ids."""
         return self._converted(self.source)
 
     @functools.cached_property
@@ -109,7 +108,7 @@ class Given:
     def compute_values(
         self, given: Given, metric: str, measure: GoodGainMeasure
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the value of a measure for each query of this run, in the order of the run."""
+        """Return the values of a measure in the order of the run's queries. `given` has the qrels."""
         rel, run, qrels = measure.rel, self.iterations, given.judgments
         if measure.declaration.uses_rel and rel not in qrels.warned_rels:
             bare = metric.partition("-l")[0]
@@ -141,17 +140,16 @@ _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 
 
 def _show(name: str) -> Callable[..., str]:
-    """Return a method that calls the method of `_Shown`."""
     return lambda report, *args, **named: str(getattr(_Shown(report), name)(*args, **named))
 
 
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """The report that `ranx.compare` returns: superscripts, bold and wins go to the better value, also to a lower one.
+    """The report of `ranx.compare`. Superscripts, bold and wins mark the better value, even if lower is better.
 
-    Columns of other metrics, and reports without our measures, are as in ranx.
+    Columns of other metrics, and reports without goodgain's measures, are as in ranx.
 
     Raises:
-        InputError: two runs have the same name: ranx has then overwritten the values of the first.
+        InputError: two runs have the same name: ranx would overwrite the values of the first.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -174,11 +172,9 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
             }
 
     def to_table(self) -> str:
-        """Return the report as text."""
         return str(_Shown(self).to_table())
 
     def to_latex(self) -> str:
-        """Return the report as a LaTeX table."""
         return str(_Shown(self, _LATEX_ARROWS).to_latex())
 
     get_metric_label = _show("get_metric_label")
@@ -188,7 +184,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
 
 
 class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """A copy of a report for one output. `>` between values means better: the code of ranx marks the right values."""
+    """A copy of a report for one output. `>` between values means better, so ranx marks the right values."""
 
     def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
         self.__dict__.update(report.__dict__)
@@ -213,7 +209,7 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
 
 
 class _Value(float):
-    """A value of one of our measures; `>` means better."""
+    """A value of a goodgain measure. `>` means better."""
 
     measure: GoodGainMeasure
 
@@ -223,7 +219,7 @@ class _Value(float):
         return made
 
     def __gt__(self, other: float) -> bool:
-        """Return whether this value is better. ranx compares with the plain number 0 first: any value to minimise is better."""
+        """Return whether this value is better. ranx first compares with 0: any value beats 0 if lower is better."""
         if self.measure.declaration.better != "down":
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)
@@ -236,9 +232,9 @@ class _Value(float):
 
 
 def register() -> None:
-    """Let `ranx.evaluate` and `ranx.compare` take our measures; a second call changes nothing.
+    """Add goodgain's measures to `ranx.evaluate` and `ranx.compare`. A second call changes nothing.
 
-    A name that ranx already has keeps its meaning, with a notice. `import goodgain.hosts.ranx` calls this.
+    If ranx already has a name, ranx's metric stays, with a notice. `import goodgain.hosts.ranx` calls this function.
 
     >>> register()
     >>> metric_labels["num_good"]
@@ -255,7 +251,7 @@ def register() -> None:
 
 
 def unregister() -> None:
-    """Restore ranx as it was before `register`; a second call changes nothing."""
+    """Undo `register`. A second call changes nothing."""
     if _compare.Report is not Report:
         return
     for name, measure in HOST_NAMES.items():
@@ -267,7 +263,7 @@ def unregister() -> None:
 
 
 def _wrap_extract(original: Function) -> Function:
-    """Wrap ranx's parser of metrics, which refuses -l2.5 and reads any name with rbp as RBP: first parse our metrics."""
+    """Wrap ranx's parser of metrics. The parser refuses -l2.5, and reads any name with rbp as RBP."""
 
     @functools.wraps(original)
     def extract_metric_and_params(metric: str) -> tuple[str, int, float]:
@@ -280,7 +276,7 @@ def _wrap_extract(original: Function) -> Function:
 
 
 def _wrap_switch(original: Function) -> Function:
-    """Wrap the look-up of a metric's function: our measures get qrels and run as given, other metrics the form of ranx."""
+    """Wrap the look-up of a metric's function. Only metrics of ranx get the converted qrels and run."""
 
     @functools.wraps(original)
     def metric_switch(metric: str) -> Function:
@@ -297,14 +293,11 @@ def _wrap_switch(original: Function) -> Function:
 
 
 def _wrap_convert(original: Function) -> Function:
-    """Delay a conversion to the form of ranx until a metric of ranx needs it.
-
-    This form replaces ids by hashes. Hashes may collide and cannot be reversed.
-    """
+    """Delay ranx's conversion, which replaces ids by hashes, until a metric of ranx needs it."""
     return functools.update_wrapper(functools.partial(Given, converted=original), original)
 
 
-#: Function of ranx.meta.evaluate -> its wrapper.
+#: Function of ranx.meta.evaluate -> wrapper.
 _REPLACED: dict[str, Callable[[Function], Function]] = {
     "extract_metric_and_params": _wrap_extract,
     "metric_switch": _wrap_switch,

@@ -1,4 +1,4 @@
-"""Run and qrels of ranx that keep iterations and labels; converts tables to ranx's typed dicts and back."""
+"""Subclasses of ranx's Run and Qrels that keep iterations and labels, and conversion to and from typed dicts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from goodgain.formats.label_rules import count_differing_labels
 
 
 def _refuse_call(why: str) -> Any:
-    """Return a method that raises an error: the method of ranx would change the data for ranx's metrics only."""
+    """Return a method that raises an error. ranx's method would change the data for ranx's metrics only."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise InputError(why)
@@ -27,10 +27,10 @@ def _refuse_call(why: str) -> Any:
 
 
 class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
-    """A `ranx.Run` with iterations: classic metrics get the flattened ranking, our measures the iterations.
+    """A `ranx.Run` with iterations. Classic metrics get the flattened ranking, goodgain's measures the iterations.
 
     Args:
-        source: what `goodgain.read_run` takes, or a `ranx.Run` (one iteration).
+        source: any input of `goodgain.read_run`, or a `ranx.Run` (one iteration).
         name: the name of the system; by default the stem of the file.
         order: how the iterations become one ranking: `seen`, `interleaved` or `last`.
         reading: options of `goodgain.read_run`: gaps, first, errors.
@@ -75,10 +75,10 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
 class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
     """A `ranx.Qrels` that keeps fractional labels and labels by iteration.
 
-    The class of ranx truncates the label 2.9 to 2; with this class its metrics get 2.9.
+    `ranx.Qrels` truncates the label 2.9 to 2. With this class, metrics of ranx get 2.9.
 
     Args:
-        source: what `goodgain.read_qrels` takes, or a `ranx.Qrels`.
+        source: any input of `goodgain.read_qrels`, or a `ranx.Qrels`.
         name: by default the stem of the file.
         reading: options of `goodgain.read_qrels`: labels, errors.
 
@@ -102,7 +102,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         self.sort()
 
     def to_typed_list(self) -> Any:
-        """Return the form for ranx's metrics; with labels by iteration, it has the largest label of each document."""
+        """Return the form for ranx's metrics. For labels by iteration, each document has the largest label."""
         if self.judged.labels and (differing := count_differing_labels(self.judged.frame)):
             notice(
                 f"labels by iteration: classic metrics of ranx use the largest label of the {differing} documents whose labels "
@@ -121,7 +121,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
 
 
 def find_iterations(run: Any) -> formats.Run:
-    """Return the iterations of a run for `ranx.evaluate`; a plain `ranx.Run` or a dict is one iteration."""
+    """Return a run with iterations. A plain `ranx.Run` or a dict is one iteration."""
     if isinstance(run, Run):
         return run.iterated
     is_plain = isinstance(run, ranx.Run)
@@ -144,10 +144,10 @@ def _check_dict(source: Any, kind: str) -> Any:
     return source
 
 
-# ranx makes typed dicts from arrays of fixed-width text: numba compiles again (10 s or more) for each new width of the longest
-# id. It reads them in Python at 0.1 ms per id. Here an array of code points carries all ids, both ways.
+# ranx makes typed dicts from arrays of fixed-width text: numba compiles again (10 s or more) for each width of the longest id.
+# ranx reads typed dicts in Python at 0.1 ms per id. Here an array of code points has all ids, in both directions.
 def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
-    """Return rows of query_id, doc_id and a number as a typed dict of ranx, with at least one query; some may have no row."""
+    """Return rows of query_id, doc_id and a number as a typed dict of ranx. `query_ids` has at least one query."""
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
     sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")

@@ -1,1 +1,1 @@
-"""From runs to judgments: the documents to judge, and one qrels from the grades of several judges."""
+"""Selects documents to judge, and aggregates the grades of several judges."""

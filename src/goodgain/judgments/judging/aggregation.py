@@ -1,4 +1,4 @@
-"""One label per document from the grades of several judges, and maps from one scale to another."""
+"""Aggregates the grades of several judges to one label per document, and maps labels to another scale."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,12 +27,11 @@ from goodgain.options import spell
 _GRADE, _WEIGHT = pl.col("grade"), pl.col("weight")
 _FOR, _AGAINST = ((_WEIGHT * _GRADE.eq(grade)).sum() for grade in (1.0, 0.0))
 _WHOLE = _WEIGHT.filter(_GRADE.is_not_null()).sum()
-#: Two grades so far apart are a disagreement.
+#: The smallest difference of two grades that is a disagreement.
 _APART = 2
-#: The rules that take weights.
 _WEIGHTED = ("majority", "mean")
 
-#: Name of a rule -> the label of a document from its grades and their weights; null without a grade.
+#: Name of a rule -> the label of a document; null if the document has no grade.
 RULES: dict[str, pl.Expr] = {
     "majority": pl.when(_FOR > _AGAINST).then(1.0).when(_AGAINST > _FOR).then(0.0),
     "mean": pl.when(_WHOLE > 0).then((_GRADE * _WEIGHT).sum() / _WHOLE),
@@ -45,7 +44,7 @@ RULES: dict[str, pl.Expr] = {
 
 @dataclass(frozen=True)
 class ScaleMap:
-    """A map from grades to labels: a table, or thresholds. The highest threshold that a grade reaches applies, else 0."""
+    """A map from grades to labels: a table, or thresholds. A grade below all thresholds gets the label 0."""
 
     text: str
     labels: Mapping[float, float]
@@ -56,7 +55,7 @@ class ScaleMap:
         return {0.0, *self.labels.values()} <= {0.0, 1.0}
 
     def apply(self, values: pl.Series, *, remedy: str = "add the value to the table") -> pl.Series:
-        """Return the label of each value; null stays null. A value that a table lacks is an error, which ends with `remedy`."""
+        """Return the label of each value. For a value that is not in a table, raise `InputError` with this remedy."""
         if self.is_thresholds:
             least = pl.Series(sorted(self.labels), dtype=pl.Float64)
             labels = pl.Series([0.0, *(self.labels[threshold] for threshold in least)])
@@ -74,12 +73,12 @@ class ScaleMap:
         return mapped
 
 
-#: A table of grades, or its text: `0:0, 1:0, 2:1, 3:1` or `>=7 -> 1`.
+#: A table {grade: label}, or text: `0:0, 1:0, 2:1, 3:1` or `>=7 -> 1`.
 MapLike = Mapping[float, float] | str
 
 
 def find_map(map_: MapLike) -> ScaleMap:
-    """Return a map from a table {grade: label}, or from a text: `0:0, 1:0, 2:1` or thresholds `>=7 -> 2, >=4 -> 1`.
+    """Parse a map: a table {grade: label}, a text such as `0:0, 1:0, 2:1`, or thresholds such as `>=7 -> 2, >=4 -> 1`.
 
     >>> find_map(">=7 -> 1").apply(pl.Series([7.5, 6.0, None])).to_list()
     [1.0, 0.0, None]
@@ -120,29 +119,29 @@ def aggregate(
         grades: a frame with query_id, doc_id, judge, grade (null: no grade), or a file: CSV, JSON Lines or Parquet with
             these columns, a sheet of `goodgain pool`, qrels, `qrels_jg` (judge in column 2), a Quepid book, an
             OpenSearch judgment list. Several sources: a list, or {judge: source}.
-        how: `majority` (1 if more judges say 1 than 0, 0 if more say 0, null for a tie), `mean`, `median`, `max`, `min`,
-            `first` (by file, then row). None: `majority` for binary grades (`scale="binary"`, or a map to 0 and 1 with
-            `map_first`), else `mean`.
+        how: `majority` (0 or 1 by most votes, null for a tie), `mean`, `median`, `max`, `min`, or `first` (in the order of
+            files and rows). None: `majority` for binary grades (`scale="binary"`, or a map to 0 and 1 with `map_first`),
+            else `mean`.
         scale: `binary`, `graded` (0..3), `good-gain` (0..4), `detail` (1..10), `esci`, `0..4`, or a list of grades. Every
             grade must be on the scale. None: any number.
         map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, applied to the aggregated label.
         map_first: apply the map to each grade, before aggregation.
-        file_labels: a label for each source, in the order of the sources. The label replaces grades above 0 of the source.
-            The largest label of a document counts, unless `how` is given. Example: evidence 1, answers 2.
-        weights: judge -> the weight, above 0, of the judge's grades in a mean or majority; 1 for judges without a weight.
-            A judge of `label` may be named by the model alone.
-        urls: `join`: addresses of one web page are one document, and the largest grade of a judge counts. `keep`: they are
-            several documents.
+        file_labels: a label for each source, such as [1, 2] for evidence and answers. The label replaces grades above 0 of
+            the source. The largest label of a document counts, unless `how` is given.
+        weights: judge -> a weight above 0, for a mean or majority. Other judges have the weight 1. For a judge of `label`,
+            the name of the model is enough.
+        urls: `join`: spellings of one web address are one document, with the largest grade of each judge. `keep`: every
+            spelling is a document.
 
     Returns:
-        query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null without a grade or a majority),
-        n_judges (grades), n_null (rows without a grade), tie (whether several grades are the most frequent), in the order
-        in which documents first come. Grades of nuggets (autonuggetizer) have a row per nugget, with its text in the column
-        iteration. Read them with `labels="subtopic"`, which gives a document its largest label.
+        A frame with query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null without a grade or a
+        majority), n_judges (number of grades), n_null (rows without a grade) and tie (whether several grades have the most
+        votes). Documents are in the order of first appearance. For nuggets (autonuggetizer) there is a row per nugget, and
+        the column iteration has the text. `read_qrels(..., labels="subtopic")` then gives a document the largest label.
 
     Raises:
         InputError: grades cannot be read, a judge gave a document two grades, a grade is not on the scale or not in the
-            map, a weight names no judge, or the rule takes no weights.
+            map, a weight is for an unknown judge, or the rule does not use weights.
 
     Source: the rules of SearchTweak.
 
@@ -247,7 +246,7 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return document and tie, for documents with a grade: whether several grades share the highest frequency."""
+    """Return document and tie (whether several grades have the most votes), for documents with a grade."""
     vote = pl.col("weight").sum() if "weight" in frame.columns else pl.len()
     votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=vote)
     most = votes.group_by("document").agg(most=pl.col("votes").max())
@@ -256,7 +255,7 @@ def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_disputed(grades: Any) -> pl.DataFrame:
-    """Return query_id, doc_id of the documents on which judges tie, or give grades that are 2 or more apart.
+    """Return query_id and doc_id of disputed documents: judges tie, or give grades that differ by 2 or more.
 
     >>> find_disputed({"anna": {"q": {"a": 0, "b": 3, "c": 2}}, "ben": {"q": {"a": 4, "b": 3, "c": 1}}}).rows()
     [('q', 'a'), ('q', 'c')]
@@ -273,8 +272,8 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
     """Return qrels with the labels of another scale.
 
     Args:
-        qrels: what `read_qrels` takes.
-        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, below which the label is 0.
+        qrels: any input of `read_qrels`.
+        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`. Below all thresholds the label is 0.
 
     Raises:
         InputError: the qrels cannot be read, or a label is not in the table.
@@ -283,7 +282,9 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
     [('q', '0', 'a', 1), ('q', '0', 'b', 0)]
     """
     source, labels = load_qrels(qrels), find_map(map)
-    remedy = f"aggregate the grades with {spell('map')} and {spell('map_first', True)}, which maps them before their mean is taken"
+    remedy = (
+        f"aggregate the grades with {spell('map')} and {spell('map_first', True)}, to map grades before aggregation"
+    )
 
     def apply(frame: pl.DataFrame) -> pl.DataFrame:
         mapped = labels.apply(frame.get_column("relevance").cast(pl.Float64), remedy=remedy)

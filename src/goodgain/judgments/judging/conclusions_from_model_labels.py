@@ -1,4 +1,4 @@
-"""Do a model's labels lead to people's conclusions? The order of systems, a mean, and the difference of two means."""
+"""Compares conclusions from a model's labels with those from people's labels: system order, means, differences."""
 
 import math
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ from goodgain.judgments.judging.judge_agreement import bootstrap_interval
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
 
-#: Fewer systems have too few pairs for a rank correlation.
+#: The fewest systems for a rank correlation.
 FEWEST_SYSTEMS = 5
-#: Fewer queries judged by people make no interval.
+#: The fewest queries judged by people for an interval.
 FEWEST_QUERIES = 30
 
 
@@ -32,11 +32,11 @@ class OrderAgreement:
     """How well the order of systems under a model's labels agrees with the order under people's labels.
 
     Attributes:
-        means: system, human, model: the mean of the measure under people's and the model's labels, best system first.
+        means: a frame with system, human, model: the means under people's and the model's labels. Best system first.
         tau: Kendall's tau-b over all systems; None if undefined, for example if all systems tie.
         tau_top: tau-b over the better half of the systems by people's labels.
-        tau_ap: the AP correlation, in which a swap near the top counts more.
-        intervals: tau, tau_top, tau_ap -> low and high end of the 95 % interval by the bootstrap over queries, or None.
+        tau_ap: the AP correlation, where a swap near the top counts more.
+        intervals: name of a correlation -> low and high end of the 95 % bootstrap interval over queries, or None.
     """
 
     means: pl.DataFrame
@@ -48,11 +48,11 @@ class OrderAgreement:
 
 @dataclass(frozen=True)
 class PoweredEstimate:
-    """A mean or a difference of means, estimated from queries that people judged and queries that a model judged.
+    """A mean or a difference of means, estimated from people's and a model's labels.
 
     Attributes:
-        human: the estimate from queries that people judged, with the low and high end of its interval.
-        powered: the prediction-powered estimate, with the low and high end of its interval.
+        human: estimate, low end and high end of the interval, from the queries that people judged.
+        powered: prediction-powered estimate, low end and high end of the interval.
         weight: how much the model's labels count, from 0 to 1.
         queries: the number of queries that people judged.
         further: the number of queries that only the model judged.
@@ -70,13 +70,13 @@ class PoweredEstimate:
 def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any) -> OrderAgreement:
     """Compare the order of systems under people's labels with their order under a model's labels.
 
-    Only queries that people and the model judged count.
+    Only queries judged by both people and the model count.
 
     Args:
-        human: people's labels: what `read_qrels` takes.
+        human: people's labels: any input of `read_qrels`.
         model: the model's labels.
-        runs: five systems or more: name -> what `read_run` takes.
-        measure: one measure. If lower is better, the order is reversed.
+        runs: name -> any input of `read_run`, for five systems or more.
+        measure: one measure. If lower values are better, the lowest mean comes first.
 
     Raises:
         InputError: there are fewer than five systems, or people and the model judged no query in common.
@@ -88,8 +88,8 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
     systems = check_systems(runs)
     if len(systems) < FEWEST_SYSTEMS:
         raise InputError(
-            f"the order of {len(systems)} systems is not compared: a rank correlation of fewer than {FEWEST_SYSTEMS} systems is "
-            "chance. Compare two systems by their difference"
+            f"the order of {len(systems)} systems is not compared: a rank correlation needs at least {FEWEST_SYSTEMS} systems. "
+            "Compare two systems by their difference"
         )
     people, machine = load_qrels(human), load_qrels(model)
     shared = sorted({*people.query_ids} & {*machine.query_ids})
@@ -119,21 +119,21 @@ def estimate_difference(
 ) -> PoweredEstimate:
     """Estimate the difference of two systems, the first minus the second, with a prediction-powered interval.
 
-    The unit is the query. People judged n random queries; the model judged these and N others. The differences are h under
-    people's labels and f under the model's. With w = clip(cov_n(h, f) / ((1 + n/N) var(f)), 0, 1), the estimate is
-    mean_n(h) + w (mean_N(f) - mean_n(f)). Its squared error is w^2 var_N(f)/N + var_n(h - w f)/n, with n - 1 degrees of
-    freedom.
+    People judged n random queries. The model judged these n queries and N further queries. In each query, the difference is h
+    under people's labels and f under the model's labels. With w = clip(cov_n(h, f) / ((1 + n/N) var(f)), 0, 1), the estimate
+    is mean_n(h) + w (mean_N(f) - mean_n(f)). The squared error of the estimate is w^2 var_N(f)/N + var_n(h - w f)/n, with
+    n - 1 degrees of freedom.
 
     Args:
         human: people's labels of n queries, complete for both runs.
-        model: the model's labels of these queries and of others.
-        runs: two systems: name -> what `read_run` takes.
+        model: the model's labels of n + N queries.
+        runs: name -> any input of `read_run`, for two systems.
         measure: one measure.
         confidence: the level of the interval, above 0 and below 1.
 
     Raises:
-        InputError: there are not two systems, people judged fewer than 30 queries, people's labels of a query are not
-            complete, or the confidence is out of its range.
+        InputError: the number of systems is not two, people judged fewer than 30 queries, people's labels of a query are
+            not complete, or the confidence is out of range.
         MeasureError: several measures are given, or a system has no value in a query.
 
     Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
@@ -152,21 +152,21 @@ def estimate_means(
 ) -> dict[str, PoweredEstimate]:
     """Estimate the means of one system with prediction-powered intervals, corrected by people's labels.
 
-    The formula is the formula of `estimate_difference`, with the values of the system in place of the differences.
+    The formula of `estimate_difference` is applied to the values of the system instead of differences.
 
     Args:
         human: people's labels of n random queries, complete for the run.
-        model: the model's labels of these queries and of others.
-        run: what `read_run` takes.
-        measures: what `evaluate` takes.
+        model: the model's labels of these queries and of further queries.
+        run: any input of `read_run`.
+        measures: as in `evaluate`.
         confidence: the level of the intervals, above 0 and below 1.
 
     Returns:
-        Name of a measure -> its estimate.
+        Name of a measure -> the estimate of the mean.
 
     Raises:
         InputError: people judged fewer than 30 queries, people's labels of a query are not complete, or the confidence is
-            out of its range.
+            out of range.
         MeasureError: a measure has no value in a query.
 
     Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
@@ -211,7 +211,7 @@ def _score_both(
 def compute_intervals(
     human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
 ) -> PoweredEstimate:
-    """Compute both intervals. `human` and `model` are the values of n queries, `further` the model's values of N others."""
+    """Compute the intervals. `human` and `model` have values of the same n queries, `further` of N more queries."""
     from scipy.stats import t
 
     n, more = len(human), len(further)
@@ -277,10 +277,7 @@ def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
 
 
 def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
-    """Return tau-AP: for each system of the model's order, the share of systems above it that people put above it too.
-
-    Systems that the model ties get the average over their orders. A pair that people tie counts as half right.
-    """
+    """Return tau-AP. A pair of systems that people or the model tie counts as half right."""
     human, model = np.split(means, 2)
     if len(set(model.tolist())) < 2:
         return None

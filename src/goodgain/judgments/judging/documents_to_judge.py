@@ -1,4 +1,4 @@
-"""The documents to judge: pools of what several runs found, sheets for people, and what a language model grades."""
+"""Selects documents to judge: pools of several runs, sheets for people, and documents for a language model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,13 +33,13 @@ from goodgain.ranking.first_occurrences_and_flattening import find_first_occurre
 from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
 
-#: The depth of a pool where none is given, and a depth beyond what any search returns.
+#: The default depth of a pool, and a depth that no search exceeds.
 _DEPTH, WHOLE = 20, 2**31
-#: What is shown of a document.
+#: The columns that describe a document.
 _TEXTS = ("title", "url", "snippet")
-#: The columns that are read of a sheet.
+#: The columns to read from a sheet.
 _SHEET = (*DOCUMENT, *_TEXTS, "grade")
-#: Bytes of the longest first line that is read to find the columns.
+#: The most bytes to read of a first line, to find the columns.
 _LONGEST = 2**20
 
 
@@ -62,22 +62,23 @@ def pool(
     agent that searches ten times. `flattened` gives that pool.
 
     Args:
-        runs: name -> what `read_run` takes; one or more.
+        runs: name -> any input of `read_run`, for one run or more.
         k: the number of results of every iteration, by rank, repeats included. None: 20, or all with `sample_queries`.
-        qrels: what `read_qrels` takes. Documents with a label are left out.
-        results: a results frame, or a file that `goodgain convert --results` wrote. It adds titles, URLs and snippets.
-        queries: query_id and text (a file, a frame, a dict, or an ir_datasets id). It adds the column query.
+        qrels: any input of `read_qrels`. Documents with a label are left out.
+        results: a results frame, or a file that `goodgain convert --results` wrote, with titles, URLs and snippets.
+        queries: query_id and text: a file, a frame, a dict, or an ir_datasets id.
         flattened: take the first k documents of the flattened run (order `seen`) instead.
-        sample_queries: draw so many queries at random. People's labels of all documents of these queries show how far a
-            model's labels can be trusted.
+        sample_queries: the number of queries to draw at random. Labels by people of all documents of these queries show
+            how far a model's labels can be trusted.
         seed: the seed of the draw.
-        columns: name in the source -> name here, for columns of runs or qrels with other names: {"step": "iteration"}.
-        urls: `join`: addresses of one web page are one document. `keep`: they are several documents.
+        columns: column of a run or qrels -> name here, if the names differ: {"step": "iteration"}.
+        urls: `join`: spellings of one web address are one document. `keep`: every spelling is a document.
 
     Returns:
-        query_id, doc_id, runs (how many found the document), first_iteration (1..N: the first of any run), and an empty
-        grade. `queries` adds query after query_id. `results` adds, before the grade, search_query (the first search that
-        found the document), title, url and snippet (of the longest result). Sorted by query_id and doc_id.
+        A frame sorted by query_id and doc_id. Further columns are runs (the number of runs that found the document),
+        first_iteration (1..N, the smallest of all runs) and an empty grade. `queries` adds the column query after query_id.
+        `results` adds columns before the grade: search_query (the first search that found the document), title, url and
+        snippet (of the longest result).
 
     Raises:
         InputError: a run, the qrels or the results cannot be read, k is not a whole number from 1, or there are fewer
@@ -145,7 +146,7 @@ def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: boo
         rows = part.rows
         unnamed.append(part.unnamed)
         query_ids.append(rows.get_column("query_id").unique())
-        # numbered 1..N within each query, as in the ledger
+        # 1..N in each query, as in the ledger
         numbered = rows.with_columns(pl.col("iteration").rank("dense").over("query_id").cast(pl.Int64))
         selected = select(numbered, k)
         found.append(selected if labels is None else selected.join(labels, on=DOCUMENT, how="anti"))
@@ -171,14 +172,14 @@ def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, doc_id, title, url and snippet of each document. The longest text of a document comes first."""
+    """Return title, url and snippet per (query, document). Results with longer texts have precedence."""
     length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
     fullest = results.sort(length, descending=True, maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     return fullest.agg(pl.col(name).filter(pl.col(name) != "").first() for name in _TEXTS)
 
 
 def check_sheet_name(path: Path) -> str:
-    """Return `csv` or `jsonl` by the ending of a sheet's name. Any other ending is an `InputError`."""
+    """Return the format of a sheet by the file name: `csv` or `jsonl`. Raise `InputError` for other formats."""
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
         raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
@@ -186,14 +187,14 @@ def check_sheet_name(path: Path) -> str:
 
 
 def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) -> None:
-    """Write a pool as CSV or JSON Lines, by the ending of the name (.gz, .zst too), whole or not at all.
+    """Write a pool atomically, as CSV or JSON Lines by the file name (also .gz and .zst).
 
-    With `spreadsheet`, an apostrophe guards texts in CSV that look like formulas. `judge` removes the apostrophe from ids.
+    With `spreadsheet`, an apostrophe precedes CSV texts that look like formulas. `judge` removes the apostrophe from ids.
     """
     if check_sheet_name(path) == "jsonl":
         write_frame(pooled, path)
         return
-    # An id that begins with an apostrophe and a formula always gets another apostrophe: judge removes one.
+    # judge removes one apostrophe from ids, so an id that begins with an apostrophe and a formula gets another
     guarded = (
         guard_formulas(pooled) if spreadsheet else pooled.with_columns(guard_formulas(pooled[DOCUMENT], again=True))
     )
@@ -219,9 +220,9 @@ def collect_documents(
     k: int | None = None,
     max_characters: int = 8_000,
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return the unjudged documents, and the names of the systems that found them. The arguments are those of `label`.
+    """Return the unjudged documents, and the names of the systems that found them. Arguments are as in `label`.
 
-    The columns are query_id, doc_id, query, description, text (null if there is none), cut (whether the text was cut).
+    The columns are query_id, doc_id, query, description, text (or null) and cut (whether the text was cut).
     """
     if k is not None:
         check_whole_number("k", k, 1, others=", or None (all results)")
@@ -282,9 +283,8 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
         searched = pl.concat(part.get_column("query_id") for part in parts)
         warn_if_few_shared(match_queries(searched, judged.frame.get_column("query_id")))
     if runs:
-        parts.append(
-            pool(runs, k=WHOLE if k is None else k, qrels=judged, results=results, urls="keep")
-        )  # joined below
+        pooled = pool(runs, k=WHOLE if k is None else k, qrels=judged, results=results, urls="keep")
+        parts.append(pooled)
         systems += list(runs)
     columns = dict.fromkeys((*DOCUMENT, *_TEXTS), pl.String)
     texts = [part.select(pl.col(name).cast(pl.String) for name in columns if name in part.columns) for part in parts]
@@ -295,7 +295,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
 
 
 def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
-    """Return the sources with their names, if any. A dict of dicts of numbers is one source, as is a list of named tuples."""
+    """Return (name or None, source) for each source. A run as nested dict or as list of named tuples is one source."""
     if isinstance(source, Mapping):
         are_dicts = all(isinstance(docs, Mapping) for docs in source.values())
         if not are_dicts or any(isinstance(value, Mapping) for docs in source.values() for value in docs.values()):
@@ -323,7 +323,7 @@ def _list_columns(path: Path) -> list[str]:
         with open_stream(path) as file:
             first = file.readline(_LONGEST).decode("utf-8-sig", "replace").strip()
         return list(loads(first)) if kind == "jsonl" else first.replace('"', "").split(separator_by_name(path))
-    except (InputError, NotJSONError, TypeError):  # reading it raises the error
+    except (InputError, NotJSONError, TypeError):  # reading the file raises the error
         return []
 
 

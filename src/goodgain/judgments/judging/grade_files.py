@@ -1,6 +1,6 @@
-"""Grades as they stand in one file: long form, a sheet, qrels, or what a judging tool exported.
+"""Reads the grades of one file: long form, a sheet, qrels, or the export of a judging tool.
 
-The tools: Quepid (a book) and RAGElo in CSV, OpenSearch (a judgment list) and autonuggetizer in JSON.
+The tools are Quepid (a book) and RAGElo in CSV, OpenSearch (a judgment list) and autonuggetizer in JSON.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,19 +21,19 @@ from goodgain.files.table_reading import read_table
 from goodgain.formats.label_rules import GRADES_OF_NUGGETS
 from goodgain.schema import QRELS
 
-#: Names of the column with the grade: of grades in long form, and of qrels.
+#: Names of the grade column, in long form and in qrels.
 GRADE = ("grade", "relevance")
-#: Columns of what RAGElo wrote about documents: its answer is the grade.
+#: Columns of a RAGElo file about documents. The answer is the grade.
 _RAGELO = {"did", "raw_answer", "answer"}
 _TYPES = dict.fromkeys(("query_id", "doc_id", "judge", "grade"), pl.String)
 
-#: Grades of one source: query_id, doc_id, judge (only where the source names judges), subtopic (only where it grades nuggets),
-#: grade (of any type) and row (its place); and how errors name a row.
+#: The grades of one source, and the names of rows in errors. The columns are query_id, doc_id, grade (of any type), row,
+#: judge if the source names judges, and subtopic if the source grades nuggets.
 OneSource = tuple[pl.DataFrame, RowSource]
 
 
 def open_grade_file(path: Path) -> OneSource:
-    """Read the grades of a file. The ending of its name says the format."""
+    """Read the grades of a file. The file name determines the format."""
     kind = container(path)
     if (separator := separator_by_name(path)) is not None:
         return _read_delimited(path, separator)
@@ -48,7 +48,7 @@ def open_grade_file(path: Path) -> OneSource:
 def _read_delimited(path: Path, separator: str) -> OneSource:
     content = read_lines(path)
     if not content.data.strip():
-        raise InputError(f"{path}: is empty; give a file with a header and a grade a line")
+        raise InputError(f"{path}: is empty; give a file with a header and one grade per line")
     cells = read_cells(content, separator, path, errors=None)
     if _is_quepid_book(cells.names, str(path)):
         check_texts(cells.frame.select("0", "1").rename({"0": "query", "1": "docid"}), separator, cells.rows)
@@ -58,7 +58,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
 
 
 def _read_trec(path: Path) -> OneSource:
-    """Read qrels in TREC text. If column 2 differs between lines, it is the judge (trec_eval's `qrels_jg`)."""
+    """Read qrels in TREC text. Several values in column 2 are judges (trec_eval's `qrels_jg`)."""
     content = read_lines(path)
     frame, lines, *_ = read_text(content, QRELS, label=str(path), errors="raise")
     judges = frame.get_column("iteration")
@@ -81,12 +81,12 @@ def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
     if len(both) > 1:
         raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
     if missing := [name for name in ("query_id", "doc_id") if name not in names] + ([] if both else ["grade"]):
-        # with an at sign it may be an address, which no message shows
+        # a name with an at sign may be an e-mail address: messages must not show it
         shown = ["(an address)" if "@" in name else name[:40] for name in names[:8]]
         raise InputError(
-            f"{label}: there is no column {', '.join(missing)} (it has {', '.join(shown)}{' ...' * (len(names) > 8)}); grades "
-            "stand in the columns query_id, doc_id, judge, grade, or in a file that a judging tool exported (a Quepid book, an "
-            "OpenSearch judgment list)"
+            f"{label}: there is no column {', '.join(missing)} (it has {', '.join(shown)}{' ...' * (len(names) > 8)}); give "
+            "grades with the columns query_id, doc_id, judge, grade, or the export of a judging tool (a Quepid book, an OpenSearch "
+            "judgment list)"
         )
     return {name: name for name in ("query_id", "doc_id", "judge") if name in names} | {both[0]: "grade"}
 
@@ -111,11 +111,7 @@ def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
 
 
 def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return query_id, doc_id, judge, grade, row of a book: one row for each rater of each line.
-
-    A column such as Unknown stands for several raters: its cell `1|3` holds the grades of two judges. Two raters with one
-    name are two judges.
-    """
+    """Return one row for each line and rater of a book. A cell `1|3` holds the grades of two raters."""
     frame.columns = ["query_id", "doc_id", *number_repeats(names[2:])]
     grades = (
         frame.with_row_index("row")
@@ -154,7 +150,7 @@ def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[t
 
 
 def _refuse(label: str, number: int, wrong: str) -> None:
-    """Raise `InputError` without the object's text: it may name a judge, and messages never name judges."""
+    """Raise `InputError` without the object's text: the text may name a judge, and messages never name judges."""
     raise InputError(f"{label} {number}: {wrong}; correct it")
 
 
@@ -192,10 +188,10 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _grade_nuggets(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield a grade for each nugget that autonuggetizer assigned to a document, or 0 if the document has no nugget."""
+    """Yield a grade for each nugget of a document. A document without nuggets gets the grade 0."""
     if "docid" not in value or "qid" not in value:
         raise ValueError(
-            "has nuggets and no qid and docid: an answer's nuggets say nothing of documents; give what nuggetizer "
+            "has nuggets, but no qid and docid: nuggets of an answer do not grade documents; give the file that nuggetizer "
             "assign-retrieval wrote"
         )
     document = {"query_id": value["qid"], "doc_id": value["docid"], "grade": 0}
@@ -207,7 +203,7 @@ def _grade_nuggets(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if not isinstance(named.get("text"), str):
             raise ValueError("has a nugget without a text")
         is_vital = named.get("importance") == "vital"
-        grade = GRADES_OF_NUGGETS[support] + (is_vital and support == "support")  # that of a vital nugget is one more
+        grade = GRADES_OF_NUGGETS[support] + (is_vital and support == "support")  # one more for a vital nugget
         yield document | {"subtopic": named["text"], "grade": grade}
     if not value["nuggets"]:
         yield document

@@ -1,4 +1,4 @@
-"""Scales, and grades in long form from any number of files and frames: one row per (query, document, judge)."""
+"""Scales, and grades of files and frames in long form: one row per (query, document, judge)."""
 
 import math
 import os
@@ -24,7 +24,7 @@ from goodgain.options import OPTIONS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS
 
-#: What is judged, and column 2 of qrels for a whole document.
+#: The columns that identify a document, and column 2 of qrels for a whole document.
 DOCUMENT = ["query_id", "doc_id"]
 WHOLE_DOCUMENT = "0"
 
@@ -45,23 +45,22 @@ def _span(name: str, low: int, high: int) -> Scale:
     return Scale(name, tuple(map(float, range(low, high + 1))))
 
 
-#: The scales with a name.
 _SPANS = {"binary": (0, 1), "graded": (0, 3), "good-gain": (0, 4), "detail": (1, 10), "esci": (0, 3)}
 SCALES = {name: _span(name, *ends) for name, ends in _SPANS.items()}
 #: The labels on the scale `esci`, of Amazon's shopping queries: exact, substitute, complement, irrelevant.
 _ESCI = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}
 
-#: The name of a scale, `LOW..HIGH` for whole grades, `0,1,3` or a sequence for a list of grades.
+#: A scale: a name, `LOW..HIGH` for whole grades, `0,1,3`, or a sequence of grades.
 ScaleLike = str | Iterable[float]
 
 _RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
 _OF_NOTHING = "grades the document '-', which stands for an iteration that returned nothing"
-#: Agreement compares each grade with each other one: a larger range is a mistake.
+#: The most grades of a range. Agreement compares all pairs of grades.
 _MOST_GRADES = 1000
 
 
 def find_scale(scale: ScaleLike) -> Scale:
-    """Return a scale by its name, as `LOW..HIGH`, or from a list of its grades.
+    """Parse a scale: a name, a range `LOW..HIGH`, or a list of grades.
 
     >>> find_scale("0..4").grades
     (0.0, 1.0, 2.0, 3.0, 4.0)
@@ -89,9 +88,9 @@ def find_scale(scale: ScaleLike) -> Scale:
 class Grades:
     """Grades of several judges.
 
-    `frame` has query_id, doc_id, subtopic (a nugget's text, 0 for a whole document), judge, grade (Float64, or null), source and
-    row (the place of the grade), and document (a number from 0 for each query, document and subtopic), in the order of sources
-    and rows.
+    `frame` has a row per grade, in the order of sources and rows. The columns are query_id, doc_id, subtopic (a nugget's text,
+    0 for a whole document), judge, grade (Float64 or null), source and row (where the grade was read), and document (a number
+    for each query, document and subtopic).
     """
 
     frame: pl.DataFrame
@@ -99,22 +98,21 @@ class Grades:
     ordered: bool  # rows of DuckDB and Spark have no order
 
     def locate(self, place: int) -> str:
-        """Return the place of a row as messages name it."""
         rows: RowSource = self.sources[self.frame.item(place, "source")]
         return rows.locate(self.frame.item(place, "row"))
 
     def check_among(self, grades: pl.Series, allowed: Sequence[float], otherwise: str) -> None:
-        """Raise `InputError` for the first grade that is not allowed. `grades` has one value for each row."""
+        """Raise `InputError` for the first grade that is not allowed. `otherwise` ends the message."""
         wrong = (grades.is_not_null() & ~grades.is_in(list(allowed))).arg_true()
         if len(wrong):
             raise InputError(f"{self.locate(wrong[0])} has the grade {grades[wrong[0]]:g}, {otherwise}")
 
 
 def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS["urls"].default) -> Grades:
-    """Read grades from a file, a frame, a `Qrels`; a list of them; or {judge: file, frame or qrels}.
+    """Read grades from a file, a frame, a `Qrels`, a list of such sources, or a dict {judge: source}.
 
-    A source without judges is one judge: its name in the dict, or the stem of its file. All grades must be on the `scale`. With
-    `urls="join"` addresses of one web page are one document, with the largest grade of each judge.
+    A source that names no judges counts as one judge, named after the dict key or the stem of the file. All grades must be on
+    `scale`. With `urls="join"`, spellings of one web address are one document, with the largest grade of each judge.
     """
     if isinstance(source, Grades):
         return source
@@ -176,7 +174,7 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
-    """Return the sources with the judge's name for each, used if the source names no judge."""
+    """Return (judge, source) pairs. The name of the judge applies if the source names no judges."""
     if isinstance(source, Mapping):
         found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
     else:

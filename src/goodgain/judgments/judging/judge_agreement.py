@@ -1,6 +1,6 @@
-"""How far judges agree: coverage, ties, who is lenient, and agreement beyond chance (Cohen, Krippendorff, Gwet).
+"""Agreement of judges: coverage, ties, leniency, and agreement beyond chance (Cohen, Krippendorff, Gwet).
 
-Every category of a scale counts, used or not. A coefficient that is 0/0 is None.
+Unused categories of a scale count too. A coefficient that is 0/0 is None.
 """
 
 import math
@@ -22,29 +22,30 @@ from goodgain.measures.terms import divide_rows
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 _ROUNDS = 1_000
-#: Fewer queries than these are resampled by document: too few to say how queries differ.
+#: With fewer queries, the bootstrap resamples documents.
 _FEWEST_QUERIES = 10
-#: A coefficient: its name, the numbers of two judges (None: of all), its value from how often each kind of document occurs,
-#: and the unit and kind of each document, and the number of kinds.
+#: A coefficient: the name, the numbers of two judges (None: all judges), a function of the frequencies of kinds of documents,
+#: and the data: the unit and the kind of each document, and the number of kinds.
 Coefficient = tuple[str, Any, Any, Callable[[Matrix], float | None], tuple[Numbers, Numbers, int]]
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far several judges agree. A number that is not defined is None, in frames null.
+    """The agreement of several judges. An undefined value is None, or null in a frame.
 
     Attributes:
         scale: the name of the scale.
-        overall: name -> value: `documents`, `coverage` (share of them with a grade), `several` (documents with two grades
-            or more), `tie_rate` (share of those on which no single grade is the most frequent), `alpha_nominal` and
-            `alpha_ordinal` (Krippendorff), `ac1`, `ac2` (Gwet; quadratic weights).
-        judges: judge, grades, coverage (share of the documents that the judge graded), leniency (the judge's grade minus
-            the mean grade of the other judges, averaged over documents with several grades).
-        pairs: judge, other, documents (that both graded), agreement (share with equal grades), kappa, kappa_quadratic.
-        confusion: judge, other, grade, other_grade, documents: how often two grades occur together.
-        intervals: coefficient, judge, other (null for coefficients of all judges), low, high: 95 % intervals of kappa and
-            alpha by the bootstrap over queries, or over documents if there are fewer than ten queries. None if not
-            requested.
+        overall: name -> value. `documents`, `coverage` (share of documents with a grade), `several` (documents with two
+            grades or more), `tie_rate` (share of `several` where judges tie), `alpha_nominal` and `alpha_ordinal`
+            (Krippendorff), `ac1` and `ac2` (Gwet; `ac2` has quadratic weights).
+        judges: a frame with judge, grades, coverage (share of the documents that the judge graded) and leniency (the
+            judge's grade minus the mean grade of the other judges, averaged over documents with several grades).
+        pairs: a frame with judge, other, documents (graded by both), agreement (share with equal grades), kappa,
+            kappa_quadratic.
+        confusion: a frame with judge, other, grade, other_grade, documents (how often the two grades occur together).
+        intervals: a frame with coefficient, judge, other (null for coefficients of all judges), low, high. These are 95 %
+            intervals of kappa and alpha by the bootstrap over queries, or over documents if there are fewer than ten
+            queries. None if not requested.
 
     >>> import goodgain as gg
     >>> found = gg.agreement({"anna": {"q": {"a": 0, "b": 4}}, "ben": {"q": {"a": 0, "b": 4}}}, scale="0..4")
@@ -60,7 +61,7 @@ class Agreement:
     intervals: pl.DataFrame | None = None
 
     def tables(self) -> list[Table]:
-        """Return the tables of `judge --agreement`: all judges, each judge, pairs, intervals if asked for, grades."""
+        """Return the tables that `goodgain judge --agreement` prints."""
         grades = pl.col("grade", "other_grade").map_elements("{:g}".format, pl.String)
         frames = {"Judges": self.judges, "Pairs of judges": self.pairs, "Intervals": self.intervals}
         frames["Grades given together"] = self.confusion.with_columns(grades)
@@ -76,13 +77,12 @@ class Agreement:
 
 
 def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: bool = False) -> Agreement:
-    """Return how far judges agree on what they graded.
+    """Measure the agreement of several judges.
 
     Args:
-        grades: what `aggregate` takes.
-        scale: the scale of the grades. All its categories count, also unused grades.
-        names: show the judges' names. Without it they are `judge 1`, `judge 2` ..., because the report is about people's
-            work.
+        grades: as in `aggregate`.
+        scale: the scale of the grades. Unused grades of the scale count too.
+        names: show the judges' names. By default judges are anonymous: `judge 1`, `judge 2` ...
         intervals: also compute intervals of kappa and alpha.
 
     Raises:
@@ -112,7 +112,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
         place=pl.col("grade").replace_strict(grades, range(len(grades)), return_dtype=pl.Int64),
         unit=pl.lit(pl.Series(units)).gather(pl.col("document")),
     )
-    given = given.sort("document", "grade")  # so sums have the same digits always
+    given = given.sort("document", "grade")  # a fixed order, so that rounding in sums does not vary
     by_document = given.group_by("document", "unit").agg(
         (pl.col("grade") == grade).sum().cast(pl.Float64).alias(f"{grade:g}") for grade in grades
     )
@@ -126,10 +126,10 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     scale_of = np.asarray(known.grades, dtype=np.float64)
     apart = (scale_of[:, None] - scale_of[None, :]) / (scale_of.max() - scale_of.min())
     weights = {"kappa": np.eye(len(known.grades)), "kappa_quadratic": np.asarray(1 - apart**2)}
-    places = [known.grades.index(grade) for grade in grades]  # unused grades add nothing but kinds
+    places = [known.grades.index(grade) for grade in grades]  # unused grades have zero counts
     used = {name: of[np.ix_(places, places)] for name, of in weights.items()}
     acs = (_gwet_ac(patterns, number, used[name], of) for name, of in weights.items())
-    # a row for each document of each two judges, the one with the smaller number first
+    # a row per document and pair of judges; the first judge has the smaller number
     other = given.select("document", other="judge", other_grade="grade", other_place="place")
     paired = given.join(other, on="document").filter(pl.col("judge") < pl.col("other")).sort("judge", "other")
     pairs, cells = _describe_pairs(paired, used)
@@ -195,9 +195,9 @@ def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
 
 
 def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None]) -> tuple[float, float] | None:
-    """Return the 95 % percentile interval of a statistic of the sum of all rows of `units`. The draws are seeded.
+    """Return the 95 % percentile bootstrap interval of a statistic. Its argument is the sum of the rows of `units`.
 
-    None with fewer than two units, or if the statistic is undefined in most of 1,000 samples.
+    The seed is fixed. The result is None for fewer than two units, or if the statistic is undefined in most of 1,000 samples.
     """
     rows, counts = np.unique(units, axis=0, return_counts=True)
     if counts.sum() < 2:
@@ -213,22 +213,16 @@ def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None
 
 
 def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
-    """Return Cohen's kappa (1960) of two judges. `confusion` counts the documents with each pair of grades.
-
-    Kappa is weighted (1968) unless `weights` is the identity matrix.
-    """
+    """Return Cohen's kappa (1960) of two judges, weighted (1968) unless `weights` is the identity matrix."""
     confusion = confusion.reshape(weights.shape)
     documents, apart = confusion.sum(), 1 - weights
-    # Exact sums: the same whichever of the two judges comes first.
+    # exact sums: the order of the two judges does not matter
     expected = math.fsum((apart * np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / documents).flat)
     return None if expected == 0 else 1 - math.fsum((apart * confusion).flat) / expected
 
 
 def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -> float | None:
-    """Return Krippendorff's alpha (2011), 1 - observed / expected disagreement, over documents with two grades or more.
-
-    The distance of two `ordinal` grades counts the grades given between them. Other grades have the distance 1.
-    """
+    """Return Krippendorff's alpha (2011): 1 - observed / expected disagreement, over documents with two grades or more."""
     graded = patterns.sum(axis=1)
     pairable = graded > 1
     counts, share = patterns[pairable], (documents / np.maximum(graded - 1, 1))[pairable]
@@ -241,11 +235,7 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
-    """Return Gwet's AC1 (2014; identity weights) or AC2. Chance agreement follows from the spread of the grades.
-
-    Documents with two grades or more give the observed agreement, all documents the spread. `scale` holds the weights of all
-    grades, used or not.
-    """
+    """Return Gwet's AC1 (2014; identity weights) or AC2. `scale` holds the weights of all grades, also unused grades."""
     graded = patterns.sum(axis=1)
     several = graded > 1
     if not several.any():

@@ -1,1 +1,1 @@
-"""Labels 0..4 from a language model: the documents to grade, the calls and their answers."""
+"""Grades 0..4 from a language model: prompts, calls and answers."""

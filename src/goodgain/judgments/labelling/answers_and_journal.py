@@ -1,4 +1,4 @@
-"""Answers of a model (a grade, or why it is missing), and the journal that keeps them on disk."""
+"""Answers of a model, and the journal that stores them in a file."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from goodgain.errors import InputError
 
 #: The grades of the good-gain scale.
 GRADES = (0, 1, 2, 3, 4)
-#: The model gave a grade, or `null`.
+#: Statuses: the model gave a grade, or `null`.
 OK, NO_GRADE = "ok", "no_grade"
 #: The reason of an answer that ended at the limit of output tokens.
 CUT = "the answer was cut at the limit of output tokens"
-#: Characters that are kept of an answer, and of the reason in it.
+#: The most characters to keep of an answer, and of a reason.
 _KEPT, _REASON = 4_000, 1_000
 #: Larger token counts are invalid: the journal's numbers have 64 bits.
 _MOST_TOKENS = 2**53
-#: What vendors say of a text that is too long, and of one that a filter refuses.
+#: Error messages of vendors: the text is too long, or a filter refuses the text.
 _TOO_LONG = re.compile(
     r"context.?(?:length|window|size|limit)|prompt is too long|input is too long|input token count|request_too_large"
     r"|context the overflows|reduce the length|at least 1, got -|`inputs` (?:tokens|must have less)",
@@ -35,17 +35,17 @@ _TOO_LONG = re.compile(
 _FLAGGED = re.compile(
     r"content.?filter|content.?policy|content management policy|moderation|flagged|safety", re.IGNORECASE
 )
-#: What ends a thought that a model writes before its answer: most models, Magistral, gpt-oss without its template.
+#: The end of a thought before the answer: for most models, Magistral, and gpt-oss without a chat template.
 _THOUGHT_ENDS = ("</think>", "</thinking>", "[/THINK]", "<|channel|>final<|message|>")
 _FENCE = re.compile(r"```(?:json)?\s(.*)```", re.DOTALL | re.IGNORECASE)
 
 
 class Answer(NamedTuple):
-    """The answer to one call: a grade or None, and the model's reason, or what went wrong.
+    """The answer to one call: a grade or None, and the model's reason or an error message.
 
-    `status` is `ok`, `no_grade` (the model answered null), or the reason of a missing grade: `refused`, `malformed`, `too_long`,
-    `timeout`, `connection`, `http_429` ... `raw` has up to 4,000 characters of the content. Tokens and model are those that
-    the endpoint reports, or None.
+    `status` is `ok`, `no_grade` (the model answered null), or a failure: `refused`, `malformed`, `too_long`, `timeout`,
+    `connection`, `http_429` ... `raw` has up to 4,000 characters of the content. Tokens and model are None if the endpoint
+    does not report them.
     """
 
     grade: int | None
@@ -58,13 +58,10 @@ class Answer(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether the model gave no valid answer."""
         return self.status not in (OK, NO_GRADE)
 
 
 class _Graded(msgspec.Struct, forbid_unknown_fields=True):
-    """The only object that a model may write."""
-
     grade: int | None
     reason: str | None = None
 
@@ -100,7 +97,7 @@ def _join_parts(content: Any) -> Any:
 
 
 def read_usage(body: Any) -> tuple[int | None, int | None]:
-    """Return the input and output tokens that a completion counts, by OpenAI's or Anthropic's names."""
+    """Return the input and output tokens that a completion reports, in fields of OpenAI or Anthropic."""
     usage = body.get("usage") if isinstance(body, dict) else None
     if not isinstance(usage, dict):
         return None, None
@@ -110,7 +107,7 @@ def read_usage(body: Any) -> tuple[int | None, int | None]:
 
 
 def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
-    """Return the answer in a model's text: one object with a grade and a reason, also in a fence or after a thought.
+    """Parse a model's text: one JSON object with a grade and a reason, also in a code fence or after a thought.
 
     A number in prose is not a grade.
 
@@ -140,7 +137,7 @@ def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequenc
 
 
 def describe_error(error: Any, depth: int = 8) -> str:
-    """Return the message of an error's body as one line, also if it is a list or an object; "" if it has none.
+    """Return the message in the body of an error as one line, or "". The message may be nested in lists and objects.
 
     >>> describe_error({"message": {"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}})
     'body.seed: Extra inputs are not permitted'
@@ -156,7 +153,7 @@ def describe_error(error: Any, depth: int = 8) -> str:
 
 
 def summarize_error(error: Any) -> str:
-    """Return the parameter, code and type that an error names, and its message."""
+    """Return the parameter, code, type and message of an error as one text."""
     words = [error.get(name) for name in ("param", "code", "type")] if isinstance(error, dict) else []
     return " ".join(map(str, filter(None, [*words, describe_error(error)])))
 
@@ -185,14 +182,14 @@ def _keep(value: Any, hide: Callable[[str], str]) -> str | None:
 
 
 def _replace_halves(text: str) -> str:
-    """Replace halves of surrogate pairs by `?`: JSON can name them, but files cannot hold them."""
+    """Replace lone surrogates by `?`: JSON can hold lone surrogates, but files cannot."""
     return text.encode("utf-8", "replace").decode()
 
 
-#: Says that a SQLite file is a journal of ours, and in which form.
+#: The application_id in a SQLite file: a journal of goodgain, version 1.
 _APPLICATION = 0x67676C31
 _FIRST_COLUMNS = ["key", "grade", "reason", "status", "raw", "input_tokens", "output_tokens"]
-#: Columns for people; journals of earlier versions lack them.
+#: Columns for human readers. Journals of earlier versions lack these columns.
 _ADDED_COLUMNS = ["model", "query_id", "doc_id", "host", "date"]
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
@@ -204,9 +201,9 @@ _AT_ONCE = 500
 
 
 class Journal:
-    """Answers by their keys, in one SQLite file: answered calls are never repeated.
+    """A SQLite file of answers by key. Answered calls are never repeated.
 
-    Threads may share a journal; processes may not. Each answer is committed at once: a killed process loses no counted answer.
+    Threads may share a journal, processes may not. Each answer is committed immediately, so a killed process loses no answer.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:
@@ -217,7 +214,7 @@ class Journal:
     @classmethod
     @contextmanager
     def open(cls, path: Path | None) -> Iterator[Journal]:
-        """Open a journal, or make a new one. None: in memory."""
+        """Open or create a journal. `path=None` keeps the journal in memory."""
         with _explain_errors(path):
             connection = sqlite3.connect(":memory:" if path is None else path, timeout=1, check_same_thread=False)
         journal = cls(connection, path)
@@ -226,7 +223,7 @@ class Journal:
                 _prepare(connection, path)
             yield journal
         finally:
-            with journal._lock:  # after Ctrl-C a thread may still be writing: SQLite would end the process
+            with journal._lock:  # after Ctrl-C a thread may still write: closing now would crash SQLite
                 connection.close()
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
@@ -241,7 +238,7 @@ class Journal:
         return found
 
     def add(self, key: str, answer: Answer, *, query_id: str, doc_id: str, host: str) -> None:
-        """Write an answer. An earlier failure of the same key is replaced."""
+        """Write an answer. An earlier answer with the same key is replaced."""
         date = datetime.now(UTC).isoformat(timespec="seconds")
         row = (key, *answer, query_id, doc_id, host, date)
         with self._lock, _explain_errors(self._path), self._connection:
@@ -249,13 +246,13 @@ class Journal:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
-    connection.execute("PRAGMA locking_mode=EXCLUSIVE")  # two jobs would pay for the same answers
+    connection.execute("PRAGMA locking_mode=EXCLUSIVE")  # else two jobs could pay for the same answers
     used = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if used and connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-        raise InputError(f"{path}: is a database of something else. Give another file for the journal")
+        raise InputError(f"{path}: is a database, but not a journal. Give another file for the journal")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
-    if not used:  # a journal that is only read stays as it is
+    if not used:  # reading does not change a journal
         connection.execute(f"PRAGMA application_id={_APPLICATION}")
     connection.execute(_TABLE)
     columns = [row[1] for row in connection.execute("PRAGMA table_info(answers)")]

@@ -1,4 +1,4 @@
-"""The calls of a job: their budget, a trial first, then several at once. The journal gets each answer before it is counted."""
+"""Sends the calls of a job within a budget: a trial first, then several calls at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from goodgain.judgments.labelling.endpoint import Endpoint
 
 _MINUTE = 60.0
-#: Options whose None is any number, and their least values.
+#: Option that may be None (no limit) -> the smallest other value.
 _LEAST = {"max_calls": 0, "max_tokens": 0, "requests_per_minute": 1, "tokens_per_minute": 1}
 
 
@@ -33,15 +33,16 @@ class UnusableError(StoppedError):
     exit_status = 1
 
 
-class JobEnded(BaseException):  # no error: like KeyboardInterrupt it passes through the client's retries
+class JobEnded(BaseException):  # like KeyboardInterrupt, not caught by the client's retries
     """Raised in a thread of a job that has ended."""
 
 
 @dataclass
 class Pace:
-    """Calls and tokens in any sixty seconds (None: any number).
+    """The limits of calls and tokens in any sixty seconds. None: no limit.
 
-    A finished call counts with its actual usage. A pending call counts with its worst case, scaled as earlier calls used theirs.
+    A finished call counts its actual tokens. A pending call counts an estimate: the reserved tokens times the share that earlier
+    calls used of their reserved tokens.
     """
 
     requests: int | None
@@ -51,13 +52,13 @@ class Pace:
     _used: float = 0.0
 
     def find_delay(self, reserved: int, now: float) -> float:
-        """Return the seconds to wait before a call of this worst case. 0: send it now."""
+        """Return the seconds to wait before a call with this number of reserved tokens. 0: send the call now."""
         while self._recent and self._recent[0][0] <= now - _MINUTE:
             self._recent.popleft()
         over_requests = self.requests is not None and len(self._recent) >= self.requests
         sent = sum(tokens for _, tokens in self._recent) if self.tokens is not None else 0
         over_tokens = self.tokens is not None and sent + self._estimate(reserved) > self.tokens
-        # a call larger than the limit goes alone
+        # a call larger than the limit is sent alone
         return self._recent[0][0] + _MINUTE - now if self._recent and (over_requests or over_tokens) else 0.0
 
     def add(self, reserved: int, now: float) -> list[float]:
@@ -76,10 +77,10 @@ class Pace:
 
 @dataclass(eq=False)
 class Budget:
-    """The limits of a job, shared by threads: calls at once (`jobs`), calls and tokens in all and per minute, tries of a call.
+    """The limits of a job and the calls and tokens spent, shared by threads.
 
-    The budget also counts what the job has spent, and says whether and why the job has ended. Each request reserves its
-    worst-case cost. Actual usage then replaces it.
+    `jobs` is the number of calls at once, `tries` the number of tries of a call. Each request reserves its worst-case cost.
+    Actual usage then replaces the reservation.
     """
 
     jobs: int = 8
@@ -95,10 +96,10 @@ class Budget:
                 check_whole_number(name, value, 1)
             elif value is not None:
                 check_whole_number(name, value, _LEAST[name], others=", or None (any number)")
-        #: The calls sent, retries included, and their tokens: as the endpoint counted, else as reserved.
+        #: The calls sent, retries included, and their tokens: as reported by the endpoint, else as reserved.
         self.calls = self.input_tokens = self.output_tokens = 0
         self.under_way = 0
-        #: Why the job ended early: a sentence, or an error that is raised.
+        #: Why the job ended early: a sentence, or the error to raise.
         self.ended: str | BaseException | None = None
         self._reserved = 0
         self._pace = Pace(self.requests_per_minute, self.tokens_per_minute)
@@ -114,14 +115,13 @@ class Budget:
             self._changed.notify_all()
 
     def pause(self, seconds: float) -> None:
-        """Wait for some seconds, or until the job ends."""
         with self._changed:
             self._changed.wait_for(lambda: self.ended, seconds)
 
     def reserve(self, tokens: int) -> list[float]:
-        """Reserve one request and its tokens, and return the entry for `settle`. Wait for the pace and for pending calls.
+        """Wait until the limits allow a request, reserve its tokens, and return the entry for `settle`.
 
-        Raise `JobEnded` if the job has ended, or ends now because the budget is spent.
+        Raise `JobEnded` if the job has ended, or if the budget is spent.
         """
         with self._changed:
             while True:
@@ -152,13 +152,13 @@ class Budget:
             self._changed.notify_all()
 
 
-#: Calls of each model that show whether its answers can be used.
+#: The first calls of each model, which show whether answers can be used.
 TRIAL = 20
 #: Consecutive failures of the endpoint, after all tries, that stop the job.
 _GIVE_UP = 50
-#: Seconds in which pending calls may end when a job is stopped, and between two looks at Ctrl-C.
+#: Seconds to wait for pending calls of a stopped job, and between two checks for Ctrl-C.
 _GRACE, _PIECE = 2.0, 0.2
-#: Characters that are shown of an answer.
+#: The most characters of an answer in a message.
 _SHOWN = 300
 
 
@@ -171,10 +171,7 @@ class Plan(NamedTuple):
 
 
 def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: bool = False) -> Plan:
-    """Sort requests into those to send and those that the journal answers.
-
-    Failures in the journal are answers, too. With `retry_failed`, only these failures are sent again.
-    """
+    """Plan the requests without an answer in the journal or, with `retry_failed`, only the requests that failed before."""
     by_key = {request.key: request for request in requests if request.document is not None}
     known = journal.find(by_key)
     asked = {key for key, answer in known.items() if answer.failed} if retry_failed else by_key.keys() - known.keys()
@@ -183,14 +180,11 @@ def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: b
 
 
 def send_calls(
-    plan: Plan,
-    endpoint: Endpoint,
-    journal: Journal,
-    report: Callable[[Answer], object] = lambda answer: None,
+    plan: Plan, endpoint: Endpoint, journal: Journal, report: Callable[[Answer], object] = lambda answer: None
 ) -> dict[str, Answer]:
-    """Send the calls of a plan, and return all answers by their keys. `endpoint.budget.ended` says why calls were not sent.
+    """Send the calls of a plan, and return all answers by key. `endpoint.budget.ended` says why calls were not sent.
 
-    One thread at a time calls `report`, with each answer.
+    Each answer is written to the journal, and then passed to `report` by one thread at a time.
 
     Raise `UnusableError` if most answers of a model's first 20 calls cannot be used, and `StoppedError` if no further call can
     succeed.
@@ -245,16 +239,16 @@ def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[R
                 keep(request, endpoint.ask(request))
         except JobEnded:
             pass
-        except BaseException as error:  # raised again by the thread that waits for this one
+        except BaseException as error:  # the waiting thread raises it again
             budget.end(error)
 
-    # Daemons: with the threads of a pool, Ctrl-C would wait for an endpoint that hangs.
+    # daemons: with a thread pool, Ctrl-C would wait for an endpoint that hangs
     workers = [threading.Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(budget.jobs)]
     try:
         for worker in workers:
             worker.start()
         for worker in workers:
-            # in pieces: Polars' hook for Ctrl-C lets one long wait go on. A worker with nothing under way waits to retry.
+            # short waits: Polars' hook for Ctrl-C does not interrupt a wait. Without pending calls, workers only wait to retry.
             while worker.is_alive() and not (budget.ended and not budget.under_way):
                 worker.join(_PIECE)
     except BaseException as error:
@@ -262,14 +256,14 @@ def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[R
         raise
     finally:
         if budget.ended:
-            for worker in filter(threading.Thread.is_alive, workers):  # Ctrl-C may have come before some began
+            for worker in filter(threading.Thread.is_alive, workers):  # Ctrl-C may have come before all started
                 worker.join(_GRACE / len(workers))
     if isinstance(budget.ended, BaseException):
         raise budget.ended
 
 
 def explain_failures(answers: Sequence[Answer]) -> str:
-    """Say how many answers cannot be used, quote one, and advise on the most frequent failure."""
+    """Return a message with the number of failures, an example, and advice on the most frequent failure."""
     failed = [answer for answer in answers if answer.failed]
     kinds = [(answer.status, answer.reason == CUT) for answer in failed]
     (status, is_cut), _ = Counter(kinds).most_common(1)[0]

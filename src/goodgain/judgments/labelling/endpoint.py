@@ -1,6 +1,6 @@
-"""An OpenAI-compatible endpoint: its address, one call, and what its errors mean.
+"""Calls an OpenAI-compatible endpoint, and interprets errors.
 
-The `openai` client retries, obeys a short Retry-After and keeps the timeout. Its HTTP client counts each request.
+The `openai` client does the retries, the timeout and a short Retry-After. A subclass of the HTTP client counts requests.
 """
 
 from __future__ import annotations
@@ -31,37 +31,35 @@ from goodgain.judgments.labelling.keys import Key
 from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Request, check_number
 from goodgain.options import spell
 
-#: The default variable of the address.
 _URL_VARIABLE = "OPENAI_BASE_URL"
-#: Characters that are kept of an error's message, and that are searched if it is not JSON.
+#: The most characters to keep of an error message, and to search in an error that is not JSON.
 _SAID, _SUMMARIZED = 300, 2_000
-#: Errors of httpx, or of httpx2, where the connection failed and nothing was sent.
+#: Errors of httpx or httpx2 for a failed connection: nothing was sent.
 _NOT_CONNECTED = ("ConnectError", "ConnectTimeout", "ProxyError")
 _BAD_REQUEST = 400
-#: Set as the status of an answer that is not JSON, to have the client retry it. No server sends it.
+#: The status set for an answer that is not JSON, so that the client retries. No server sends this status.
 _UNREADABLE = 599
-#: Statuses that hold for every call: no further call can succeed.
+#: Status after which no further call can succeed -> problem and remedy.
 _HOPELESS = {
     401: "the key is not accepted. Set the variable {key}",
     402: "the account has no credit, or its budget is spent. Add some",
     403: "the key may not use this model or endpoint. Give another {model} or {key_variable}",
     404: "the endpoint or the model is not there. Check {base_url} and {model}",
 }
-#: Such a status -> what an error with another status says that means the same: of OpenAI, Anthropic, LiteLLM's proxy.
+#: Status -> messages with the same meaning that have another status (OpenAI, Anthropic, LiteLLM's proxy).
 _MEANS = {
     402: r"insufficient_quota|credit balance is too low|API usage limits|budget_exceeded|Budget has been exceeded"
     r"|ExceededBudget|crossed budget",
     404: r"Invalid model name passed|no healthy deployments for this model",
 }
-#: The status of an error in an answer with status 200, if the error names none: one that is retried, unless it blames the
-#: request.
+#: The status for an error without a code in an answer with status 200, unless the error blames the request. It is retried.
 _UNAVAILABLE = 503
 _BLAMES_REQUEST = re.compile(
     r"\b(?:invalid|unexpected|unknown|unsupported|not supported|not found)\b|invalid_", re.IGNORECASE
 )
-#: The client waits as long as Retry-After asks, up to a minute or two; we wait up to an hour.
+#: The longest Retry-After, in seconds, that the client obeys, and that `_wait_as_asked` obeys.
 _CLIENT_WAITS, _LONGEST_WAIT = 60.0, 3_600.0
-#: A body is read up to so many bytes, and in so many times the seconds without a byte.
+#: The most bytes to read of a body, and the most time as a multiple of the timeout.
 _LARGEST, _WHOLE = 16 << 20, 10
 
 
@@ -77,10 +75,10 @@ def _list_remedies() -> dict[str, str]:
 
 
 class Endpoint:
-    """An OpenAI-compatible endpoint, asked through the `openai` client. Threads may share one.
+    """An OpenAI-compatible endpoint, called through the `openai` client. Threads may share an endpoint.
 
-    Without `base_url` the variable OPENAI_BASE_URL has the address; none is built in. The key is hidden in all answers. Every
-    request, retries included, counts in the budget. A request may take ten times `timeout`.
+    The default of `base_url` is the variable OPENAI_BASE_URL. The key is hidden in all answers. Every request, retries
+    included, counts in the budget. `timeout` limits the time without a byte. A whole request may take ten times as long.
     """
 
     def __init__(self, base_url: str | None, key: Key, budget: Budget, *, timeout: float = 60.0) -> None:
@@ -102,9 +100,9 @@ class Endpoint:
         self.host = parts.netloc.rpartition("@")[2]
         self._url = key.hide(_show_address(parts).rstrip("/"))
         self._has_answered = self._has_waited = False
-        #: Whether the limit of output tokens goes by its other name, because the endpoint refused the first.
+        #: Whether the endpoint refused the first name of the limit of output tokens.
         self._has_other_limit = False
-        #: The call of this thread: the tokens it reserves, the body of its answer, its parameters, how often it was sent.
+        #: The call of this thread: reserved tokens, body of the answer, names of parameters, number of requests.
         self._call = threading.local()
         endpoint = self
 
@@ -134,7 +132,7 @@ class Endpoint:
         self._client.close()  # pending calls end with an error
 
     def ask(self, request: Request) -> Answer:
-        """Send one call and return its answer or failure.
+        """Send one call, and return the answer or the failure.
 
         Raise `StoppedError` if no call can succeed (a wrong key, an unknown model ...), and `JobEnded` if the job has ended.
         """
@@ -152,7 +150,7 @@ class Endpoint:
             failure = error
         else:
             return read_completion(self._call.body, self._key.hide, request.prompt.grades)
-        # outside of `except`: a traceback of ours has no error that quotes the key
+        # outside of `except`: no traceback may contain an error that quotes the key
         found = self._read_failure(failure, known)
         if isinstance(found, Answer):
             return found
@@ -167,7 +165,7 @@ class Endpoint:
         most = self._call.most
         entry = self.budget.reserve(most)
         self._call.sent += 1
-        cost = most, 0  # where the usage is unknown: the worst case
+        cost = most, 0  # the worst case, if the usage is unknown
         try:
             response = send()
             self._has_answered = self._has_answered or not response.has_redirect_location
@@ -261,7 +259,7 @@ class Endpoint:
         location = error.response.headers["location"]
         try:
             shown = _show_address(urlsplit(urljoin(str(error.request.url), location)))
-        except ValueError:  # not an address, such as half of one of IPv6
+        except ValueError:  # not an address, such as an invalid IPv6 address
             shown = location.partition("?")[0].rpartition("@")[2]
         target = self._shorten(shown)
         if self._has_answered:
@@ -336,7 +334,7 @@ def _split_address(url: str) -> SplitResult:
         is_text = url.isprintable() and " " not in url
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and is_text:
             return parts
-    except (ValueError, TypeError, AttributeError):  # half an address of IPv6, a port that is not a number, not a text
+    except (ValueError, TypeError, AttributeError):  # an invalid IPv6 address or port, or not a text
         pass
     raise InputError(f"{url!r}: is not an http address. Give one such as http://localhost:8000/v1")
 

@@ -8,20 +8,19 @@ from collections.abc import Callable, Iterable, Mapping
 from goodgain.errors import InputError
 from goodgain.options import spell
 
-#: The default variable of the key.
 KEY_VARIABLE = "OPENAI_API_KEY"
-#: A shorter value is not a secret: hiding it would garble every text.
+#: Shorter values are not hidden: hiding short values would garble every text.
 _SHORTEST_SECRET = 4
 #: What a header can carry without change: printable ASCII without blanks.
 _SENDABLE = re.compile("[!-~]+")
-#: What may separate two signs of a key: the blanks of wrapped text, and backslashes of the key, of repr and of JSON.
+#: What may separate two characters of a key: blanks of wrapped text, and backslashes of the key, repr or JSON.
 _GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
 
 
 class Key:
-    """The key in an environment variable (`value` is empty for an endpoint without keys), and the user's headers.
+    """The key in an environment variable, and the user's headers. Errors never show a key or the value of a header.
 
-    Both are sent unchanged. If a header or the key cannot be sent, the error does not show it.
+    `value` is empty if the variable is not set, for an endpoint without keys.
     """
 
     def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:
@@ -47,12 +46,12 @@ class Key:
 
 
 def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that replaces secrets in a text by `***`, also escaped or wrapped secrets. Cut texts only afterwards.
+    """Return a function that replaces secrets in a text by `***`, also escaped or wrapped secrets. Hide before you cut.
 
     >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
     '{"Authorization": "Bearer ***"}'
     """
-    written: list[str] = []  # as it is, and as repr, JSON, URLs, HTML and wrapped text write it
+    written: list[str] = []  # patterns: unchanged, and as in repr, JSON, URLs, HTML and wrapped text
     for secret in (one for one in secrets if len(one) >= _SHORTEST_SECRET):
         # No part of the pattern backtracks: the text comes from the endpoint.
         characters = (_match_character(character) for character in secret if character != "\\")

@@ -1,4 +1,4 @@
-"""Labels from language models: `label`, and the steps that the command `goodgain label` shares with it."""
+"""Labels from language models: the function `label`, and steps shared with the command `goodgain label`."""
 
 import hashlib
 import json
@@ -70,8 +70,8 @@ def label(
 ) -> pl.DataFrame:
     """Ask language models for a grade 0..4 of every unjudged document, and return the grades in long form.
 
-    The calls go to an OpenAI-compatible endpoint, one document each. Nothing is sent anywhere by default. A document
-    without an answer has a null grade and a status that says why, never a 0.
+    Each call sends one document to an OpenAI-compatible endpoint. Nothing is sent anywhere by default. A document without an
+    answer has a null grade, never a 0, and the status gives the reason.
 
     Args:
         source: a run, results, or a sheet of `goodgain pool`, as a file or frame. Several sources: a list, or {name: run}.
@@ -83,10 +83,10 @@ def label(
         qrels: existing judgments: their documents are left out.
         k: the number of results of every iteration to grade. None: all.
         max_characters: longer texts are cut here.
-        prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (None), `good-gain-1` (the
-            first version, the grade before the reason), `umbrela` (grades 0..3).
+        prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (default),
+            `good-gain-1` (the first version: the grade comes before the reason), `umbrela` (grades 0..3).
         temperature: None sends no temperature, for models that accept none.
-        samples: the number of grades of each document. Each sample is a judge, `...#2`.
+        samples: the number of grades of each document. Each sample is a judge, such as `...#2`.
         schema: request answers that follow a JSON schema.
         max_output_tokens: the limit of one answer, thinking included. None: 2,000, and 400 for `good-gain-1`.
         output_limit: the endpoint's name for this limit: max_completion_tokens, or the older max_tokens. If the endpoint
@@ -102,13 +102,13 @@ def label(
         requests_per_minute: the most requests in any sixty seconds.
         tokens_per_minute: the most tokens in any sixty seconds.
         timeout: the most seconds without a byte from the endpoint. A whole answer may take ten times as long.
-        tries: how often a failing call is sent.
-        key_variable: the environment variable with the key.
+        tries: the most times to send a failing call.
+        key_variable: the environment variable of the key.
 
     Returns:
-        query_id, doc_id, judge (model@prompt-hash/temperature/texts/cut), grade (or null), reason, status, raw, cut (whether
-        the text was cut). The status is ok, no_grade (the model's null), no_text, not_sent, or the failure: refused,
-        malformed, timeout, too_long, connection, http_429 ... `aggregate` makes labels of the grades.
+        A frame with query_id, doc_id, judge (model@prompt-hash/temperature/texts/cut), grade (or null), reason, status,
+        raw, cut (whether the text was cut). The status is ok, no_grade (the model answered null), no_text, not_sent, or a
+        failure: refused, malformed, timeout, too_long, connection, http_429 ... `aggregate` makes labels of the grades.
 
     Raises:
         InputError: a source cannot be read, a query has no text, the endpoint is missing or cannot be reached, the key
@@ -132,7 +132,7 @@ def label(
     with Journal.open(None if journal is None else Path(journal)) as kept:
         plan = plan_calls(requests, kept, retry_failed=retry_failed)
         if older := count_first_answers(plan.to_send, kept):
-            notice(f"{older}. To go on with them, give {spell('prompt', FIRST_PROMPT)}")
+            notice(f"{older}. To use them, give {spell('prompt', FIRST_PROMPT)}")
         if not plan.to_send:
             return collect_grades(requests, plan.known)
         with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
@@ -149,10 +149,7 @@ def label(
 def prepare_job(
     source: Any, queries: Any, models: Iterable[str], given: Mapping[str, Any]
 ) -> tuple[list[Request], pl.DataFrame, list[str]]:
-    """Return a request for each judge and document, the documents, and the systems that found them.
-
-    Each model is a judge, and so is each of several samples. `given` has the other arguments of `label`.
-    """
+    """Return the requests, the documents and the names of the systems. `given` has the other arguments of `label`."""
     told, samples = read_prompt(given["prompt"]), given["samples"]
     asked = {name: given[name] for name in Parameters.__dataclass_fields__ if name != "model"}
     if asked["max_output_tokens"] is None:
@@ -189,7 +186,7 @@ def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> 
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
-    """Say how many of these requests the journal has answers to by the first prompt; empty if none."""
+    """Return a sentence with the number of journal answers for the same requests with the first prompt, or ""."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
         replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key
@@ -197,11 +194,13 @@ def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
         if one.prompt.name == DEFAULT_PROMPT
     ]
     count = len(journal.find(keys))
-    return f"the journal has {count:,} answers by the older prompt {FIRST_PROMPT}, and asks again" if count else ""
+    return (
+        f"the journal has {count:,} answers to the older prompt {FIRST_PROMPT}, and they are not used" if count else ""
+    )
 
 
 _NO_TEXT = Answer(None, "there is no text to show", "no_text")
-#: For a call that was not sent, because the budget was spent or the job stopped.
+#: For a call that was not sent because the job ended early.
 _NOT_SENT = Answer(None, None, "not_sent")
 
 
@@ -219,7 +218,7 @@ def collect_grades(requests: Iterable[Request], answers: Mapping[str, Answer]) -
 
 
 def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -> str:
-    """Say why less than half of the documents were graded; empty if more were."""
+    """Return why fewer than half of the documents were graded, or "" if half or more were graded."""
     found = [_find_answer(one, answers) for one in requests]
     graded = sum(answer.grade is not None for answer in found)
     if not found or 2 * graded >= len(found):
@@ -230,7 +229,7 @@ def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -
 
 
 def warn_of_family(models: Iterable[str], systems: Sequence[str]) -> None:
-    """Give a notice if a system is named after the judge's family of models: gpt for `openai/gpt-4.1-mini`."""
+    """Give a notice if the name of a system has the judge's family of models, such as gpt for `openai/gpt-4.1-mini`."""
     for model in models:
         family = next(iter(_WORD.findall(model.rpartition("/")[2].lower())), "")
         same = [system for system in systems if family in _WORD.findall(system.lower())]

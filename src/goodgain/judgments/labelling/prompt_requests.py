@@ -21,26 +21,26 @@ from goodgain.options import check_whole_number, spell
 #: A message of a conversation: {"role": ..., "content": ...}.
 Message = dict[str, str]
 
-#: Our prompt, and that of the first versions, in which the grade comes before the reason.
+#: The default prompt, and the prompt of the first versions, where the grade comes before the reason.
 DEFAULT_PROMPT, FIRST_PROMPT = "good-gain", "good-gain-1"
-#: Room for a short thought and the answer; the first prompt had room for the answer alone.
+#: The default limits of output tokens: for a short thought and the answer, and for the answer alone (first prompt).
 _ROOM, _FIRST_ROOM = 2_000, 400
 #: A line `---` separates the system's message from the user's.
 _BREAK = re.compile(r"^---[ \t]*\n", re.MULTILINE)
 _PLACES = re.compile(r"\{\{(query|description|document)\}\}")
-#: This line is dropped where a query has no description.
+#: The line to drop if a query has no description.
 _DESCRIPTION_LINE = re.compile(r"^\{\{description\}\}\n", re.MULTILINE)
 _SHORTEST_MARK = 16
-#: Names that endpoints have for the limit of output tokens.
+#: Endpoints' names for the limit of output tokens.
 OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt, by the name of its file.
+    """A prompt, named after the file.
 
     `{{query}}`, `{{document}}` and `{{description}}` in the text are replaced. A line `---` separates the system's message
-    from the user's. `grades` are those that a model may give.
+    from the user's. `grades` are the grades that a model may give.
     """
 
     name: str
@@ -65,10 +65,7 @@ class Prompt:
         return {"type": "json_schema", "json_schema": {"name": "grade", "strict": True, "schema": schema}}
 
     def messages(self, query: str, document: str, *, description: str | None = None) -> list[Message]:
-        """Return the messages for one document, which stands between two marks: a document cannot fake its own end.
-
-        The mark depends on the text alone: a random mark would change the key of the answer.
-        """
+        """Return the messages for one document. The document is between marks that its text cannot contain."""
         mark = _find_mark(document)
         values = {
             "query": query,
@@ -85,7 +82,7 @@ class Prompt:
 
 
 def read_prompt(name: str | Path | None = None) -> Prompt:
-    """Read a prompt: one of ours by its name (None: `good-gain`), or a file.
+    """Read a prompt: a built-in prompt by name (None: `good-gain`), or a file.
 
     A prompt in umbrela's form, with `{query}` and `{passage}`, has the grades 0 to 3.
 
@@ -125,7 +122,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class Parameters:
-    """How a model is asked. The names are those of `label`. All parameters are part of an answer's key."""
+    """The parameters of a request, named as in `label`. All parameters are part of the key of an answer."""
 
     model: str
     temperature: float | None = 0.0
@@ -153,20 +150,20 @@ class Parameters:
 
     @property
     def key(self) -> str:
-        """The parameters as part of a key. Without the newer parameters it equals the key of the first versions."""
+        """The parameters as part of a key. If the newer parameters are not set, keys of the first versions stay valid."""
         first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
         return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
 
 
 def check_number(name: str, value: Any, least: float, most: float, *, others: str = "") -> None:
-    """Raise `InputError` unless an option is a number from `least` to `most`. `others` names other allowed values."""
+    """Raise `InputError` unless an option is a number from `least` to `most`. `others` ends the message."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise InputError(f"{spell(name, value)}: give a number from {least:g} to {most:,g}{others}")
 
 
 @dataclass(frozen=True)
 class Request:
-    """A question to a judge about a document. `document` is None without a text. Samples have different keys."""
+    """The request to grade one document. `document` is None if there is no text."""
 
     prompt: Prompt
     parameters: Parameters
@@ -181,7 +178,7 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """The key of the answer: a hash of everything that can change the answer."""
+        """The key of the answer: a hash of everything that can change the answer, and of the sample."""
         asked = (self.query, self.description, self.document, self.sample)
         return _hash(json.dumps([self.parameters.key, _hash(self.prompt.text), *asked]))
 
