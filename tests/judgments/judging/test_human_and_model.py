@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from random import Random
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import kendalltau, ttest_1samp
 
 import goodgain as gg
 from goodgain.judgments.judging.conclusions_from_model_labels import (
+    _tau_ap,
     compare_orders,
     compute_intervals,
     estimate_difference,
@@ -56,6 +60,28 @@ def tau_ap_by_hand(human: list[float], model: list[float]) -> float:
         sum(human[above] > human[one] for above in order[:place]) / place for place, one in enumerate(order) if place
     ]
     return 2 * sum(shares) / len(shares) - 1
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=6), st.randoms())
+def test_tau_ap_is_the_average_over_the_orders_of_tied_systems(pairs: list[tuple[int, int]], random: Random) -> None:
+    """Of tied systems, none comes first because of the order of the runs."""
+    human, model = zip(*pairs, strict=True)
+    orders = [order for order in permutations(pairs) if sorted(order, key=lambda pair: -pair[1]) == list(order)]
+    found = _tau_ap(np.array([*human, *model], dtype=float))
+    if len(set(model)) == 1:
+        assert found is None
+        return
+    by_hand = []
+    for order in orders:
+        shares = []
+        for place, (one, _) in enumerate(order[1:], start=1):
+            above = [0.5 if other == one else float(other > one) for other, _ in order[:place]]
+            shares.append(sum(above) / place)
+        by_hand.append(2 * sum(shares) / len(shares) - 1)
+    assert found == pytest.approx(sum(by_hand) / len(by_hand))
+    random.shuffle(pairs)
+    human, model = zip(*pairs, strict=True)
+    assert _tau_ap(np.array([*human, *model], dtype=float)) == pytest.approx(found)
 
 
 @pytest.mark.slow

@@ -277,13 +277,15 @@ def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
 
 
 def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
-    """Return tau-AP. A pair of systems that people or the model tie counts as half right."""
+    """Return tau-AP, averaged over the orders of systems that the model ties. A pair that people tie counts as half right."""
     human, model = np.split(means, 2)
     if len(set(model.tolist())) < 2:
         return None
+    is_above, is_tied = model[:, None] > model, model[:, None] == model  # the row and the column of each pair
+    right = np.where(human[:, None] == human, 0.5, human[:, None] > human)
+    right_above = is_tied @ (right * is_above).sum(axis=0) / is_tied.sum(axis=0)  # the mean of tied systems
     order = np.argsort(-model, kind="stable")
-    human, model = human[order], model[order]
-    right = np.where(human[:, None] == human, 0.5, human[:, None] > human)  # of each pair: the row above the column
-    right = np.where(model[:, None] == model, 0.5, right)
-    shares = [float(right[:place, place].sum()) / place for place in range(1, len(model))]
-    return 2 * sum(shares) / len(shares) - 1
+    places = np.arange(len(model))
+    tied_above = places - is_above.sum(axis=0)[order]
+    shares = (right_above[order] + 0.5 * tied_above)[1:] / places[1:]
+    return float(2 * shares.mean() - 1)
