@@ -155,7 +155,7 @@ class SystemScores:
     def __getitem__(self, key: tuple[str, Any]) -> float | None:
         if not (isinstance(key, tuple) and len(key) == 2):
             shown = f'["{[*self.systems][-1]}", "{key}"]'
-            raise InputError(f"{key!r}: these are scores of {self._listed}. Name one too: {shown}")
+            raise InputError(f"{key!r}: these are scores of {self._listed}. Name a system too: {shown}")
         system, measure = key
         if system not in self.systems:
             raise InputError(f"{system!r} is not one of the systems; they are {', '.join(self.systems)}")

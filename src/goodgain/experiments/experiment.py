@@ -103,7 +103,7 @@ class Experiment:
         (2.5, 1.5)
         """
         if unknown := [name for name in options if name not in self._options]:
-            raise InputError(f"{unknown[0]}= is not an option of an experiment; they are {', '.join(self._options)}")
+            raise InputError(f"{unknown[0]}= is not an option of an experiment; options are {', '.join(self._options)}")
         made = Experiment(self._qrels, self._systems)
         made._kept, made._told = self._kept, set(self._told)
         made._set_options(self._options | options)

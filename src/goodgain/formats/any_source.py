@@ -369,7 +369,7 @@ def read_judged_data_set(dataset_id: str) -> Any:
         remedy = "give the path of a readable file"
         raise InputError(f"{quote(dataset_id)}: no such file, and not an ir_datasets id; {remedy}")
     if not dataset.has_qrels():
-        raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
+        raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give another data set, or a file")
     try:
         return list(dataset.qrels_iter())
     except Exception as error:  # any error of a download or a parser

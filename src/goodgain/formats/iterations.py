@@ -230,7 +230,7 @@ def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str =
         numbers: Any = part.rows.get_column("iteration")
         has_numbers, ends = has_numbers | part.has_iterations, ends | ({numbers.min(), numbers.max()} - {None})
     if not lacks_iterations(has_numbers, min(ends, default=None), max(ends, default=None)):
-        remedy = f"Leave out {spell('page')}, or name the system without: {spell('page', {'SYSTEM': size})}."
+        remedy = f"Leave out {spell('page')}, or name the systems to cut: {spell('page', {'SYSTEM': size})}."
         raise InputError(f"{spell('page', size)}: {name or run.name or 'the run'} has iterations already. {remedy}")
 
 

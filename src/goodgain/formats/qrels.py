@@ -335,9 +335,7 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     frame = frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
     if source.ungraded is not None and container(target) == "text":
         count = source.ungraded.height
-        unjudged = (
-            f"{count} document{'s' * (count != 1)} without a label stay unjudged, for TREC text has no row for them"
-        )
+        unjudged = f"{count} document{'s' * (count != 1)} without a label stay unjudged: TREC text has no row for them"
         left_out = label_rules.describe_queries_left_out(source.ungraded, source.frame)
         notice(f"{target}: {unjudged}{left_out}; Parquet and JSON Lines keep them")
     elif source.ungraded is not None:

@@ -44,7 +44,7 @@ def read_queries(source: Any) -> pl.DataFrame:
     data_set = load_data_set(str(source)) if is_id else None
     if data_set is not None:
         if not data_set.has_queries():
-            raise InputError(f"{source}: this ir_datasets data set has no queries. Give one that has, or a file")
+            raise InputError(f"{source}: this ir_datasets data set has no queries. Give another data set, or a file")
         found = []
         for query in data_set.queries_iter():
             fields = query._asdict()
@@ -232,7 +232,8 @@ def read_uses(source: Any) -> pl.DataFrame:
         for name in (name for name in given if name not in texts):
             column, number = _read_numbers(frame.get_column(name))
             is_right = (number == number.round()) & number.is_between(0, 1 if name == "cited" else _MOST)
-            _refuse(column.filter(~is_right.fill_null(False)), f"{label}: {name}", "it cannot have. Correct the row.")
+            wrong = column.filter(~is_right.fill_null(False))
+            _refuse(wrong, f"{label}: {name}", "is not a valid value. Correct the row.")
             frame = frame.with_columns(number.cast(types[name]))
         if any(frame.get_column(name).null_count() for name in ("query_id", "doc_id")):
             raise InputError(f"{label}: a row has no query_id or no doc_id. Write - for a query that used no document.")
@@ -342,7 +343,7 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
     problems = [lacks("query_id")]
     for name in (name for name in _NUMBERS if name in frame.columns):
         number = nw.col(name)
-        problems.append((~number.is_finite() | (number < 0), f"has the {name} {{{name}}}, which cannot be"))
+        problems.append((~number.is_finite() | (number < 0), f"has the {name} {{{name}}}, which is not a valid value"))
     if "iteration" in frame.columns:
         number = nw.col("iteration")
         problems.append((number != number.round(), "has the iteration {iteration}, which is not a whole number"))

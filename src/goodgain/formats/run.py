@@ -31,7 +31,7 @@ from goodgain.ranking.first_occurrences_and_flattening import (
 from goodgain.schema import EMPTY_DOC, RUN
 
 _LARGEST_FIRST = 10**15
-EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
+EMPTY_RUN = "the run is empty; every judged query counts as a query without a search"
 
 
 class Reading(NamedTuple):
