@@ -1,4 +1,4 @@
-"""Coverage: which queries and results of a run the qrels judge, and notices on misleading values."""
+"""Coverage: the judged queries and results of a run, and notices on values that may mislead."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,35 +19,27 @@ from goodgain.schema import EMPTY_DOC, Table
 
 #: Below this judged share of unique results, missing judgments may explain a small difference.
 LOW_COVERAGE = 0.8
-
-#: Below this share of the smaller side's queries, two sides share too few queries.
+#: Two sides share too few queries if they share less than this part of the smaller side's queries.
 LOW_SHARE = 0.5
-
-#: The columns of a table of coverage, and their types; iteration is null in the row of all iterations.
+#: Column -> type of a table of coverage. The row for all iterations has a null iteration.
 COVERAGE = Table.of("coverage", "whole: iteration judged unique; number: coverage").polars
-
-#: Query ids per side in an error or a notice.
-_EXAMPLES = 3
-
-#: The most iterations whose coverage a notice lists.
-_LISTED = 10
-
-#: Limits of the sample of URLs, unjudged and judged. Parsing one takes 2 µs.
+_EXAMPLES = 3  # query ids that a message lists
+_LISTED = 10  # iterations that a notice lists
+#: Largest samples of unjudged and judged URLs. Parsing a URL takes 2 µs.
 _UNJUDGED, _JUDGED = 1_500, 3_000
-#: The beginning of addresses that a service makes again for each call: one page has several such addresses.
+#: The prefix of one-time addresses: the service creates a new address of the same page for each call.
 _ONE_TIME_ADDRESS = "https://vertexaisearch.cloud.google.com/grounding-api-redirect/"
-#: An id of a chunk: `doc1#2`, `doc1_p3`.
+#: The pattern of a chunk's id: `doc1#2`, `doc1_p3`.
 _NUMBERED = r"^(?<document>.+?)(?<between>[^\p{L}\p{N}]+\p{L}*)\d+$"
-
 _NO_QUERIES = pl.Series("query_id", [], pl.String)
 
 
 class SharedQueries(NamedTuple):
-    """The query ids of a run and qrels, each once."""
+    """The distinct query ids of a run and qrels."""
 
     both: pl.Series
-    only_searched: pl.Series  # in the run alone
-    only_judged: pl.Series  # in the qrels alone: absent from the run
+    only_searched: pl.Series  # only in the run
+    only_judged: pl.Series  # only in the qrels
     never_searched: pl.Series = _NO_QUERIES  # in both, and the run says that the query never searched
 
     @property
@@ -62,7 +54,7 @@ class SharedQueries(NamedTuple):
 
 
 def match_queries(searched: pl.Series, judged: pl.Series, never_searched: pl.Series = _NO_QUERIES) -> SharedQueries:
-    """Match the query ids of a run and qrels; `never_searched` are further ids of the run."""
+    """Match the query ids of a run and qrels. `searched` lacks the queries of the run that never searched."""
     searched, judged = pl.concat([searched, never_searched]).unique(), judged.unique()
     is_judged, is_searched = searched.is_in(judged.implode()), judged.is_in(searched.implode())
     idle = never_searched.filter(never_searched.is_in(judged.implode()))
@@ -75,13 +67,13 @@ def list_examples(query_ids: pl.Series) -> list[str]:
 
 
 def join_examples(query_ids: pl.Series) -> str:
-    """Return the first three query ids as text, with dots if there are more."""
+    """Return the first three query ids as text, and `...` if there are more."""
     shown = list_examples(query_ids)
     return ", ".join(shown) + ", ..." * (len(query_ids) > len(shown))
 
 
 class Coverage(NamedTuple):
-    """Which queries and results of a run the qrels judge."""
+    """The judged queries and results of a run."""
 
     queries: SharedQueries
     unique: int  # first occurrences in judged queries
@@ -91,11 +83,11 @@ class Coverage(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """The judged share of the first occurrences; None if there are none."""
+        """The judged share of the first occurrences; None without first occurrences."""
         return (self.unique - self.unjudged) / self.unique if self.unique else None
 
     def tabulate(self) -> pl.DataFrame:
-        """Return the columns of `COVERAGE`: a row for all iterations, then one per iteration."""
+        """Return a row for all iterations, then a row per iteration, with the columns of `COVERAGE`."""
         overall = pl.DataFrame({"iteration": None, "unique": self.unique, "unjudged": self.unjudged})
         rows = pl.concat([overall.cast(self.by_iteration.schema), self.by_iteration])
         judged = pl.col("unique") - pl.col("unjudged")
@@ -106,7 +98,7 @@ class Coverage(NamedTuple):
 
     @property
     def lowest(self) -> int | None:
-        """The lowest number of an iteration in the run; None for an empty run."""
+        """The lowest iteration number in the run; None for an empty run."""
         lowest: Any = self.numbering.get_column("lowest").min()
         return None if lowest is None else int(lowest)
 
@@ -116,7 +108,7 @@ class Coverage(NamedTuple):
 
     @property
     def renumbered(self) -> int:
-        """The number of queries that lack an iteration number between the lowest of the run and the highest of the query."""
+        """The number of queries with missing iteration numbers, counted from the run's lowest number."""
         dense = pl.col("is_dense") & pl.col("lowest").eq_missing(self.lowest)
         return int(self.numbering.filter(~dense).get_column("queries").sum())
 
@@ -149,19 +141,19 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
 
 
 def list_shares(coverages: pl.DataFrame) -> str:
-    """Return the coverage of the first iterations as text, `0.75, 0.50`. An iteration without new results has a dash."""
+    """Return the coverage of the first ten iterations as text: `0.75, 0.50`. A dash marks an iteration without new results."""
     shares = coverages.filter(pl.col("iteration").is_not_null()).get_column("coverage").to_list()
     shown = ["–" if share is None else f"{share:.2f}" for share in shares[:_LISTED]]
     return ", ".join([*shown, *(["..."] if len(shares) > _LISTED else [])])
 
 
 def share_of_smaller(both: int, first: int, second: int) -> float:
-    """Return shared queries / queries of the smaller side; 1 if a side is empty."""
+    """Return the number of shared queries / the number of queries of the smaller side; 1 if a side is empty."""
     return both / min(first, second) if first and second else 1.0
 
 
 def warn_if_few_shared(queries: SharedQueries) -> None:
-    """Give a notice if run and qrels share less than half the queries of the smaller side."""
+    """Give a notice if run and qrels spell query ids differently, or share less than half the queries of the smaller side."""
     both = len(queries.both)
     if pairs := _find_other_spellings(queries):
         of_run, of_qrels = pairs[0]
@@ -179,17 +171,17 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
 
 
 def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
-    """Return pairs (id only in the run, id only in the qrels) that differ just in case, signs and zeros."""
+    """Return pairs (id in the run, id in the qrels) that differ only in case, punctuation or leading zeros."""
     sides = (queries.only_searched, queries.only_judged)
     if not all(map(len, sides)):
         return []
     apart = pl.col("id").str.to_lowercase().str.replace_all(r"(\d)[\W_]+(\d)", "$1 $2")  # 31_1 is not 311
     plain = apart.str.replace_all(r"[^\w ]|_", "").str.strip_chars_start("0")
-    ours, theirs = (
+    of_run, of_qrels = (
         pl.DataFrame({"id": ids}).with_columns(plain=plain).filter(pl.col("plain") != "").unique("plain", keep="none")
         for ids in sides
     )
-    return ours.join(theirs, on="plain").select("id", "id_right").sort("id").rows()
+    return of_run.join(of_qrels, on="plain").select("id", "id_right").sort("id").rows()
 
 
 def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None:
@@ -211,11 +203,10 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
 def warn_of_run(
     qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: Run | RunFile | None = None
 ) -> int:
-    """Give notices where values may mislead, and return the result of `count_one_time`, with a notice if it is not 0.
+    """Give notices on values of a run that may mislead, and return `count_one_time`.
 
-    One notice is for documents of a run that are judged under other ids. It compares a sample, so large runs take no longer.
-    With `low=False` the caller gives the notice on low coverage. `iterated` is the run, if measures of iterations are
-    computed.
+    The search for documents that are judged under another id reads only a sample of the run. With `low=False` the caller
+    gives the notice on low coverage. `iterated` is the run if measures of iterations are computed, else None.
     """
     if iterated is not None and coverage.lacks_iterations(iterated):
         warn_of_missing_iterations(iterated)
@@ -237,15 +228,15 @@ def warn_of_run(
     one_time = count_one_time(run, qrels.query_ids)
     if one_time and iterated is not None:
         found = f"in {count_of(one_time, 'query', 'queries')} ids are addresses that are new for each call"
-        effect = "measures of them (SRR, SRE, NumDup) are not comparable with those of other systems"
-        notice(f"{found}, in two iterations or more. Repeats are not seen, so {effect}.")
+        effect = "SRR, SRE and NumDup are not comparable with those of other systems"
+        notice(f"{found}, in two iterations or more. Repeats cannot be found, so {effect}.")
     return one_time
 
 
 def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
-    """Return the number of queries with addresses that are new for each call in two iterations or more.
+    """Count the queries with one-time addresses in two iterations or more.
 
-    A large file is read only if the sample has such an address. The engine of a lazy frame looks for them.
+    A large file is read only if a sample of the file has a one-time address.
     """
     if isinstance(run, RunFile) or isinstance(run.frame, pl.DataFrame):
         rows = sample_rows(run) if isinstance(run, RunFile) else run.rows
@@ -259,12 +250,12 @@ def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
 
 
 def is_one_time(doc_id: Any) -> Any:
-    """Return whether an id, a column of Polars or narwhals, is an address that a service makes again for each call."""
+    """Return whether each id in a column (Polars or narwhals) is a one-time address: the service creates it for one call."""
     return doc_id.str.starts_with(_ONE_TIME_ADDRESS)
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
-    """Give the notice that no document has a label; `described` says how many there are."""
+    """Give the notice that no document has a label. `described` is the number of documents, as text."""
     rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
     example = "" if advice else _show_example(judgments, rows)
@@ -278,7 +269,7 @@ def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, describe
 
 
 def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
-    """Return advice if an id of `rows` is an id of `others` with signs and a number after it, in the same query; else None."""
+    """Return advice if an id of `rows` looks like a chunk of an id of `others`, in the same query; else None."""
     parts = rows.select("query_id", "doc_id", pl.col("doc_id").str.extract_groups(_NUMBERED).alias("parts"))
     found = parts.unnest("parts").join(
         others, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi"
@@ -292,25 +283,20 @@ def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
 
 
 def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
-    """Return an id of the run and an id of the qrels in one query; if possible, only case, signs and %XX differ."""
+    """Return text with two different ids of one query; if possible, only case, punctuation or %XX differs."""
     judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
     plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"%[0-9a-f]{2}|[\W_]", "").alias("plain")
     for keys in (["query_id", plain], ["query_id"]):
         found, known = (of.group_by(keys).agg(pl.col("doc_id").min()) for of in (rows, judgments))
         pairs = found.join(known, on=[key for key in ("query_id", "plain") if key in found.columns], suffix="_known")
-        for query_id, ours, theirs in (
-            pairs.select("query_id", "doc_id", "doc_id_known").sort(pl.all()).head(1).iter_rows()
-        ):
-            return f" (in query {query_id} the run has {quote(ours)}, the qrels have {quote(theirs)})"
+        first = pairs.select("query_id", "doc_id", "doc_id_known").sort(pl.all()).head(1)
+        for query_id, of_run, of_qrels in first.iter_rows():
+            return f" (in query {query_id} the run has {quote(of_run)}, the qrels have {quote(of_qrels)})"
     return ""
 
 
 def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
-    """Give a notice if URLs of a run are judged under another spelling, and return whether there are such URLs.
-
-    Two URLs are the same page for deduplication if only scheme, `www.` or `m.`, trailing slash, tracking parameters or
-    fragments differ.
-    """
+    """Give a notice if URLs of a run are judged under another spelling. Return whether there are such URLs."""
     is_url = pl.col("doc_id").str.starts_with("http")
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False

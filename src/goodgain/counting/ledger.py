@@ -1,7 +1,7 @@
-"""Counts a run and qrels into ledger and pools; every good-gain measure is a function of these two small tables.
+"""Counts a run and qrels into ledger and pools. Every good-gain measure is a function of these two small tables.
 
-The ledger has one row per (query, iteration), the pools one row per judged query. Group-bys and joins reduce the rows of the
-run, on any engine that narwhals supports. Polars does the rest on their small results.
+The ledger has one row per (query, iteration). The pools have one row per judged query. The run's engine, any that narwhals
+supports, groups and joins the rows of the run. Polars works on the small results.
 """
 
 import math
@@ -17,30 +17,28 @@ from goodgain.ranking.first_occurrences_and_flattening import FirstOccurrences, 
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, LEDGER, POOLS, Table
 
-#: The smallest exponent of a unit (`find_unit`); a label can be divided by it.
+#: The smallest exponent of a unit (`find_unit`). Much smaller units would underflow to 0.
 _LEAST_EXPONENT = -1000
 
 
 class Counts(NamedTuple):
     """Ledger and pools of a run and qrels at one threshold."""
 
-    #: A row per (query, iteration) of the run, sorted: R, UR, Dup, GR, G, Unjudged; iterations are 1..N.
-    ledger: pl.DataFrame
+    ledger: pl.DataFrame  # a row per (query, iteration 1..N) of the run, sorted: R, UR, Dup, GR, G, Unjudged
     pools: pl.DataFrame  # a row per query of the qrels: N, GoodPool, GainPool
-    #: lowest, is_dense, queries, highest: a row for all queries with the same lowest number of an iteration in the run, with gaps
-    #: between the numbers or without. `queries` counts these queries, `highest` is the highest number.
+    #: A row for all queries with equal `lowest` (iteration number in the run) and `is_dense` (whether the numbers have no gaps):
+    #: `queries` is the number of these queries, `highest` the highest iteration number of any of them.
     numbering: pl.DataFrame
-    numbers: pl.Series  # the number in the run of each row of the ledger
-    never_searched: pl.Series  # the queries of the run that never searched: the ledger has no row of them
+    numbers: pl.Series  # the iteration number in the run, for each row of the ledger
+    never_searched: pl.Series  # queries of the run that never searched; they have no row in the ledger
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
     """Return threshold -> `Counts`, as the Retrieved Good Gain guideline counts R^i, UR^i, GR^i and G_i.
 
-    A document is good if its relevance is at least the threshold. `qrels` have query_id, doc_id, relevance. With
-    `labels="iteration"` the qrels have iteration too (Int64, null for any): a document gets the label for the iteration that
-    first returned it. `run` has query_id, iteration (Int64) and doc_id (`-` for an iteration without results), on any
-    engine.
+    A document is good if its relevance is at least the threshold. `qrels` have query_id, doc_id and relevance. With
+    `labels="iteration"` they also have iteration (Int64, null for any): the label for the iteration that first returned a
+    document counts. `run` has query_id, iteration (Int64) and doc_id (`-` for an iteration without results), on any engine.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
     >>> qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [3.0]})
@@ -61,9 +59,9 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
 
 
 def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """Return query_id, iteration (the number in the run), R, UR, Unjudged, and per threshold GR0, G0, GR1, G1 ...
+    """Count the results of each query and iteration, on the engine of the run.
 
-    The engine of the run counts. The tallies of runs without a common query, concatenated, are the tally of all of them.
+    Columns: query_id, iteration (the number in the run), R, UR, Unjudged, and GR0, G0, GR1, G1 ..., a pair per threshold.
     """
     rows = to_lazy(nw.from_native(run))
     judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
@@ -92,7 +90,7 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
 def tally_first_occurrences(
     firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
 ) -> pl.DataFrame:
-    """Return the result of `tally`, from the first occurrences of a run in the order `seen` and from the labels."""
+    """Make the table of `tally` from first occurrences in the order `seen`, and the relevance of each."""
     number = firsts.iterations.height
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
@@ -109,7 +107,7 @@ def tally_first_occurrences(
 def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
     """Return the label of each first occurrence: the label for this iteration, else the label for any iteration, else null.
 
-    `firsts` has query_id, doc_id, iteration; `qrels` the same (iteration is null for any) and relevance.
+    `firsts` has query_id, doc_id, iteration. `qrels` has these columns and relevance; a null iteration means any.
     """
     rows = nw.from_native(firsts.with_row_index("row").lazy())
     labelled = _add_labels(rows, nw.from_native(qrels.lazy()), "iteration")
@@ -119,10 +117,10 @@ def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
 def _add_up_good(
     of: Any, label: Any, number: int, rels: Sequence[float], names: tuple[str, str], unit: float
 ) -> dict[str, Any]:
-    """Return columns: for each row and threshold the number and the sum of the labels that reach the threshold.
+    """Return two columns per threshold: the number and the sum of the labels of each row that reach the threshold.
 
-    `of` has the row of each label, below `number`. `names` are the names of the two columns, without the position of the
-    threshold. `unit` is `find_unit` of all labels.
+    `of` has the row of each label. `number` is the number of rows. `names` are the names of the two columns, without the
+    position of the threshold. `unit` is `find_unit` of all labels.
     """
     columns: dict[str, Any] = {}
     whole = np.floor(label / unit) * unit if unit else label
@@ -139,9 +137,9 @@ def _add_up_good(
 def find_unit(labels: Any) -> float:
     """Return the power of two that splits labels into two parts with exact sums; 0 for whole labels.
 
-    The last digit of a sum of floats depends on the order of rows, and so on blocks and engines. Multiples of the unit have
-    26 bits, and the remainders of labels down to a hundredth of the largest are short too. So both sums are exact for
-    millions of labels; only the last addition rounds.
+    The last digit of a sum of floats depends on the order of rows, which blocks and engines change. Multiples of the unit
+    have at most 26 bits. The remainders are short too, for labels of at least a hundredth of the largest. So both sums are
+    exact for millions of labels; only the last addition rounds.
     """
     known = np.asarray(labels, np.float64)
     known = known[~np.isnan(known)]
@@ -197,7 +195,7 @@ def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str
 
 
 def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
-    """Number the iterations of a query 1..N, in order; `number` keeps the number in the run."""
+    """Number the iterations of each query 1..N, in order. `number` keeps the number in the run."""
     numbered = tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String))
     queries = numbered.get_column("query_id").rle().struct.field("value")
     falls = (pl.col("query_id") == pl.col("query_id").shift()) & (pl.col("number") < pl.col("number").shift())
@@ -209,7 +207,7 @@ def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, N, lowest and highest (the first and last number), is_dense (whether the numbers have no gap)."""
+    """Return a row per query: N, lowest and highest (iteration numbers), is_dense (whether no number is missing)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
     end = pl.col("row").shift(-1, fill_value=numbered.height)

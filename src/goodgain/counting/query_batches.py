@@ -26,7 +26,7 @@ from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurren
 
 _Result = TypeVar("_Result")
 
-#: The columns that place a result in a ranking; counts need the first three.
+#: The columns that place a result in a ranking. Counts need the first three.
 _PLACES = ("query_id", "iteration", "doc_id", "rank", "score")
 
 
@@ -69,10 +69,10 @@ def consume_batches(
     rels: Sequence[float],
     ranking: RankingRequest | None = None,
 ) -> _Result:
-    """Return `consume` of the batches of a run: one batch, or several for a large file. Batches share no query.
+    """Call `consume` with the batches of a run and return the result. A large file has several batches, which share no query.
 
-    If several blocks of a file contain rows of one query, temporary files group the rows by query, and `consume` is called
-    again with new batches. `consume` must keep nothing from the first call. `rels` are the thresholds of the tallies.
+    If several blocks of a file contain rows of one query, temporary files group the rows by query. `consume` is then called
+    again with new batches: it must keep nothing from the first call. `rels` are the thresholds of the tallies.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))
@@ -84,7 +84,7 @@ def consume_batches(
 
 
 def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
-    """Count and rank a run where the rows live: in memory, or on an engine."""
+    """Count and rank a run in memory, or on the engine that holds the rows."""
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
         batch = _Counter(qrels, rels, request).count(run)
         warn_of_orders(batch.orders)
@@ -105,12 +105,12 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
 
 
 def _append_never_searched(tallied: pl.DataFrame, run: Run) -> pl.DataFrame:
-    queries = run.never_searched.to_frame("query_id")  # their rows have no iteration
+    queries = run.never_searched.to_frame("query_id")  # without iteration
     return pl.concat([tallied, queries], how="diagonal_relaxed") if len(queries) else tallied
 
 
 def find_firsts(run: Run, rows: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
-    """Return the first occurrences that a run keeps, else the first occurrences of `rows`, which may have fewer columns."""
+    """Return the first occurrences of a run. If the run does not keep them, find them in `rows`: the needed columns of the run."""
     if run.firsts is None:
         return find_first_occurrences(rows, order)
     if order not in run.firsts:
@@ -119,12 +119,12 @@ def find_firsts(run: Run, rows: pl.DataFrame, order: str = "seen") -> FirstOccur
 
 
 class _Counter:
-    """Counts and ranks a run in memory, or parts of one; several threads may use it."""
+    """Counts and ranks runs in memory. Several threads may use one counter."""
 
     def __init__(self, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> None:
         self._qrels, self._rels, self._request = qrels, rels, request
         self._columns = _PLACES if request is not None else _PLACES[:3]
-        # Before threads start: the former is a cached property.
+        # Computed before threads start, because `judgments` is a cached property.
         self._judgments, self._unit = qrels.judgments, find_unit(qrels.frame.get_column("relevance"))
 
     def count(self, run: Run) -> QueryBatch:
@@ -138,7 +138,7 @@ class _Counter:
             relevance = label_by_iteration(first_iterations, qrels.frame)
         tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=self._unit)
         ranking, table, orders = self._rank(run, firsts, relevance)
-        if run.unpaged is not None and first_iterations is not None:  # these label the ranking
+        if run.unpaged is not None and first_iterations is not None:  # the labels of the ranking need these iterations
             first_iterations = run.unpaged.first_iterations
         judged = None
         if self._request is not None and self._request.with_rows:
@@ -192,9 +192,9 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 
 
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
-    """Yield the counts of each block.
+    """Yield the counts of each block. Threads count ahead.
 
-    Only blocks without a column for the iteration keep `has_repeats`: there, a repeat is worth a notice.
+    `has_repeats` stays true only for blocks without a column iteration: only these blocks need a notice on repeats.
     """
 
     def count_block(block: Block) -> QueryBatch:
@@ -206,7 +206,7 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) ->
 
 
 class QrelsByQuery:
-    """Gives each batch the judgments of the batch's queries: one label per document and subtopic."""
+    """Divides the judgments among batches, by query: one label per document and subtopic."""
 
     def __init__(self, qrels: Qrels) -> None:
         self._by_iteration = qrels.labels is not None
@@ -230,8 +230,8 @@ class QrelsByQuery:
 def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
     """Return one label per document, from labels by iteration.
 
-    A retrieved document gets the label of the first occurrence, and none if this occurrence is unjudged: labels for later
-    iterations do not count. A document that was not retrieved gets the largest label.
+    A retrieved document gets the label for the iteration of its first occurrence. Without such a label it is unjudged, even
+    if a later iteration has a label. A document that was not retrieved gets its largest label.
     """
     key = ["query_id", "doc_id"]
     retrieved = firsts.select(*key, label_by_iteration(firsts, judgments)).drop_nulls()

@@ -1,4 +1,4 @@
-"""A run in a large file, read in blocks of whole queries: memory does not grow with the file."""
+"""Reads a run in a large file in blocks of whole queries: memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ROW_BYTES = 32  # approximate bytes of a row as text: blocks of Parquet are cou
 _ROW = "row in the file"
 _FILES = 200  # most open files: some systems allow a process 256
 _SHRUNK = 6  # compression and Parquet shrink a run to about a sixth
-#: Limits of a sample: the rows, the places from which they come, and the bytes to read at each place of a file.
+#: Limits of a sample: rows, places to read, and bytes at each place of a file.
 _SAMPLE, _PLACES, _BYTES = 6_000, 16, 2**14
 #: Blocks that threads read ahead of the caller. Each is in memory.
 _AHEAD = 2
@@ -47,20 +47,20 @@ class RunFile:
     """A run in a large file: text (also .gz and .zst) or Parquet."""
 
     path: Path
-    gaps: str  # this and `first` as in `read_run`
+    gaps: str  # `gaps` and `first` are as in `read_run`
     first: int
     is_text: bool
     compressed: bool = False  # of text
-    mappings: tuple[DocumentMap, ...] = ()  # what maps ids to documents, in this order
+    mappings: tuple[DocumentMap, ...] = ()  # applied in this order
     ids_mapped: int = 0  # as in `Run`
-    only: pl.Series | None = None  # the ids of the queries that count; None if all do
-    page: int | None = None  # the results of an iteration, after `mappings`; None: the iterations are those of the file
+    only: pl.Series | None = None  # the ids of the queries to keep; None keeps all
+    page: int | None = None  # the results of an iteration, cut after `mappings`; None keeps the iterations of the file
     block: int = BLOCK  # bytes of text read at a time
     columns: Columns = field(default_factory=dict)  # the user's names of the columns of a Parquet file
-    likely_iteration: str | None = None  # this, `renamed` and `warned` as in `Run`
+    likely_iteration: str | None = None  # `likely_iteration`, `renamed` and `warned` are as in `Run`
     renamed: frozenset[str] = frozenset()
     warned: set[str] = field(default_factory=set, compare=False)
-    #: First byte of each block of text -> what was not read of the block.
+    #: First byte of each block of text -> the lines of the block that were not read.
     passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
     #: For each counted block, whether some row has a number as its iteration.
     numbered: list[bool] = field(default_factory=list, compare=False)
@@ -71,7 +71,7 @@ class RunFile:
 
     @property
     def has_iterations(self) -> bool:
-        """As in `Run`; known once the blocks are counted."""
+        """Whether some row has a number as its iteration: known once the blocks are counted."""
         return any(self.numbered)
 
     @property
@@ -79,7 +79,7 @@ class RunFile:
         return Reading(self.gaps, self.first, page=self.page).with_columns(self.columns, self.renamed)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the run, cut between queries; a query with scattered rows is in several blocks."""
+        """Yield blocks of the run, cut between queries. A query with scattered rows is in several blocks."""
         if self.is_text:
             block: Block | None = None
             for text in text_blocks(self.path, size=self.block):
@@ -102,7 +102,7 @@ def select_queries(run: Run, query_ids: pl.Series) -> Run:
 
 
 def read_whole(run: Run | RunFile) -> Run:
-    """Return a run in memory; a file is read block by block."""
+    """Return a run in memory. A file is read block by block."""
     if isinstance(run, Run):
         return run
     blocks = [block.run for block in partition_by_query(replace(run, page=None))]
@@ -116,7 +116,7 @@ def read_whole(run: Run | RunFile) -> Run:
 
 @dataclass(frozen=True)
 class Block:
-    """Some queries of a run: as text, or as columns and the source of their rows."""
+    """Some queries of a run: as text, or as a frame with the source of its rows."""
 
     file: RunFile
     text: Content | None = None
@@ -135,7 +135,7 @@ class Block:
         return run if file.page is None else cut_run(run, file.page)
 
     def read_ids(self) -> pl.DataFrame:
-        """Return query_id and doc_id of each row. Faults in other columns are found when all columns are read."""
+        """Return query_id and doc_id of each row. Other columns may stay unchecked."""
         as_written = not self.file.mappings and self.file.only is None and self.file.page is None
         found = read_ids(self.text) if self.text and as_written else None
         return self.run.rows.select("query_id", "doc_id") if found is None else found
@@ -162,9 +162,9 @@ def map_ahead(function: Callable[[Block], _Result], blocks: Iterable[Block]) -> 
 
 
 def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
-    """Yield the lines of a text file (also .gz and .zst) in blocks; neighbouring lines of a query stay together.
+    """Yield the lines of a text file (also .gz and .zst) in blocks. Neighbouring lines of a query stay together.
 
-    A block has about `size` bytes; it is larger if a query is.
+    A block has about `size` bytes, or more if it holds a larger query.
     """
     is_compressed = compression(path) is not None
     with open_stream(path) as stream:
@@ -190,9 +190,9 @@ def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
 
 
 def _last_query(data: bytes) -> int:
-    """Return the offset of the lines of the last query; 0 if there is only one query.
+    """Return the offset where the last query begins; 0 if there is only one query.
 
-    Only whole lines count: those between the first newline and the last. Comments stay with the lines beside them.
+    Only the whole lines between the first and the last newline count. Comments stay with neighbouring lines.
     """
     start = end = data.rfind(b"\n") + 1
     if _is_one_query(data, end):
@@ -209,7 +209,7 @@ def _last_query(data: bytes) -> int:
 
 
 def _is_one_query(data: bytes, end: int) -> bool:
-    """Return whether all lines from the first newline to `end` have the same query, without splitting the lines."""
+    """Return whether all lines from the first newline to `end` have one query. Counting is faster than splitting lines."""
     begin = data.find(b"\n") + 1
     query = data[begin : data.find(b"\n", begin)].split(None, 1)[:1]
     last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end].split(None, 1)[:1]
@@ -220,7 +220,7 @@ def _is_one_query(data: bytes, end: int) -> bool:
 
 
 def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield blocks of a Parquet file, cut between queries: the number of the first row, and the rows."""
+    """Yield pairs (number of the first row, rows): blocks of a Parquet file, cut between queries."""
     import pyarrow.parquet as pq
 
     with explain_container_errors(path, "parquet"), pq.ParquetFile(path) as file:
@@ -243,9 +243,9 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
 
 
 def partition_by_query(file: RunFile) -> Iterator[Block]:
-    """Yield the run in blocks with every row of their queries, in the order of the file.
+    """Yield the run in blocks that hold all rows of their queries. Rows keep the order of the file.
 
-    A hash of the query sends each row to one of several temporary files, which need as much disk space as the run as text.
+    A hash of the query assigns each row to a temporary file. These files need as much disk space as the run as text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)
@@ -295,9 +295,9 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
 
 
 def sample_rows(run: Run | RunFile) -> pl.DataFrame:
-    """Return query_id and doc_id of at most 6,000 rows of a run.
+    """Return query_id and doc_id of a few thousand rows of a run.
 
-    The rows come from all parts of a run in memory or of an uncompressed text file, else from the beginning.
+    The rows come from all parts of a run in memory or of an uncompressed text file. Otherwise they are the first rows.
     """
     if isinstance(run, RunFile):
         if run.is_text:

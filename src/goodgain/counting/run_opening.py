@@ -1,4 +1,4 @@
-"""Names the systems of a call and opens their runs: small files are read at once, large files in blocks of queries."""
+"""Names the systems of a call and opens their runs. Small files are read at once, large files in blocks of queries."""
 
 import os
 from collections import defaultdict
@@ -41,10 +41,10 @@ _PIECE = 2**20  # bytes unpacked at a time to find the size
 def open_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run | RunFile:
-    """Open a run for scoring: a large file is read later, in blocks; anything else is read at once.
+    """Open a run for scoring. A large file is read later, in blocks; any other source is read at once.
 
-    The options are those of `load_run`; with `errors="skip"` every file is read at once. As with `load_run`, the caller
-    checks that every name in `columns` was used. A bad row of a large file raises an error when its block is read.
+    The options are those of `load_run`. With `errors="skip"` every file is read at once. As with `load_run`, the caller
+    checks that every name in `columns` was used. A bad row of a large file raises an error only when its block is read.
     """
     columns = any_source.check_columns(columns)
     if isinstance(source, RunFile):
@@ -74,7 +74,7 @@ def open_systems(
     leave_out: str | None,
     urls: str,
 ) -> tuple[Any, dict[str, Run | RunFile]]:
-    """Read the qrels, unless they are None, and open each run; notices name it. `page` is that of all runs, or by name."""
+    """Read the qrels, unless they are None, and open each run. `page` is one size for all runs, or name of a run -> size."""
     check_choice("urls", urls)
     check_choice("leave_out", leave_out)
     judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
@@ -121,7 +121,7 @@ def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
 def map_documents(
     judged: Qrels | None, runs: Mapping[str, Run | RunFile], documents: Any, documents_of: str, chunks: str
 ) -> tuple[Any, dict[str, Any]]:
-    """Return qrels (or None) and runs in which ids of documents replace ids of chunks; unchanged without `documents`.
+    """Return qrels (or None) and runs, with the ids of chunks replaced by ids of documents. Without `documents` ids stay.
 
     All systems are mapped together: an id of the qrels stays if it is a document of any system.
     """
@@ -131,7 +131,7 @@ def map_documents(
             raise InputError(f"{how} say how {what} is applied; give {what} too")
         return judged, dict(runs)
     mapping = read_document_map(documents, of=documents_of, chunks=chunks)
-    # The ids of the qrels that would be mapped: one that is a document of a run stays as it is.
+    # The ids of the qrels that the mapping could change. An id that is a document of a run does not change.
     ids = pl.Series("doc_id", [], pl.String) if judged is None else mapping.find_chunks(judged.frame)
     found = {name: _find_mapped(mapping, run, ids) for name, run in runs.items() if mapping.of != "qrels"}
     of_runs = [one.documents.filter(one.documents.is_in(ids.implode())) for one in found.values()]
@@ -140,8 +140,8 @@ def map_documents(
         judged, kept_ids = _map_qrels(mapping, judged, kept), len(kept)
         if judged.ids_mapped and kept_ids and found:
             remedy = f"if the qrels name documents, read them as they are with {spell('documents_of', 'run')}"
-            kept_count = f"{kept_ids} documents of the qrels are documents of the run too and keep their ids"
-            notice(f"{kept_count}, and others were mapped; {remedy}")
+            kept_count = f"{kept_ids} ids of the qrels are documents of the run too and were kept"
+            notice(f"{kept_count}; other ids were mapped; {remedy}")
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
         of_table = f"the table of {spell('documents')}"
         shown = spell("documents", mapping.source) if isinstance(mapping.source, str) else of_table
@@ -158,7 +158,7 @@ def map_documents(
 
 
 def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
-    """Return how many ids of a run are mapped, and which of the resulting documents are among `ids`."""
+    """Find the mapped ids of a run. The documents of a large file are limited to those in `ids`."""
     if not isinstance(run, RunFile):
         return mapping.find_mapped(nw.from_native(run.frame))
     parts = []
@@ -180,7 +180,7 @@ def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
 
 
 def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
-    """Open a file in blocks; return None for a small file, or a format without blocks."""
+    """Open a large file in blocks. Return None for a small file or a format without blocks."""
     with suppress(OSError, ValueError):  # load_run will say why
         kind, compressed = container(path), compression(path) is not None
         if path.is_file() and kind == "text" and _is_large_text(path, columns, compressed=compressed):
@@ -191,7 +191,7 @@ def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFi
 
 
 def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
-    """Return whether a file is large TREC text. Unpacks a compressed file only up to `LARGE` bytes."""
+    """Return whether a file is large TREC text. A compressed file is unpacked only up to `LARGE` bytes."""
     if path.suffix.lower() in COMPRESSED and not compressed:
         return False
     with open_stream(path) as file:
@@ -218,7 +218,7 @@ def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> Run
 
 
 def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, Any]:
-    """Return name -> run, names as text; raise `InputError` for missing or equal names, and for too few runs."""
+    """Return name -> run with names as text. Raise `InputError` for missing or equal names, and for too few runs."""
     if not isinstance(systems, Mapping):
         raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
     named = {check_name(str(name), "system"): run for name, run in systems.items()}
@@ -238,17 +238,17 @@ def is_replicates(source: Any) -> bool:
 
 
 def list_runs(source: Any) -> list[Any]:
-    """Return the runs of a system, one or several; or the files of an argument."""
+    """Return a source as a list: the runs of a system, or the files of an argument."""
     return source if is_replicates(source) else [source]
 
 
 def stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Concatenate the frames of all systems, with the name of the system in the first column."""
+    """Concatenate the frames of all systems; the first column is the name of the system."""
     return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
 
 
 def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return system -> names of runs, for two or more runs with names as `convert` writes them: agent.1, agent.2."""
+    """Find runs that `convert` named as replicates, agent.1 and agent.2. Return system -> names of two or more runs."""
     found: dict[str, list[str]] = {}
     for name in names:
         front, _, number = name.rpartition(".")
@@ -258,7 +258,7 @@ def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def number_repeats(names: Sequence[str]) -> list[str]:
-    """Return the names; a repeated name gets a number.
+    """Add a number to each repetition of a name.
 
     >>> number_repeats(["a", "b", "a"])
     ['a', 'b', 'a (2)']
@@ -280,6 +280,6 @@ def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, lis
         numbered = [f"{system} (run {k})" if system else f"run {k}" for k in range(1, len(runs) + 1)]
         names[system] = numbered if len(runs) > 1 else [system]
         if taken := sorted(named.keys() & names[system]):
-            raise InputError(f"a system and a run of another are both called {taken[0]}; rename the system")
+            raise InputError(f"a system and a run of another system are both called {taken[0]}; rename the system")
         named |= dict(zip(names[system], runs, strict=True))
     return named, names

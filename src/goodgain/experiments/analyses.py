@@ -1,4 +1,4 @@
-"""The analyses of an experiment, each kept under the options that the analysis depends on, and the scores of several systems."""
+"""The analyses of an experiment, kept for reuse by their options, and the scores of several systems."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: The options of an experiment.
 GROUPS = (READING, DOCUMENTS, SCORING, TABLES, STATISTICS)
-#: The options of an experiment on runs that were opened with their own.
+#: The default values of these options.
 OF_OPENED = {option.name: option.default for group in GROUPS for option in group}
 
 
 def _find_intervals(
     scores: Scores, asked: Sequence[ir_measures.Measure], settings: Settings
 ) -> dict[str, tuple[float, float] | None]:
-    """Return the interval of each mean over queries with a value. Measures with equally many queries share the draws."""
+    """Return the bootstrap interval of each mean. Measures with equally many values share the draws."""
     values = {name: of.get_column("value") for (name,), of in scores.per_query.drop_nulls("value").group_by("measure")}
     sums = {str(measure) for measure in asked if isinstance(measure.aggregator(), ir_measures.SumAgg)}
     averaged = [name for name, mean in scores.means.items() if mean is not None and name not in sums]
@@ -60,7 +60,7 @@ class Analyses(SharedSteps):
         return self._keep(name, GROUPS, given, make)
 
     def check_settings(self, least: int = 1) -> Settings:
-        """Return the options of the tests; `least` is the smallest number of resamples."""
+        """Check and return the options of the tests. `least` is the smallest allowed number of resamples."""
         given = (self.options[option.name] for option in STATISTICS)
         return check_settings(*given, least=least)._replace(draw=self.draw)
 
@@ -68,7 +68,7 @@ class Analyses(SharedSteps):
         warn_of_labels(self.opened.qrels.frame, measures, rel=self.options["rel"], provider=provider)
 
     def evaluate(self, asked: Sequence[Any], groups: Any = None, *, interval: bool = False) -> dict[str, Scores]:
-        """Return name of a system -> its scores, without notes."""
+        """Return name of a system -> scores, without notes."""
         opened, options = self.opened, self.options
         if options["bounds"] and any(len(of) > 1 for of in opened.names.values()):
             bounds = spell("bounds", True)
@@ -98,7 +98,7 @@ class Analyses(SharedSteps):
         return counts
 
     def join(self, measures: Sequence[GoodGainMeasure]) -> dict[str, SystemCounts]:
-        """Return name of a system -> the counts of its runs, without the notices on labels and coverage."""
+        """Return name of a system -> the counts of the system's runs. Gives no notices on labels and coverage."""
         return join_counts(self.count_runs(find_thresholds(measures)), self.opened.names)
 
     def curve(self, asked: Sequence[GoodGainMeasure], **own: Any) -> pl.DataFrame:
@@ -113,7 +113,7 @@ class Analyses(SharedSteps):
         return self.keep_result("curve", {**own, "measures": asked}, make)
 
     def draw_recalls(self, rel: float, points: Points = "eleven", *, per_query: bool = False) -> pl.DataFrame:
-        """Return the rows of `gg.pr_curve` for each run, without the notice on low coverage."""
+        """Return the rows of `gg.pr_curve` for each run. Gives no notice on low coverage."""
         hits, query_ids = self.find_hits(rel), self.opened.qrels.query_ids
         return stack_systems(
             {name: interpolate(of, query_ids, points=points, per_query=per_query) for name, (of, _) in hits.items()}
@@ -155,7 +155,7 @@ class SystemScores:
     def __getitem__(self, key: tuple[str, Any]) -> float | None:
         if not (isinstance(key, tuple) and len(key) == 2):
             shown = f'["{[*self.systems][-1]}", "{key}"]'
-            raise InputError(f"{key!r}: these are scores of {self._listed}. Name one too: {shown}")
+            raise InputError(f"{key!r}: these are scores of {self._listed}. Name a system too: {shown}")
         system, measure = key
         if system not in self.systems:
             raise InputError(f"{system!r} is not one of the systems; they are {', '.join(self.systems)}")
@@ -181,7 +181,7 @@ class SystemScores:
         return self.values.to_pandas()
 
     def tables(self) -> list[Table]:
-        """Return the table that a notebook shows: the mean of each measure, a column per system."""
+        """Return the table that a notebook shows: a row per measure, and a column of means per system."""
         names = next(iter(self.systems.values())).means
         rows = [[name, *(format_cell(of.means[name], 4) for of in self.systems.values())] for name in names]
         return [Table.of("Means over queries", ["measure", *self.systems], 1, rows)]

@@ -1,4 +1,4 @@
-"""Comparisons and explanations. This file imports more than scores need."""
+"""The public functions that compare and explain systems. This file imports more than scores need."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -96,7 +96,7 @@ def compare(
 
 
 def compare_kept(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Comparison:
-    """Compare the systems once for each set of arguments. `own` has the arguments of `gg.compare`; None is not given."""
+    """Compare the systems, or return the cached comparison. `own` has the arguments of `gg.compare`; None means not given."""
     asked = parse_measures(measures, rel=of.options["rel"])
     return of.keep_result("compare", {**own, "measures": asked}, lambda: _compare(of, asked, own))
 
@@ -146,7 +146,7 @@ def explain(
     top: int = 5,
     **options: Unpack[CountingOptions],
 ) -> Explanation:
-    """Explain why a system is better or worse than another: which queries, which searches, which documents.
+    """Explain why a system is better or worse than another, by queries, searches and documents.
 
     Args:
         qrels: what `read_qrels` takes.
@@ -197,7 +197,7 @@ def explain_pair(
     qrels = opened.qrels
     if is_paired:
         qrels, single = pair_runs(qrels, runs)
-        with collect_notices(lambda _: None):  # those on each run were given
+        with collect_notices(lambda _: None):  # the notices on each run were given before
             alone = Analyses(qrels, single, OF_OPENED, KeptResults())
             searched = alone.search([*parts.values()], dict(zip(names, names, strict=True)))
     else:

@@ -1,4 +1,4 @@
-"""The public functions that score and count: each makes an experiment for one analysis."""
+"""The public functions that score and count. Each makes an experiment for one analysis."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
@@ -67,7 +67,7 @@ def evaluate(
 def ledger(
     qrels: Any, run: Any, *, measures: Measures | None = None, **options: Unpack[CountingOptions]
 ) -> pl.DataFrame:
-    """Count what each iteration of each query found: results, unique ones, repeats, good ones, gain.
+    """Count the results, unique results, repeats, good results and gain of each iteration.
 
     Args:
         qrels: what `read_qrels` takes.
@@ -84,9 +84,8 @@ def ledger(
         InputError: the run or the qrels cannot be read.
         MeasureError: goodgain does not compute a measure at iterations, or the measure has an @.
 
-    A query has no row after its last iteration. So the mean of a column at iteration i leaves out queries that have
-    stopped. In qrels_examples/redundancy the rows of iteration 3 have a mean CG of 10.0, while CG@3 is 7.5. Use `curve`
-    for means over all queries.
+    A query has no row after its last iteration. So the mean of a column at iteration i leaves out queries that have stopped.
+    Use `curve` for means over all queries.
 
     Source: the Retrieved Good Gain guideline, R^i, UR^i, GR^i, G_i.
 
@@ -142,11 +141,11 @@ def curve(
 ) -> pl.DataFrame:
     """Return the mean of each measure at every iteration: for CG at iteration i, the value of `evaluate` for `CG@i`.
 
-    Every mean is over all queries of the qrels. After its last iteration a query counts as having empty iterations, as for
-    `CG@i`: sums keep their value, means over iterations (RG) fall.
+    Every mean is over all queries of the qrels. A query that has stopped counts as having empty iterations, as for `CG@i`:
+    sums keep their value, means over iterations (RG) fall.
 
-    With `over`, the rows are means at every spend. A query counts with its last iteration that the spend still pays for, and
-    with 0 before its first iteration.
+    With `over`, the rows are means at every spend. A query has the value of the last iteration that the spend pays for, and
+    0 if the spend does not pay for the first iteration.
 
     Args:
         qrels: what `read_qrels` takes.
@@ -201,7 +200,7 @@ def pr_curve(
     per_query: bool = False,
     **options: Unpack[RankingOptions],
 ) -> pl.DataFrame:
-    """Return interpolated precision at levels of recall: the highest precision at this recall or a higher recall.
+    """Return interpolated precision at levels of recall: the highest precision at this level or a higher level.
 
     The value at level i/10 is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of
     documents of the query with a label of at least `rel`; None means 1 here. The precision is 0 if R = 0 or the ranking
@@ -243,18 +242,18 @@ def spend(
     per_query: bool = False,
     **options: Unpack[CurveOptions],
 ) -> pl.DataFrame:
-    """Return what each system spends for what it finds, and the number of searches that bring 95 % of its gain.
+    """Return the costs of each system per gain, and the number of searches that yield 95 % of the system's gain.
 
-    A search is an iteration here. A query that has stopped spends no more.
+    A search is an iteration here. A query that has stopped spends nothing more.
 
     Args:
         qrels, runs: as in `curve`. Gains and searches of several runs of a system are averaged query by query.
         costs: what `curve` takes, or costs per query without an iteration. A judged query whose costs are unknown is left
             out of all systems, with a notice. Costs need one run of each system.
         outcomes: a table of query_id, system and solved, as in `compare`.
-        price_per_search: the gain that a search must bring to be worth its price.
-        per_query: return a row per system, query and quantity instead: system, query_id, quantity, value. A value that does
-            not exist is null, such as CostPerGood of a query that found nothing good.
+        price_per_search: the gain that a search must yield to be worth its price.
+        per_query: return a row per system, query and quantity instead: system, query_id, quantity, value. An undefined
+            value is null, such as CostPerGood of a query that found nothing good.
         {options}
 
     Returns:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 class Experiment:
     """Qrels and systems with options for all analyses. Files are read once, and runs are counted once.
 
-    An experiment does not change. `with_` returns another experiment, which shares results with this one. Each notice is
-    given once, and every result that it concerns has it in `notes`. In memory stay runs of up to 2,000,000 rows, their
+    An experiment does not change. `with_` returns another experiment, which shares results with this experiment. Each notice
+    is given once, and is in the `notes` of every result that it concerns. Memory holds runs of up to 2,000,000 rows, their
     first occurrences (as much memory again), the last 64 results, and up to 64 MB of bootstrap samples.
 
     Args:
@@ -71,7 +71,6 @@ class Experiment:
         for option in (option for group in GROUPS for option in group if option.choices):
             check_choice(option.name, options[option.name])
         self._options = dict(options)
-        #: The analyses without their notices.
         self.analyses = Analyses(self._qrels, self._systems, self._options, self._kept)
 
     @property
@@ -104,7 +103,7 @@ class Experiment:
         (2.5, 1.5)
         """
         if unknown := [name for name in options if name not in self._options]:
-            raise InputError(f"{unknown[0]}= is not an option of an experiment; they are {', '.join(self._options)}")
+            raise InputError(f"{unknown[0]}= is not an option of an experiment; options are {', '.join(self._options)}")
         made = Experiment(self._qrels, self._systems)
         made._kept, made._told = self._kept, set(self._told)
         made._set_options(self._options | options)
@@ -121,7 +120,7 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Return an experiment whose systems are named by their files, or else by their tags, if every system has such a name."""
+        """Return an experiment with systems named by files, else by tags. Names stay if a system has neither, or several runs."""
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}
@@ -155,7 +154,7 @@ class Experiment:
         return first if len(scores) == 1 else SystemScores(scores, first.notes)
 
     def score_each(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
-        """Return name of a system -> its `Scores`. The arguments are those of `evaluate`."""
+        """Return name of a system -> `Scores`. The arguments are those of `evaluate`."""
         asked = parse_measures(measures, rel=self._options["rel"])
         with self.tell() as heard:
             found = self.analyses.evaluate(asked, groups, interval=interval)
@@ -250,7 +249,7 @@ class Experiment:
     def spend(
         self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False
     ) -> pl.DataFrame:
-        """Return what each system spends for what it finds, as `gg.spend` does."""
+        """Return the costs of each system per gain, as `gg.spend` does."""
         check_spend_options(self._systems, price_per_search, costs, outcomes)
         settings = self.analyses.check_settings(0)
         gain = check_along_iterations(parse_measure("CG", rel=self._options["rel"]), "spend")
@@ -322,7 +321,7 @@ class Experiment:
 
     @contextmanager
     def tell(self) -> Iterator[Heard]:
-        """Give the notices raised inside a `with`, except those that this experiment gave before."""
+        """Collect the notices of a `with` block. At the end, give the notices that this experiment has not given before."""
         heard = Heard()
         try:
             with collect_notices(heard.append):

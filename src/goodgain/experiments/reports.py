@@ -1,4 +1,4 @@
-"""Reports: the public function, and how an experiment gathers what a page shows."""
+"""Writes reports: the public function, and the gathering of the data that a page shows."""
 
 import os
 from collections.abc import Mapping
@@ -45,10 +45,10 @@ def report(
     spreadsheet: bool = False,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a report: which system is better at what, whether that is beyond chance, and where and why.
+    """Write a report: which system is better on which measures, whether differences are significant, and their causes.
 
-    The page is one file and needs no network. It has sentences, tables, plots and every query. The queries that changed most
-    are shown with each search and its results. All systems are compared with the first system; a single system is shown
+    The page is one file and needs no network. It has sentences, tables, plots and every query. For the queries that changed
+    most it shows each search with its results. All systems are compared with the first system. A single system is shown
     without a comparison.
 
     Args:
@@ -56,8 +56,7 @@ def report(
         runs: name -> what `read_run` takes, or a list of several runs of the system (replicates). Values are means over
             the runs of a system. Causes and searches are those of its first run.
         path: the file to write: .html, .md, .csv or .json, or any name with `format`.
-        measures: names, measure objects or both. The page explains the first measure that has causes (see `explain`), else
-            CG.
+        measures: names, measure objects or both. The page explains the first measure that `explain` supports, else CG.
         results: for search strings, titles and addresses, what `read_traces` returned, or a file of it. Give one table of
             all systems, or a list with a table of each system.
         queries: the texts of the queries: a file of query_id and text, {query_id: text}, or a frame.
@@ -89,7 +88,7 @@ def report(
     return x.report(path, measures, details=details, format=format, spreadsheet=spreadsheet, **tables)
 
 
-#: The options that the command of a report can say.
+#: The options that a report's command can contain.
 _WRITTEN = ("rel", "order", "provider")
 
 
@@ -107,7 +106,7 @@ def write_report(
     target = make_path(path, "the file of the report")
     form = page.choose_format(target, format)
     options, command = x.options, "Made in Python from data in memory."
-    # the command has no other options of an experiment
+    # A command cannot contain other options of an experiment.
     if all(options[name] == default for name, default in OF_OPENED.items() if name not in _WRITTEN):
         shown = {"rel": options["rel"], "details": details, "order": options["order"]}
         shown |= {"provider": options["provider"], "format": format}
@@ -122,9 +121,9 @@ def write_report(
 def gather_evidence(
     x: Experiment, measures: Measures, beside: Mapping[str, Any], *, details: int, command: str
 ) -> Evidence:
-    """Return what a report shows. `beside` has the tables of `gg.report`, by the names of its arguments."""
+    """Return the data of a report. `beside` is argument of `gg.report` -> table."""
     tables: Any = {name: beside[name] for name in ("results", "costs") if beside[name] is not None}
-    of = x.with_(**tables) if tables else x  # a measure may need them
+    of = x.with_(**tables) if tables else x  # some measures need these tables
     with x.tell() as heard:
         made = _gather(of.analyses, measures, beside, details, command)
     doubts = list_doubts(made.comparison, heard.texts, has_replicates=made.has_replicates)
@@ -141,7 +140,7 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
     comparison, pairs = None, None
     if len(of.systems) > 1:
         comparison = compare_kept(of, plan.measured, {"baseline": base, "groups": groups})
-    others = [tile for tile in tiles if tile not in plan.measured]  # apart: the comparison is the one of x.compare
+    others = [tile for tile in tiles if tile not in plan.measured]  # not in x.compare
     heard: list[GoodgainNotice] = []
     with collect_notices(heard.append):
         shown = of.evaluate(tiles)

@@ -1,4 +1,4 @@
-"""The shared options of functions: their types for editors, and their parameters and sentences from `goodgain.options`."""
+"""Options that functions share: types for editors, and default values and descriptions from `goodgain.options`."""
 
 import inspect
 import textwrap
@@ -11,10 +11,9 @@ from goodgain.options import OPTIONS
 
 P = ParamSpec("P")
 T = TypeVar("T")
-#: The measures of a report that names none.
+#: The default measures of a report.
 OF_REPORTS = "nDCG@10 nCG nDCGG SRR"
-#: Columns of the lines of a docstring.
-_WIDTH = 114
+_WIDTH = 114  # characters of a docstring's line
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -51,7 +50,7 @@ class StatisticsOptions(TypedDict, total=False):
 
 
 class CurveOptions(CountingOptions, StatisticsOptions, total=False):
-    """What curves with intervals need."""
+    """The options of curves with intervals."""
 
 
 class ScoresOptions(ReportOptions, StatisticsOptions, total=False):
@@ -66,9 +65,9 @@ class ExperimentOptions(ScoresOptions, total=False):
 
 
 def takes_options(function: Callable[P, T]) -> Callable[P, T]:
-    """Show each option of `**options` in the signature of a function, and in its docstring in place of `{options}`.
+    """Add the options that `**options` stands for to the signature and, in place of `{options}`, to the docstring.
 
-    Annotate `**options` with a type above. A call with another option raises `TypeError`.
+    Annotate `**options` with a class of this module. A call with another option raises `TypeError`.
     """
     hints = get_type_hints(function)
     kinds = get_type_hints(get_args(hints["options"])[0])
@@ -98,7 +97,7 @@ def takes_options(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def describe_options(docstring: str, names: Any) -> str:
-    """Return a docstring with the sentences of some options in place of `{options}`."""
+    """Return a docstring with the descriptions of these options in place of `{options}`."""
     entries = [
         textwrap.fill(f"{name}: {OPTIONS[name].said}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
         for name in names

@@ -1,6 +1,6 @@
 """The steps that analyses of one experiment share: opened runs, scores, counts and first occurrences.
 
-Each step is made once. The key of the kept result has the options that the step depends on.
+Each step is computed once. The options that a step depends on are the key of the cached result.
 """
 
 import os
@@ -34,24 +34,20 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_ends
 from goodgain.options import DOCUMENTS, READING, SCORING, TABLES, spell
 
 T = TypeVar("T")
-#: The first occurrences of a larger run are found again for each analysis: they take as much memory as the run.
+#: The first occurrences of a larger run are not cached: they take as much memory as the run.
 _MOST_ROWS = 2_000_000
-#: The most results that an experiment keeps.
-MOST_KEPT = 64
+MOST_KEPT = 64  # results in the cache of an experiment
 
 
 class KeptResults:
-    """Results by their keys, at most 64: the result that was unused for longest goes first.
-
-    A kept result repeats the notices that were given while it was made.
-    """
+    """A least-recently-used cache of at most 64 results. A cached result repeats the notices of the computation."""
 
     def __init__(self) -> None:
         self._found: dict[Any, tuple[Any, list[GoodgainNotice]]] = {}  # in order of use
         self.draw = KeptDraws()
 
     def keep(self, key: Any, make: Callable[[], T]) -> T:
-        """Return the kept result of this key, or make it."""
+        """Return the cached result of this key, or compute it with `make`."""
         found = self._found.pop(key, None)
         if found is None:
             heard: list[GoodgainNotice] = []
@@ -74,15 +70,13 @@ def repeat(notices: Iterable[GoodgainNotice]) -> None:
 
 
 class Heard(list[GoodgainNotice]):
-    """The notices of an analysis."""
-
     @property
     def texts(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(map(str, self)))
 
 
 class _Same:
-    """A value that equals only itself. The key holds the value, so no other value can take its address in memory."""
+    """A key that compares values by identity. The key holds the value, so no other value can get the same `id`."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
@@ -95,7 +89,7 @@ class _Same:
 
 
 def make_key(value: Any) -> Any:
-    """Return a key of the value of an option: numbers, words, paths, measures and lists by value, tables by identity.
+    """Return a cache key for the value of an option: tables by identity; numbers, text, paths, measures and lists by value.
 
     >>> make_key([1, "a"]) == make_key([1, "a"]), make_key({}) == make_key({}), make_key(1) == make_key(True)
     (True, False, False)
@@ -116,7 +110,7 @@ def find_rels(parts: Iterable[Parts]) -> list[float]:
 
 
 def find_name(run: Run | RunFile) -> str:
-    """Return the file's name of a run, else its only tag."""
+    """Return the name of a run's file, else the run's only tag, else empty text."""
     if run.name or isinstance(run, RunFile) or "tag" not in run.rows.columns:
         return run.name or ""
     tags = run.rows.get_column("tag").unique().drop_nulls().to_list()
@@ -124,25 +118,25 @@ def find_name(run: Run | RunFile) -> str:
 
 
 class Opened(NamedTuple):
-    """Qrels, and runs by their names: in memory, on an engine, or as large files. `names` lists the runs of each system."""
+    """Qrels, and name -> run in memory, on an engine, or in a large file. `names` is system -> names of the system's runs."""
 
     qrels: Qrels
     runs: Mapping[str, Run | RunFile]
     names: Mapping[str, list[str]]
 
     def use_each(self, use: Callable[[str, Run | RunFile], T]) -> dict[str, T]:
-        """Return name of a run -> what `use` returns for the run. Notices name the system."""
+        """Call `use` with each run. Return name of a run -> result. Notices name the system."""
         found = {}
         with NoticesOfSystems() as notices:
             for name, run in self.runs.items():
-                run.warned.clear()  # another analysis may have given the same notice, and this one has its own notes
+                run.warned.clear()  # each analysis has its own notes, even if another gave the same notice
                 with notices.of(name):
                     found[name] = use(name, run)
         return found
 
 
 class SharedSteps:
-    """The steps of an experiment, each kept by the options that it depends on."""
+    """The steps of an experiment. Results are cached by the options that a step depends on."""
 
     def __init__(self, qrels: Any, systems: Mapping[str, Any], options: Mapping[str, Any], kept: KeptResults) -> None:
         self._qrels, self.systems = qrels, systems
@@ -163,7 +157,7 @@ class SharedSteps:
             options["page"] = {run: size for name, size in page.items() for run in names.get(name, [name])}
         judged, opened = open_systems(self._qrels, named, **options)
         runs = {name: copy(run) for name, run in opened.items()}
-        for run in runs.values():  # notices about the user's own run are not those of this experiment
+        for run in runs.values():  # notices given earlier about the user's run do not count here
             object.__setattr__(run, "warned", set())
             if isinstance(run, Run) and isinstance(run.frame, pl.DataFrame) and run.frame.height <= _MOST_ROWS:
                 run.firsts = {}
@@ -174,7 +168,7 @@ class SharedSteps:
     ) -> dict[str, Scores]:
         """Return the scores of each run on the measures `asked`, and on the counts that a comparison needs too.
 
-        `needed` has both. None adds the counts, except if a run may lack iterations: the counts would add a notice.
+        `needed` lists both. None adds the counts, unless a run may lack iterations: then the counts would cause a notice.
         """
         opened = self.opened
         is_unsure = any(run.likely_iteration is not None for run in opened.runs.values())
@@ -197,14 +191,14 @@ class SharedSteps:
 
     def _read_tables(self, measures: Sequence[SessionMeasure]) -> dict[str, dict[str, pl.DataFrame]]:
         opened, tables = self.opened, {}
-        # One run alone has no name in a call; its file may have one.
+        # A single run has no name in a call, but may have the name of a file.
         names = {name or run.name or "": name for name, run in opened.runs.items()}
         for option in sorted({one.table for one in measures if one.table and self.options[one.table] is not None}):
             given = self.options[option]
             if any(len(of) > 1 for of in opened.names.values()):
                 raise InputError(f"{spell(option)} belongs to one run of each system. Give one run each.")
             if option == "results":
-                from goodgain.analysis.explaining.explanation import read_results_of  # which reads logs
+                from goodgain.analysis.explaining.explanation import read_results_of  # imports the readers of logs
 
                 query_ids = opened.qrels.query_ids.to_frame("query_id")
                 read = read_results_of([*names], given).searches
@@ -221,7 +215,7 @@ class SharedSteps:
         return tables
 
     def count_runs(self, rels: Sequence[float], *, iterates: bool = True) -> dict[str, dict[float, Counts]]:
-        """Return ledgers and pools of each run. `iterates=False` leaves out the notices on iterations."""
+        """Return the counts of each run at each threshold. `iterates=False` leaves out the notices on iterations."""
         opened, reading = self.opened, [READING, DOCUMENTS]
         counts = self._keep(
             "counts", reading, rels, lambda: opened.use_each(lambda _, run: count_run(opened.qrels, run, rels))
@@ -250,7 +244,7 @@ class SharedSteps:
                     warn_of_ends(of, asked)
 
     def search(self, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
-        """Return the documents that one run of each system found. `runs` is name of a system -> name of its run."""
+        """Return the documents that one run of each system found. `runs` is name of a system -> name of the run."""
         opened = self.opened
         rels = find_rels(parts)
         counts = self.count_runs(rels)

@@ -1,4 +1,4 @@
-"""Opens a run or qrels as columns with our types, found by the user's names and synonyms.
+"""Opens a run or qrels as a frame with our names of columns, found by the user's names and by synonyms.
 
 The source is a file, a frame, a dict, named tuples, or the id of a data set of ir_datasets.
 """
@@ -25,15 +25,15 @@ from goodgain.schema import BEIR, NUGGETS, QRELS, RUN, UNLABELLED, Table
 #: Common names for the column with an agent's round, in lower case.
 _LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(idx?|index|no|num|number))?"
 
-#: Name in the source -> our name. Pandas may have numbers as names: they match as text.
+#: Name in the source -> our name. Pandas may have numbers as names; they match as text.
 Columns = Mapping[Any, str]
 
 
 class FoundColumns(NamedTuple):
-    """The columns of a source that are read (name in the source -> our name).
+    """The columns of a source that are read, as `names`: name in the source -> our name.
 
-    `renamed` has the names that `columns` renames, `understood` the part of `names` found through synonyms.
-    `likely_iteration` looks like the iteration, if no column was read as the iteration.
+    `renamed` has the names that the user's `columns` rename. `understood` is the part of `names` found through synonyms.
+    `likely_iteration` is a column that looks like the iteration, if no column was read as the iteration.
     """
 
     names: Columns
@@ -58,7 +58,7 @@ def check_columns(columns: Columns | None) -> dict[str, str]:
 def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
     """Match the columns of a source to the columns of a table.
 
-    `columns` are the user's names, from `check_columns`; names that this source or table lacks are ignored.
+    `columns` are the user's names, from `check_columns`. Names that this source or table lacks are ignored.
     """
     names = list(dict.fromkeys(names))
     if table.name == QRELS.name and {*BEIR} <= {*names}:
@@ -122,8 +122,7 @@ class OpenFrame(NamedTuple):
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Return whether there is a file or folder of this name; Path.exists raises errors for long texts."""
-    return os.path.exists(path)  # noqa: PTH110  # any text
+    return os.path.exists(path)  # noqa: PTH110  # Path.exists raises errors for long texts
 
 
 #: The columns of the tasks of tau-bench's banking domain: each task lists the documents that it needs.
@@ -136,7 +135,7 @@ def open_source(
     """Open a run or qrels: a path, or what `open_frame` takes.
 
     `label` is the label of every row, for qrels without labels. Qrels with `subtopics` may have the columns of nuggets.
-    Returns the name, the columns, and whether the source is TREC text: its lines are already checked.
+    Returns the name, the frame, and whether the source is TREC text. Lines of TREC text are already checked.
     """
     known = UNLABELLED if label is not None else NUGGETS if subtopics else table
     if not isinstance(source, (str, os.PathLike)):
@@ -160,7 +159,7 @@ def open_source(
 def _open_table(
     path: Path, table: Table, known: Table, *, errors: str, columns: Columns, content: Content | None
 ) -> OpenFrame:
-    """Open a file with named columns; `known` says which columns the file needs."""
+    """Open a file with named columns. `known` is the table of the columns to read."""
 
     def find(names: Iterable[str]) -> FoundColumns:
         return find_columns(names, known, columns, label=str(path))
@@ -192,7 +191,7 @@ def _open_table(
 
 
 def is_of_tasks(content: Content) -> bool:
-    """Return whether a text holds the tasks of tau-bench's banking domain."""
+    """Return whether a text contains the tasks of tau-bench's banking domain."""
     return begins_json(content) and b'"required_documents"' in content.data
 
 
@@ -207,7 +206,7 @@ def _add_label(opened: OpenFrame, label: float | None) -> OpenFrame:
 def find_header(content: Content, path: Path, columns: Columns) -> list[str] | None:
     """Return the column names of a .csv or .tsv file; None for other files and for TREC text.
 
-    A .tsv file may hold TREC text, so the header must contain a known name.
+    A .tsv file may contain TREC text, so the header must contain a known name.
     """
     separator = separator_by_name(path)
     if separator is None:
@@ -225,10 +224,9 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
 
 
 def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
-    """Open a frame, a dict of dicts or named tuples.
+    """Open a frame, a dict of dicts or named tuples. `columns` is name in the source -> our name.
 
-    Frames in memory become Polars frames; lazy frames (Polars, DuckDB, PySpark ...) stay on their engine. `columns` maps
-    names in the source to our names.
+    Frames in memory become Polars frames. Lazy frames (Polars, DuckDB, PySpark ...) stay on their engine.
     """
     columns = columns or {}
     label = f"the {table.name} frame"
@@ -256,7 +254,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 def _check_first_row(
     names: Iterable[Any], table: Table, found: FoundColumns, label: str, *, is_text: bool = False
 ) -> None:
-    """Raise InputError if the names may be a row of data: some name is a number, and no name is known without `columns`."""
+    """Raise `InputError` if the names may be a row of data: a name is a number, and no name is known without `columns`."""
     if {*map(str, found.names)} - found.renamed:
         return
     used = names if {*table.required} - {*found.names.values()} else found.names if is_text else ()
@@ -337,7 +335,7 @@ def _make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
 
 
 def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
-    """Cast ids to text, and scores and labels to floats; a run's iterations stay numbers, or become text."""
+    """Cast ids to text, scores and labels to floats. A run's iterations stay integers, or else become text."""
     types = dict(table.columns)
     found = frame.collect_schema().get("iteration")
     if table is RUN and found is not None and not found.is_integer() and found != nw.Unknown:
@@ -355,7 +353,7 @@ def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
 
 
 def load_data_set(dataset_id: str) -> Any:
-    """Return a data set of ir_datasets; None without the library or such a data set."""
+    """Return a data set of ir_datasets; None without the library, or if the library has no such data set."""
     try:
         import ir_datasets
 
@@ -371,7 +369,7 @@ def read_judged_data_set(dataset_id: str) -> Any:
         remedy = "give the path of a readable file"
         raise InputError(f"{quote(dataset_id)}: no such file, and not an ir_datasets id; {remedy}")
     if not dataset.has_qrels():
-        raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give one that has, or a file")
+        raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give another data set, or a file")
     try:
         return list(dataset.qrels_iter())
     except Exception as error:  # any error of a download or a parser

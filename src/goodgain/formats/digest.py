@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 _ROWS = 2**13  # hashed at a time, to stay in the processor's cache
-_LONG = 1024  # bytes; a longer text is hashed alone first, the others side by side, word by word
+_LONG = 1024  # bytes; a longer text is first hashed by blake2b
 _WORD = 8  # bytes
 
 
@@ -35,7 +35,7 @@ def digest_rows(rows: pl.DataFrame) -> str:
 
 
 def _take_bits(numbers: pl.Series) -> Callable[[int, int], Any]:
-    """Return a function (start, end) -> the bits of these numbers as 64-bit floats; -0.0 counts as 0.0."""
+    """Return a function (start, end) -> the bits of the numbers as 64-bit floats. -0.0 counts as 0.0."""
     floats: Any = numbers.cast(pl.Float64).to_numpy()
     return lambda start, end: (floats[start:end] + 0.0).view(np.uint64)
 

@@ -1,4 +1,4 @@
-"""Chunks to documents: replaces the ids of chunks by the ids of documents, in a run and in qrels."""
+"""Replaces the ids of chunks by the ids of documents, in a run and in qrels."""
 
 import os
 from collections.abc import Mapping
@@ -36,8 +36,8 @@ class MappedIds(NamedTuple):
 class DocumentMap:
     """A mapping of chunks to documents in the `run`, the `qrels` or `both`.
 
-    The source is a pattern with one group, a table of chunk_id and doc_id, or an expression of the document, null if
-    unmapped. Several chunks of one document in an iteration are one result (`collapse`) or repeats (`repeat`).
+    The source is a pattern with one group, a table of chunk_id and doc_id, or an expression that gives the document, or null
+    for an unmapped id. Several chunks of one document in an iteration are one result (`collapse`) or repeats (`repeat`).
     """
 
     source: str | pl.DataFrame | nw.Expr
@@ -69,18 +69,18 @@ class DocumentMap:
         return nw.from_native(frame.to_native().with_columns(document=pl.when(is_mapped).then(found)))
 
     def find_mapped(self, frame: Frame) -> MappedIds:
-        """Count the mapped ids of a frame with query_id and doc_id."""
+        """Return the number of mapped ids of a frame with query_id and doc_id, and the documents of these ids."""
         mapped = self.add_documents(frame).filter(~nw.col("document").is_null())
         number = collect(mapped.select("query_id", "doc_id").unique().select(nw.len())).item()
         return MappedIds(number, collect(mapped.select("document").unique()).get_column("document"))
 
     def find_chunks(self, frame: pl.DataFrame) -> pl.Series:
-        """Return the ids of a frame that are mapped."""
+        """Return the ids of a frame that are chunks."""
         mapped = self.add_documents(nw.from_native(frame)).filter(~nw.col("document").is_null())
         return collect(mapped.select("doc_id").unique()).get_column("doc_id")
 
     def map_run(self, run: Run) -> Run:
-        """Return a run of documents; `collapse` makes the chunks of a document one result, with the best rank and score."""
+        """Return a run of documents. `collapse` joins the chunks of a document to one result with the best rank and score."""
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
             return cut_run(self.map_run(run.unpaged), run.reading.page)
         if isinstance(self.source, pl.DataFrame) and self.chunks == "repeat" and not run.lives_on_engine:
@@ -104,7 +104,7 @@ class DocumentMap:
         return run.with_frame(rows.select(columns).to_native())
 
     def map_qrels(self, qrels: Qrels, kept: pl.Series) -> Qrels:
-        """Return qrels of documents: a document has the largest label of its chunks. Ids in `kept` do not change."""
+        """Return qrels of documents. A document gets the largest label of its chunks. Ids in `kept` do not change."""
 
         def replace(rows: pl.DataFrame) -> pl.DataFrame:
             if isinstance(self.source, pl.DataFrame):
@@ -122,12 +122,12 @@ class DocumentMap:
             firsts = [] if "iteration" in key else [pl.col("iteration").first()]
             grouped = mapped.filter(meets).group_by("query_id", "doc_id", *key, maintain_order=True)
             joined = grouped.agg(pl.col("row").first(), pl.col("relevance").max(), *firsts).select(mapped.columns)
-            if "iteration" in key and qrels.reading is None:  # column 2 means nothing: a document has one label
+            if "iteration" in key and qrels.reading is None:  # column 2 is ignored: a document has one label
                 joined = joined.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
             return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
-            """Label each chunk at every iteration of its document: with the label of this iteration, else of any."""
+            """Give each chunk a label for each labelled iteration of its document: the chunk's own, else that for any."""
             document = replace(frame).get_column("doc_id").alias("document")
             chunks, place = frame.with_columns(document), ["query_id", "document"]
             any_label = chunks.filter(pl.col("iteration").is_null()).select(*place, "doc_id", of_any="relevance")
@@ -143,23 +143,23 @@ class DocumentMap:
         ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
         given = label_by_iteration(qrels.frame) if by_iteration else qrels.frame
         frame, rows = join(given, *by_iteration), join(qrels.rows, "iteration")
-        if qrels.has_subtopics:  # of several rows of a document, a host that knows no subtopics keeps the last
+        if qrels.has_subtopics:  # a host without subtopics keeps only the last row of a document
             rows = rows.sort("query_id", "relevance")
         return qrels.with_rows(frame, rows, ungraded=ungraded)
 
 
-#: A query's own document becomes the id of no document.
+#: Replaces a query's own document by `-`, the doc_id of an iteration without results.
 OWN_LEFT_OUT = DocumentMap(
     nw.when(nw.col("doc_id") == nw.col("query_id")).then(nw.lit(EMPTY_DOC)), of="run", chunks="repeat"
 )
 
 
 def rename(ids: pl.Series, table: pl.DataFrame) -> pl.Series:
-    """Replace each chunk_id of a table by the doc_id."""
-    # numbers are found faster than long texts
-    names = table.select(number=pl.col("chunk_id").hash(), old="chunk_id", new="doc_id")
-    found = ids.hash().alias("number").to_frame().with_row_index("row").join(names, on="number")
-    found = found.filter(pl.col("old") == ids.gather(found.get_column("row")))  # another id may have the same number
+    """Replace each id that is a chunk_id of a table by the doc_id in the same row."""
+    # Hashes are joined faster than long texts. Another id may have the same hash.
+    names = table.select(hash=pl.col("chunk_id").hash(), old="chunk_id", new="doc_id")
+    found = ids.hash().alias("hash").to_frame().with_row_index("row").join(names, on="hash")
+    found = found.filter(pl.col("old") == ids.gather(found.get_column("row")))
     return ids.clone().scatter(found.get_column("row"), found.get_column("new"))
 
 

@@ -1,4 +1,4 @@
-"""Iterations of a run: numbers (column 2), empty iterations, gaps, and pages of so many results."""
+"""Iterations of a run: numbers (column 2), empty iterations, gaps, and pages of a fixed number of results."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _NO_ITERATIONS = (
 
 
 def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource, bool]:
-    """Make the column `iteration` Int64: numbers stay, one word for a whole query becomes `first`.
+    """Make the column `iteration` Int64. Numbers stay; a word that a query has in all rows becomes `first`.
 
-    `errors="skip"` leaves out rows of an iterated query without a number in column 2. Two words in one query are always
-    an error: either may be right. The third value returned tells whether any query has numbers.
+    `errors="skip"` leaves out rows without a number if other rows of the query have numbers. Two different words in a query
+    are always an error: either may be right. The third returned value is whether any query has numbers.
     """
     column = nw.col("iteration")
     if frame.collect_schema()["iteration"].is_integer():
@@ -48,7 +48,7 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
         frame = frame.with_columns(column.cast(nw.String))
     else:  # 1.0 is the number 1, as spreadsheets and pandas write it
         is_decimal = column.str.contains(r"^\+?[0-9]+\.0+$")
-        number = column.str.replace_all(r"\.0+$", "")  # DuckDB has another sign for the group of a pattern
+        number = column.str.replace_all(r"\.0+$", "")  # no group: DuckDB refers to groups in another way
         frame = frame.with_columns(nw.when(is_decimal).then(number).otherwise(column).alias("iteration"))
     whole = column.str.contains(WHOLE)
     grouped = frame.with_columns(whole.cast(nw.Int64).alias("whole")).group_by("query_id")
@@ -68,7 +68,7 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
 
 
 def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
-    """Raise `InputError` with the query's first bad row, and a value it differs from."""
+
     if isinstance(frame, nw.LazyFrame):
         raise InputError(f"{rows.label}: query {query_id!r} mixes values in column 2; {_RULE}")
     of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
@@ -82,7 +82,7 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 
 
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
-    """Take out the rows of queries that never searched, and return the queries of these rows.
+    """Remove the rows of queries that never searched. Return the other rows, their source and the removed queries.
 
     Such a row has `-` or null as iteration and `-` as doc_id. The query has no other row.
     """
@@ -106,7 +106,7 @@ def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[
 
 
 def add_never_searched(rows: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
-    """Return the rows of a run as in a file: with a row for each query that never searched."""
+    """Add a row for each query that never searched, as in a file."""
     if query_ids.is_empty():
         return rows
     tag = rows.item(0, "tag") if "tag" in rows.columns and rows.height else None
@@ -117,16 +117,16 @@ def add_never_searched(rows: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame
 
 
 class UnnamedRows(NamedTuple):
-    """The number of rows that may be results with a lost doc_id, and the place of the first."""
+    """The number of rows that may be results with a lost doc_id, and the place of the first such row."""
 
     number: int = 0
     first: str = ""
 
 
 def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
-    """Return the rows with a null doc_id that may be results with a lost id.
+    """Find the rows with a null doc_id that may be results with a lost id.
 
-    A null doc_id also marks an empty iteration. The rank and score of such a row are 0 or null; if both are null or missing,
+    A null doc_id also marks an empty iteration. The rank and score of such a row are 0 or null. If both are null or missing,
     the row is the only row of the iteration.
     """
     schema = frame.collect_schema()
@@ -152,7 +152,7 @@ def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
 
 
 def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
-    """Give one notice of the rows that `find_unnamed_rows` found in the parts of a run, if any."""
+    """Give one notice of all rows that `find_unnamed_rows` found in the parts of a run."""
     found = [part for part in parts if part.number]
     if found:
         count = sum(part.number for part in found)
@@ -165,7 +165,7 @@ def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
 
 
 def mark_empty_iterations(frame: Frame) -> Frame:
-    """Replace a null doc_id by `-` with rank and score 0: the iteration returned nothing."""
+    """Replace a null doc_id by `-`, and set rank and score to 0: the iteration returned nothing."""
     frame = frame.with_columns(nw.col("doc_id").fill_null(EMPTY_DOC))
     nothing = nw.col("doc_id") == EMPTY_DOC
     schema = frame.collect_schema()
@@ -177,7 +177,7 @@ def mark_empty_iterations(frame: Frame) -> Frame:
 
 
 def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
-    """Add a row `-` for every number from `first` to the query's largest that has no row.
+    """Add a row with doc_id `-` for each missing iteration number, from `first` to the query's largest number.
 
     A lazy frame stays on the engine; only the iterations are collected.
     """
@@ -193,7 +193,7 @@ def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
 
 
 def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
-    """Return the `-` rows for the missing iterations of a run: query_id, iteration, and tag if the run has tags."""
+    """Return the rows to add for missing iterations. `searched` has query_id, iteration, and tag if the run has tags."""
     searched = searched.sort("query_id", "iteration")
     before = pl.col("iteration").shift(1).over("query_id").fill_null(first - 1)
     gaps = searched.with_columns(before=before, gap=pl.col("iteration") - before - 1)
@@ -223,19 +223,19 @@ def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None)
 
 
 def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str = "") -> None:
-    """Raise `InputError` unless the run of these parts can be cut into pages of so many results."""
+    """Raise `InputError` if the size of pages is wrong, or if the run, given in parts, already has iterations."""
     check_whole_number("page", size, 1, others=", the number of results of a page")
     has_numbers, ends = False, set[int]()
     for part in parts:
         numbers: Any = part.rows.get_column("iteration")
         has_numbers, ends = has_numbers | part.has_iterations, ends | ({numbers.min(), numbers.max()} - {None})
     if not lacks_iterations(has_numbers, min(ends, default=None), max(ends, default=None)):
-        remedy = f"Leave out {spell('page')}, or name the system without: {spell('page', {'SYSTEM': size})}."
+        remedy = f"Leave out {spell('page')}, or name the systems to cut: {spell('page', {'SYSTEM': size})}."
         raise InputError(f"{spell('page', size)}: {name or run.name or 'the run'} has iterations already. {remedy}")
 
 
 def cut_run(run: Run, size: int) -> Run:
-    """Cut a run, or some queries of a run, into iterations of so many results in the order of rank, then row.
+    """Cut a run into iterations of `size` results, in the order of rank, then row.
 
     Rows of an engine come into memory. A query without results keeps one empty iteration.
     """
@@ -254,14 +254,14 @@ def warn_of_missing_iterations(run: Run | RunFile) -> None:
 
 
 def warn_of_likely_iteration(run: Run | RunFile) -> None:
-    """Give a notice, once per run, if a column looks like the iteration and was not read as the iteration."""
+    """Give a notice, once per run, if a column that was not read looks like the iteration."""
     if run.likely_iteration is not None:
         sentence = describe_likely_iteration(run.likely_iteration)
-        warn_once(run, f"{sentence}; it was read as a run of one iteration a query")
+        warn_once(run, f"{sentence}; now each query has one iteration")
 
 
 def warn_once(run: Run | RunFile, text: str, *, about: str | None = None) -> None:
-    """Give a notice once per run: reading and scoring may find the same thing."""
+
     if text not in run.warned:
         run.warned.add(text)
         notice(text, about=about)

@@ -1,4 +1,4 @@
-"""The label of each document: null labels, column 2 of qrels, labels that trec_eval cannot take, and grades of nuggets."""
+"""The label of each document: null labels, column 2 of qrels, labels that can crash trec_eval, and grades of nuggets."""
 
 import json
 import math
@@ -33,7 +33,7 @@ GRADES_OF_NUGGETS = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
 def take_out_null_labels(
     frame: pl.DataFrame, rows: RowSource, *, report: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, RowSource]:
-    """Return the rows with a label, the rows without a label (None if each has one), and the source of labelled rows."""
+    """Return the rows with a label, the rows with a null label (None without such rows), and the source of the former."""
     is_null = frame.get_column("relevance").is_null()
     if not is_null.any():
         return frame, None, rows
@@ -48,7 +48,7 @@ def take_out_null_labels(
 
 
 def describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) -> str:
-    """Return a clause with the number of queries that have null labels only; empty if none has."""
+    """Return a clause with the number of queries that have only null labels; empty without such queries."""
     count = ungraded.join(labelled, on="query_id", how="anti").get_column("query_id").n_unique()
     subject = "1 query has" if count == 1 else f"{count} queries have"
     return f"; {subject} null labels only, and no mean includes such queries" if count else ""
@@ -66,7 +66,7 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
 
 
 def check_levels(labels: pl.DataFrame) -> None:
-    """Raise `InputError` for a label too large for the hosts: trec_eval would run out of memory, or give 0."""
+    """Raise `InputError` for a label too large for the hosts: trec_eval would run out of memory, or return 0."""
     high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
     if len(high):
         limit = f"the memory of trec_eval grows with the largest label (the limit is {_MOST_LEVELS:,})"
@@ -74,10 +74,10 @@ def check_levels(labels: pl.DataFrame) -> None:
 
 
 def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
-    """Raise the labels that can crash trec_eval. The values of trec_eval stay the same.
+    """Increase the labels that can crash trec_eval. The values of trec_eval do not change.
 
-    Labels below -1 become -1. In a query with labels below 0 only, each becomes 0: trec_eval searches for a level of
-    relevance from 0 up, and may never end without one.
+    Labels below -1 become -1. If all labels of a query are below 0, they become 0: trec_eval searches for a level of
+    relevance from 0 up, and may not end without such a level.
     """
     if not (frame.get_column("relevance") < 0).any():
         return frame
@@ -100,7 +100,7 @@ def count_differing_labels(frame: pl.DataFrame) -> int:
 
 
 def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return one row per (query, document), and one row per (query, document, subtopic): column 2."""
+    """Return two tables: one row per (query, document), and one row per (query, document, column 2)."""
     key = ["query_id", "doc_id"]
     by_iteration = frame.get_column("iteration").unique().str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
@@ -123,7 +123,7 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return one row per (query, document, iteration), as labels and as rows; a null iteration means any."""
+    """Return the same table twice: one row per (query, document, iteration). A null iteration means any."""
     column = nw.col("iteration")
     is_odd = column.str.contains(_NUMBER_BUT_NO_ITERATION)
     remedy = "write a positive integer, 0, or a word for any iteration"
@@ -145,9 +145,9 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[
 
 
 def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the largest label per (query, document), and one row per (query, document, subtopic), sorted by label.
+    """Return two tables: the largest label per (query, document), and one row per (query, document, subtopic).
 
-    A host without subtopics keeps the last row of a document.
+    The second table is sorted by label, because a host without subtopics keeps the last row of a document.
     """
     key = ["query_id", "doc_id", "iteration"]
     _check_contradictions(frame, rows, key, "keep the one that is right")
@@ -157,7 +157,7 @@ def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
-    """Raise `InputError` with both lines if a key has two different labels."""
+
     judged = frame.with_row_index("row")
     keys = judged.group_by(key).agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
     clashing = keys.filter(pl.col("labels") > 1).sort("row")
@@ -172,7 +172,10 @@ def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], 
 
 
 def read_assignments(source: Any) -> pl.DataFrame | None:
-    """Return query_id, iteration (the text of a nugget), doc_id, relevance and vital; None for any other source."""
+    """Read autonuggetizer's assignments of nuggets to documents; return None for any other source.
+
+    Columns: query_id, iteration (the text of a nugget), doc_id, relevance, vital.
+    """
     if not isinstance(source, (str, os.PathLike)) or container(Path(source)) not in ("text", "jsonl"):
         return None
     path = Path(source)

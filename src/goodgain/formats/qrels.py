@@ -1,4 +1,4 @@
-"""Qrels: reading judgments from any source, the `Qrels` that every host accepts, and writing them."""
+"""Qrels: reading from any source, the `Qrels` that every host accepts, and writing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, NUGGETS, QRELS
 
-#: What column 2 can be read as -> the rows that are kept.
+#: Meaning of column 2 -> function that selects the rows to keep.
 _READINGS = {
     None: label_rules.keep_one_label_per_document,
     "iteration": label_rules.keep_one_label_per_iteration,
@@ -71,7 +71,7 @@ class Qrels(PandasFacade):
     _: KW_ONLY
     labels: str | None = None
     name: str | None = None
-    #: like `frame`, with a row for each subtopic (column 2) of a document
+    #: as `frame`, with a row for each subtopic (column 2) of a document
     rows: pl.DataFrame = field(default=None)  # type: ignore[assignment]  # `frame`, if it is not given
     renamed: frozenset[str] = frozenset()
     ungraded: pl.DataFrame | None = None
@@ -106,7 +106,7 @@ class Qrels(PandasFacade):
 
     @cached_property
     def largest(self) -> pl.DataFrame:
-        """query_id, doc_id, relevance: one row per (query, document), with the largest label."""
+        """The largest label of each document: query_id, doc_id, relevance."""
         if self.labels is None:
             return self.frame.select("query_id", "doc_id", "relevance")
         return self.frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("relevance").max())
@@ -120,7 +120,7 @@ class Qrels(PandasFacade):
     def digest(self) -> str:
         """Eight hexadecimal digits that identify the judgments: the same labels give the same digits.
 
-        Neither the order of rows nor an ignored column 2 changes them.
+        The order of rows and an ignored column 2 do not matter.
         """
         columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.reading is not None:
@@ -137,9 +137,9 @@ class Qrels(PandasFacade):
 
     @cached_property
     def host_frame(self) -> pl.DataFrame:
-        """query_id, doc_id, relevance (Int64), iteration: the labels that a host's classic measure sees.
+        """The labels for classic measures of hosts: query_id, doc_id, relevance (Int64), iteration.
 
-        Labels that crash trec_eval are raised: a label below -1 becomes -1, or 0 if all labels of the query are below 0.
+        Labels that can crash trec_eval change: a label below -1 becomes -1, or 0 if all labels of the query are below 0.
 
         Raises:
             InputError: a label is not a whole number; pytrec_eval refuses it, and ranx silently truncates 2.9 to 2.
@@ -160,7 +160,7 @@ class Qrels(PandasFacade):
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
-        """Return whole labels as named tuples; the arguments of pandas' method are ignored."""
+        """Return whole labels as named tuples. The arguments, those of pandas' method, are ignored."""
         return map(Qrel._make, self.host_frame.iter_rows())
 
     def __len__(self) -> int:
@@ -267,7 +267,7 @@ def _read_judgments(
     problems = [_NOTHING]
     if not is_text:
         found = opened.collect_schema().get("iteration")
-        if labels != "iteration" and found is not None:  # ignored, so none of its values is an error
+        if labels != "iteration" and found is not None:  # no value of an ignored column is an error
             can_be_text = found == nw.String or found.is_integer()
             text = nw.col("iteration").cast(nw.String).fill_null("0") if can_be_text else nw.lit("0")
             opened = opened.with_columns(text.alias("iteration"))
@@ -287,7 +287,7 @@ def _read_judgments(
 
 
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
-    """Return whether a file holds qrels: by the columns, or for TREC text by the number of fields of the first line."""
+    """Return whether a file has the columns of qrels. In TREC text the number of fields in the first line decides."""
     if any_source.exists(path) and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file")
     kind, content = container(path), read_bytes(path)
@@ -314,10 +314,10 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
 
 
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
-    """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the file's name says so (.gz, .zst too).
+    """Write judgments as TREC text, or in the format of the file's name: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
-    TREC text writes white space and control characters in ids, and a `#` that begins a line, as %XX. TREC text leaves out
-    null labels. A notice counts each. The other forms keep ids and null labels. The file is written whole or not at all.
+    In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX. TREC text leaves
+    out null labels. A notice counts each. Other formats keep ids and null labels. The file is written whole or not at all.
 
     Raises:
         InputError: the file cannot be written.
@@ -335,9 +335,7 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     frame = frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
     if source.ungraded is not None and container(target) == "text":
         count = source.ungraded.height
-        unjudged = (
-            f"{count} document{'s' * (count != 1)} without a label stay unjudged, for TREC text has no row for them"
-        )
+        unjudged = f"{count} document{'s' * (count != 1)} without a label stay unjudged: TREC text has no row for them"
         left_out = label_rules.describe_queries_left_out(source.ungraded, source.frame)
         notice(f"{target}: {unjudged}{left_out}; Parquet and JSON Lines keep them")
     elif source.ungraded is not None:

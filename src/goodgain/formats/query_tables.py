@@ -1,4 +1,4 @@
-"""Tables beside runs and qrels: texts of queries and documents, groups, outcomes of systems, uses of documents, costs."""
+"""Reads tables that accompany runs and qrels: texts of queries and documents, groups, outcomes, uses of documents, costs."""
 
 import json
 import os
@@ -20,15 +20,11 @@ from goodgain.formats.any_source import exists, load_data_set
 from goodgain.options import spell
 from goodgain.schema import BLANKS, COSTS, IDS, USES
 
-#: Names of the column with the text of a query.
-_QUERY_TEXT = ("text", "query", "title")
-#: Queries that a notice names.
-_EXAMPLES = 3
-#: The name of the system for uses without a system; runs of logs get the same name.
-_ONLY_SYSTEM = "goodgain"
-#: Larger counts are not exact as floats.
-_MOST = 2**53
-#: The columns of numbers; a whole number may be written 12.0.
+_QUERY_TEXT = ("text", "query", "title")  # names of the column with the text of a query
+_EXAMPLES = 3  # queries that a notice names
+_ONLY_SYSTEM = "goodgain"  # as in runs made from logs
+_MOST = 2**53  # larger counts are not exact as floats
+#: Columns of numbers. A whole number may be written 12.0.
 AMOUNTS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
 _NUMBERS = ("iteration", *AMOUNTS)
 _COST_TYPES = {name: pl.Float64() if name in _NUMBERS else dtype for name, dtype in COSTS.polars.items()}
@@ -36,10 +32,10 @@ _KEY = ["query_id", "system", "replicate", "iteration"]
 
 
 def read_queries(source: Any) -> pl.DataFrame:
-    """Read query_id, text and description (null if there is none) of the queries.
+    """Read the texts of queries: query_id, text, and description (null if unknown).
 
-    The source is a file .tsv (query_id, text[, description], without a header) or .jsonl, .csv, .parquet with columns of
-    these names; {query_id: text}; a frame; or the id of an ir_datasets data set.
+    The source is a .tsv file (query_id, text[, description], without a header); a .jsonl, .csv or .parquet file with columns
+    of these names; {query_id: text}; a frame; or the id of an ir_datasets data set.
 
     >>> read_queries({"q1": "when was the dam built"}).rows()
     [('q1', 'when was the dam built', None)]
@@ -48,7 +44,7 @@ def read_queries(source: Any) -> pl.DataFrame:
     data_set = load_data_set(str(source)) if is_id else None
     if data_set is not None:
         if not data_set.has_queries():
-            raise InputError(f"{source}: this ir_datasets data set has no queries. Give one that has, or a file")
+            raise InputError(f"{source}: this ir_datasets data set has no queries. Give another data set, or a file")
         found = []
         for query in data_set.queries_iter():
             fields = query._asdict()
@@ -62,7 +58,7 @@ def read_queries(source: Any) -> pl.DataFrame:
 
 
 def read_questions(source: Any) -> dict[str, str]:
-    """Return query_id -> text on one line, for tables and pictures; queries with equal texts also show their ids."""
+    """Return query_id -> text on one line, for tables and plots. Queries with equal texts also show their ids."""
     texts = read_queries(source).with_columns(pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars())
     named = pl.when(pl.len().over("text") > 1).then(pl.format("{} ({})", "text", "query_id")).otherwise("text")
     return dict(texts.select("query_id", named).iter_rows())
@@ -75,14 +71,14 @@ def read_texts(source: Any) -> pl.DataFrame:
 
 
 def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) -> pl.DataFrame:
-    """Return these columns (new name -> name) as text, if there; a row for each id."""
+    """Check a table of texts and return one row per id. `columns` is new name -> name in the table."""
     key = next(iter(columns))
     if not {key, columns["text"]} <= set(frame.columns):
         there = ", ".join(frame.columns) or "neither"
         raise InputError(f"{rows.label}: needs the columns {key} and text; it has {there}")
     if frame.is_empty():
         raise InputError(f"{rows.label}: has no row. Write one with {key} and text")
-    found = frame.select(pl.col(name).alias(ours) for ours, name in columns.items() if name in frame.columns)
+    found = frame.select(pl.col(name).alias(new) for new, name in columns.items() if name in frame.columns)
     texts = cast_texts(found, [*columns], rows.label)
     blank = nw.col("text").is_null() | (nw.col("text").str.strip_chars() == "")
     no_id = nw.col(key).is_null() | (nw.col(key).str.strip_chars(BLANKS) == "")
@@ -108,7 +104,7 @@ def open_texts(source: Any, columns: tuple[str, ...], label: str) -> tuple[pl.Da
 
 
 def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFrame, RowSource]:
-    """Read TSV without a header, unless the first value is the name of the first column."""
+    """Read TSV. The first line is a header only if it starts with the name of the first column."""
     content = read_lines(path)
     text = "\t".join(columns).encode() + b"\n" + content.data
     found = parse_text(text, separator="\t", quote_char=None, infer_schema=False)
@@ -125,7 +121,7 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
 
 
 def _read_texts_of_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:
-    """Return a dict of ids and texts as a frame; numbers become text."""
+
     for one, text in source.items():
         at = f"{label}: {key} {quote(str(one))}"
         if text is not None and not isinstance(text, (str, int, float)):
@@ -139,9 +135,9 @@ def _read_texts_of_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.D
 
 
 def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
-    """Read query_id and group, each pair once, for the judged queries; give a notice if some have no group.
+    """Read query_id and group for the judged queries: distinct pairs, as a query may be in several groups.
 
-    A query may be in several groups.
+    A notice lists queries without a group.
     """
     texts = ("query_id", "group")
     frame, label = _open_table(source, spell("groups"), texts, texts)
@@ -151,15 +147,16 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     if known.is_empty():
         raise InputError(f"{label}: no judged query has a group. Check that it names queries as the qrels do.")
     if "all" in known.get_column("group"):
-        raise InputError(f"{label}: a group is called all, as the row of all queries is. Give it another name.")
+        raise InputError(f"{label}: a group is called all, the name of the row of all queries. Rename the group.")
     if len(lacking):
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
-        notice(f"{label}: {len(lacking):,} of {len(judged):,} queries have no group: {shown}. They count in all only.")
+        number = f"{len(lacking):,} of {len(judged):,} queries"
+        notice(f"{label}: {number} have no group: {shown}. They count only in the row all.")
     return known
 
 
 def read_query_ids(source: Any) -> pl.Series:
-    """Read the ids of some queries, each once, sorted.
+    """Read the distinct ids of some queries, sorted.
 
     The source is a list of ids, or a frame or table with query_id (.csv, .tsv, .jsonl, .parquet). In any other file each line
     is an id.
@@ -182,7 +179,7 @@ def read_query_ids(source: Any) -> pl.Series:
 
 
 def read_outcomes(source: Any) -> pl.DataFrame:
-    """Return what `read_outcomes_of_runs` reads, averaged over replicates."""
+    """Read outcomes as `read_outcomes_of_runs` does, and average them over replicates."""
     return average_outcomes(read_outcomes_of_runs(source))
 
 
@@ -194,8 +191,8 @@ def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
 def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
     """Read query_id, system, replicate (null without such a column), and each outcome as a column of numbers.
 
-    The source, a file or a frame, has query_id, system, and columns of numbers or truth values. A column `replicate` says
-    that a query has several rows.
+    The source, a file or a frame, has query_id, system, and columns of numbers or truth values. With a column `replicate` a
+    query may have several rows.
     """
     texts = ("query_id", "system")
     frame, label = _open_table(source, spell("outcomes"), texts, texts)
@@ -235,7 +232,8 @@ def read_uses(source: Any) -> pl.DataFrame:
         for name in (name for name in given if name not in texts):
             column, number = _read_numbers(frame.get_column(name))
             is_right = (number == number.round()) & number.is_between(0, 1 if name == "cited" else _MOST)
-            _refuse(column.filter(~is_right.fill_null(False)), f"{label}: {name}", "it cannot have. Correct the row.")
+            wrong = column.filter(~is_right.fill_null(False))
+            _refuse(wrong, f"{label}: {name}", "is not a valid value. Correct the row.")
             frame = frame.with_columns(number.cast(types[name]))
         if any(frame.get_column(name).null_count() for name in ("query_id", "doc_id")):
             raise InputError(f"{label}: a row has no query_id or no doc_id. Write - for a query that used no document.")
@@ -251,7 +249,7 @@ def read_uses(source: Any) -> pl.DataFrame:
 
 
 def _read_numbers(column: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return a column with blanks as null, and the numbers in the column: true is 1, anything else null."""
+    """Return a column with blanks as null, and the column as numbers. Text that is neither number nor truth value is null."""
     number = column
     if column.dtype == pl.String:
         column = column.str.strip_chars().replace("", None)
@@ -270,7 +268,7 @@ def _refuse(values: pl.Series, what: str, why: str) -> None:
 def _open_table(
     source: Any, argument: str, texts: Sequence[str], required: Sequence[str], remedy: str = "Rename its columns."
 ) -> tuple[pl.DataFrame, str]:
-    """Return all columns of a file or frame, with `texts` as text, and the name of the source in errors."""
+    """Return all columns of a file or frame, with `texts` as text, and the name of the source for errors."""
     if not isinstance(source, (str, os.PathLike)):
         frame, label = read_frame(source, argument), argument
     else:
@@ -297,7 +295,7 @@ def _open_table(
 
 
 def _write_value(value: Any, name: str, texts: Sequence[str]) -> Any:
-    """Return a value of JSON as CSV would write it; `ObjectRows` checks values that must be text."""
+    """Return a value of JSON as text in CSV. `ObjectRows` checks values that must be text."""
     must_be_text = name in texts and (name in IDS or not isinstance(value, bool))
     return value if must_be_text or isinstance(value, str | None) else json.dumps(value)
 
@@ -307,7 +305,7 @@ def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = 
 
 
 def read_costs(source: Any) -> pl.DataFrame:
-    """Read the costs of queries: the columns of `COSTS` and `tokens` (input and output), null if unknown.
+    """Read the costs of queries: the columns of `COSTS`, and `tokens` (input and output). Unknown costs are null.
 
     The source is a file, a frame, or a list of such sources. The columns are query_id[, system][, replicate][, iteration],
     and any of calls, input_tokens, output_tokens, seconds and cost. Rows without a system belong to the only run. Rows without an
@@ -345,7 +343,7 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
     problems = [lacks("query_id")]
     for name in (name for name in _NUMBERS if name in frame.columns):
         number = nw.col(name)
-        problems.append((~number.is_finite() | (number < 0), f"has the {name} {{{name}}}, which cannot be"))
+        problems.append((~number.is_finite() | (number < 0), f"has the {name} {{{name}}}, which is not a valid value"))
     if "iteration" in frame.columns:
         number = nw.col("iteration")
         problems.append((number != number.round(), "has the iteration {iteration}, which is not a whole number"))
@@ -354,7 +352,7 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
 
 
 def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl.DataFrame:
-    """Return the costs of a system, as `select_system` does; rows without a system belong to the only run."""
+    """Select the costs of a system as `select_system` does. Rows without a system belong to the only run."""
     without = costs.get_column("system").null_count()
     if without and (len(systems) > 1 or without < len(costs)):
         there = "several runs" if len(systems) > 1 else "rows that have one"
@@ -372,7 +370,7 @@ def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:
-    """Return the rows of a system, or of the system and replicate that `convert` gives the name `system.replicate`."""
+    """Return the rows of a system. `convert` names replicates `system.replicate`: such a name selects one replicate."""
     of = table.filter(system=system)
     if of.is_empty():
         of = table.filter(pl.concat_str("system", "replicate", separator=".") == system)
@@ -380,7 +378,6 @@ def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFra
         raise lack_rows(argument, system, table.get_column("system").unique(maintain_order=True).to_list())
     replicates = of.get_column("replicate").unique().sort(nulls_last=True).to_list()
     if len(replicates) > 1:
-        first = f"{system}.{replicates[0]}"
-        remedy = f"Name the run of one of them {first}."
+        remedy = f"Name the run after one of them: {system}.{replicates[0]}."
         raise InputError(f"{argument} has {len(replicates)} replicates of {system}. {remedy}")
     return of

@@ -1,4 +1,4 @@
-"""Runs: reading them from any source, the `Run` that every host accepts, and writing them."""
+"""Runs: reading from any source, the `Run` that every host accepts, and writing."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from goodgain.ranking.first_occurrences_and_flattening import (
 from goodgain.schema import EMPTY_DOC, RUN
 
 _LARGEST_FIRST = 10**15
-EMPTY_RUN = "the run is empty; every judged query counts as one without a search"
+EMPTY_RUN = "the run is empty; every judged query counts as a query without a search"
 
 
 class Reading(NamedTuple):
-    """The options of `read_run` for a run; `columns` holds the columns that were renamed: `step=iteration`."""
+    """The options of `read_run` for a run. `columns` has the renamed columns as text: `step=iteration`."""
 
     gaps: str = "close"
     first: int = 1
@@ -54,14 +54,14 @@ class Reading(NamedTuple):
 
 
 class PandasFacade:
-    """Looks up missing attributes in a pandas copy of `host_frame`: the rows that a host may see. First use builds it."""
+    """Looks up missing attributes in a pandas copy of `host_frame`, the rows for hosts. The first use makes the copy."""
 
     @cached_property
     def _pandas(self) -> Any:
         return self.host_frame.to_pandas()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # copying and pickling look for private names, and must not find pandas'
+        if name.startswith("_"):  # copying and pickling look for private names: they must not find those of pandas
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._pandas, name)
 
@@ -136,11 +136,11 @@ class Run(PandasFacade):
 
     @property
     def lives_on_engine(self) -> bool:
-        """Whether the rows stay on an engine such as DuckDB or Spark; Polars works in memory."""
+        """Whether the rows stay on an engine such as DuckDB or Spark. Polars frames are collected."""
         return not (isinstance(self.frame, pl.DataFrame) or nw.from_native(self.frame).implementation.is_polars())
 
     def flatten(self, order: str = "seen") -> pl.DataFrame:
-        """Return the classic ranking; a notice says where the ranks contradict the scores."""
+        """Return the classic ranking. Give a notice if ranks contradict scores."""
         return self.host_frame if order == "seen" else self._flatten(order)
 
     @cached_property
@@ -167,11 +167,11 @@ class Run(PandasFacade):
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:
-        """query_id, doc_id, iteration: the number of the first iteration that returned each document."""
+        """The number of the first iteration that returned each document: query_id, doc_id, iteration."""
         return collect(find_first_rows(to_lazy(nw.from_native(self.frame)), nw.col("iteration").min()))
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
-        """Return the flattened ranking as named tuples; the arguments of pandas' method are ignored."""
+        """Return the flattened ranking as named tuples. The arguments, those of pandas' method, are ignored."""
         return map(ScoredDoc._make, self.host_frame.select(self.columns).iter_rows())
 
     def __len__(self) -> int:
@@ -200,17 +200,17 @@ def read_run(
             text also .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag (a
             lazy frame of Polars, DuckDB, PySpark ... stays on its engine); ir_measures' named tuples;
             {query_id: {doc_id: score}}; a `Run`, returned as it is.
-        gaps: `close` ignores missing numbers: a query's iterations count in their order. `empty` treats each missing
-            number from `first` to the query's largest as a search with no results.
+        gaps: `close` ignores missing numbers and renumbers a query's iterations. `empty` treats each missing number, from
+            `first` to the query's largest number, as a search with no results.
         first: the number of a first iteration: 1, or 0 (TREC Dynamic Domain).
         errors: `raise`, or `skip` to leave out bad rows with a notice.
         columns: name in the source -> our name: {"step": "iteration"}. qid, q_id, docno, docid, did and pid are
             understood without it, with a notice.
-        page: cut the ranking of each query into iterations of so many results. The run must have no iterations.
+        page: cut the ranking of each query into iterations of this many results. The run must have no iterations.
             The classic ranking does not change.
 
     Returns:
-        A `Run`; the iteration numbers are the file's own.
+        A `Run`. Without `page`, the iteration numbers are those of the source.
 
     Raises:
         InputError: with file, line, what is wrong and what to do.
@@ -234,10 +234,10 @@ def read_run(
 def load_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run:
-    """Read a run as `read_run` does. The caller cuts pages and makes three checks.
+    """Read a run as `read_run` does, without pages and three checks. The caller adds them if needed.
 
     `check_columns_used`: a name in `columns` may belong to the qrels. `warn_of_likely_iteration`: only some measures need
-    the iteration. `warn_of_repeats`: a run in pages has repeats.
+    iterations. `warn_of_repeats`: a run with pages needs no such notice.
     """
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
@@ -248,7 +248,7 @@ def load_run(
 
 
 def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: bool, is_part: bool = False) -> Run:
-    """Make a run from the columns of a source: check its rows, number its iterations, add ranks.
+    """Make a run from an open source: check rows, number iterations, add ranks.
 
     With `is_part`, the caller gives the notices that concern the whole run.
     """
@@ -317,7 +317,7 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
-    """Raise `InputError` for an unknown option, for options with a `Run`, and in a forked process."""
+    """Raise `InputError` for a wrong option, for options of a `Run` that is already read, and in a forked process."""
     check_fork()
     if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
         options = f"{spell('gaps')}, {spell('first')} and {spell('errors')}"
@@ -329,11 +329,11 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
-    """Write a run as TREC text, or as Parquet, Arrow or JSON Lines if the file's name says so (.gz, .zst too).
+    """Write a run as TREC text, or in the format of the file's name: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
-    TREC text writes white space and control characters in ids, and a `#` that begins a line, as %XX, with one notice; the
-    other forms keep ids. Column 6 of TREC text is `tag`, else the run's tag, else the run's name. The file is written
-    whole or not at all.
+    In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX; one notice counts
+    them. Other formats keep ids. Column 6 of TREC text is `tag`, else the run's tag, else the run's name. The file is
+    written whole or not at all.
 
     Raises:
         InputError: the file cannot be written.

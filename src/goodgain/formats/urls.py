@@ -1,6 +1,6 @@
-"""Normalises URLs, splits them into the page and the content that the query selects, and finds the pages of ids.
+"""Normalises URLs, finds their canonical addresses, and separates the page from the content that parameters select.
 
-The tables say which parameters select a page and which only track the visitor.
+The tables list the parameters that select content, and the parameters that only track the visitor.
 """
 
 import re
@@ -18,8 +18,8 @@ class Url(NamedTuple):
 
     Attributes:
         normalised: a URL that still leads to the page.
-        page: only host and path, without the folders of `edition`; the key for candidates.
-        item: the page with these folders and its query; equal for equal items.
+        page: host and path without the folders of `edition`: the key to find candidates for duplicates.
+        item: host, path and the parameters of the query, except tracking parameters: equal for equal content.
         choice: the parameters that select content.
         edition: the folders that select a language or version of documentation, such as `/en/latest`.
         beyond_start: whether the path goes beyond a start page.
@@ -34,7 +34,7 @@ class Url(NamedTuple):
 
     @property
     def canonical(self) -> str:
-        """The canonical address: a URL, equal for equal items; for other schemes than http the normalised URL."""
+        """The canonical address: an https URL of the item. Schemes other than http and https keep the normalised URL."""
         is_web = self.normalised.startswith(("http://", "https://")) and self.item != self.normalised
         return "https://" + self.item if is_web else self.normalised
 
@@ -66,9 +66,8 @@ _SELECTING = frozenset(
     event_id eventid video video_id videoid entry entry_id node nid key record recordid
     """.split()  # noqa: SIM905 - a table of words reads better as text
 )
-#: The parameters of page numbers; the default is page 1.
+#: The parameters of page numbers. The default is page 1.
 _PAGE_NUMBERS = ("p", "page")
-
 #: Sites of documentation: the first folders may select a language and a version. A version shows documentation on any host.
 _DOCUMENTATION_HOST = re.compile(
     r"(?:.+\.)?(?:docs?|documentation|developers?|learn|help|support|manuals?|readthedocs|rtfd)\..+"
@@ -80,25 +79,20 @@ _EDITION = re.compile(
     r"(?:/(?:(?P<moving>stable|latest|current|main|master|dev)|v?(?P<version>(?<=v)\d+|\d{1,3}(?:\.(?:\d{1,3}|x)){1,3})))?)(?=/|$)"
 )
 
-#: The beginnings of paths to which these rules can apply: few paths.
+#: The beginnings of paths that may select an edition. Few paths match.
 _SPECIAL = re.compile(
     r"/(?:..|..[-_].*|v?\d+\..*|v\d.*|stable|latest|current|main|master|dev|docs?|documentation|manual)(?:/|$)"
 )
-
-#: The most nested URLs: more are malicious.
-_MAX_WRAPPERS = 5
-
+_MAX_WRAPPERS = 5  # nested URLs; more are malicious
 #: File names that servers use for a folder.
 _INDEX_NAMES = re.compile(r"(?:index|default)\.(?:html?|xhtml|shtml|php\d?|aspx?|jsp|cfm|cgi|pl)", re.IGNORECASE)
-
 #: Paths of the first page of a site or an application.
 _START_PAGES = frozenset({"", "/home", "/start", "/main", "/index", "/default"})
-
 #: Schemes of URLs that name no page: they hold content or code, or belong to one browser.
 _NO_ADDRESS = frozenset({"javascript", "data", "about", "blob", "vbscript", "view-source", "chrome"})
 
 _SPLIT = re.compile(r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
-#: Nearly all URLs match this: only their parameters can need a change.
+#: Most URLs match this pattern and need a change only in their parameters.
 _COMMON = re.compile(r"(https?)://([a-z0-9.-]+)(/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?(?:\?([A-Za-z0-9\-._~=&]*))?")
 #: Browsers ignore tabs and line feeds inside URLs, and strip control characters and blanks around them.
 _IGNORED = re.compile(r"[\t\r\n]")
@@ -118,7 +112,7 @@ _COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([0-9a-zA-Z\-_]{8,}\))+\)(?=/|$)")
 
 
 def normalise_url(url: str | None) -> str | None:
-    """Return the URL without the parts that do not distinguish pages; None if it does not name a page (javascript:, blank).
+    """Return the URL without parts that do not distinguish pages; None if the URL does not name a page (javascript:, blank).
 
     The host is in lower case and IDNA. Default port, user information, sessions and tracking parameters are removed.
     Parameters are sorted. Needless escapes are decoded; other escapes are in upper case, non-ASCII characters as UTF-8
@@ -132,7 +126,7 @@ def normalise_url(url: str | None) -> str | None:
 
 
 def canonicalise_url(url: str | None) -> str | None:
-    """Return the canonical address of a URL: equal for all spellings of one page; None if it does not name a page.
+    """Return the canonical address of a URL, equal for all spellings of one page; None if the URL does not name a page.
 
     The scheme is https. The host has no www., m., mobile., amp. or default port. Tracking, index files, final slashes and
     fragments other than a route (`#/`, `#!`) are removed. Web identities (arXiv, DOI, YouTube ...) and URLs inside the URLs
@@ -146,9 +140,9 @@ def canonicalise_url(url: str | None) -> str | None:
 
 
 def parse_url(url: str, wrappers: int = 0) -> Url | None:
-    """Return all forms of one URL; None if it does not name a page.
+    """Return all forms of one URL; None if the URL does not name a page.
 
-    An archive's URL carries an inner URL: the forms are those of the inner URL. `wrappers` counts the outer URLs.
+    The URL of an archived page contains the page's own URL, whose forms are returned. `wrappers` counts the outer URLs.
     """
     common = _COMMON.fullmatch(url)
     if common:
@@ -204,7 +198,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
 
 
 def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
-    """Return the forms of a URL with a web identity; None if it carries no URL of a page, or too many nested URLs."""
+    """Return the forms of a URL with a web identity; None if the inner URL does not name a page, or is nested too deeply."""
     address, parameters, carries = known
     if carries:
         text = address + ("?" + "&".join(parameters) if parameters else "")
@@ -215,7 +209,7 @@ def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
 
 
 def _is_documentation(folders: re.Match[str], host: str) -> bool:
-    """Return whether the first folders are a language or version of documentation: on such a host, or with version and page."""
+    """Return whether the first folders select a language or version of documentation, by the host, the folders and the page."""
     if not folders["edition"]:
         return False
     has_version = folders["moving"] or folders["version"]
@@ -224,7 +218,7 @@ def _is_documentation(folders: re.Match[str], host: str) -> bool:
 
 
 def has_other_choice(first: str, second: str) -> bool:
-    """Return whether two `choice` values select different content: a shared parameter or the page number differs."""
+    """Return whether two `choice` texts select different content: a shared parameter or the page number differs."""
     one, two = (parse_qs(choice, keep_blank_values=True, encoding="latin-1") for choice in (first, second))
     if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in _PAGE_NUMBERS):
         return True
@@ -232,7 +226,7 @@ def has_other_choice(first: str, second: str) -> bool:
 
 
 def _split_url(url: str) -> tuple[str, str, str, str, str]:
-    """Return scheme, authority, path, query and fragment, as the address line of a browser reads them."""
+    """Return scheme, authority, path, query and fragment, as a browser's address bar reads them."""
     text = _trim(url)
     if "\\" in text:
         end = min(place for place in (text.find("?"), text.find("#"), len(text)) if place >= 0)
@@ -290,7 +284,7 @@ def _strip_page_path(path: str) -> str:
 
 
 def _select_parameters(query: str, *, plain: bool) -> list[str]:
-    """Return the parameters that do not track the visitor, sorted; a `plain` query has no escapes."""
+    """Return the sorted parameters, without those that track the visitor. A `plain` query has no escapes."""
     kept = []
     for part in query.replace("&amp;", "&").split("&"):
         if not part:
@@ -306,14 +300,14 @@ def _select_parameters(query: str, *, plain: bool) -> list[str]:
 
 
 def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
-    """Return the page with its query, and the parameters that select content; page 1 and AMP views are dropped."""
+    """Return the page with the query, and the parameters that select content. Page 1 and AMP views are dropped."""
     kept, chosen = [], []
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")
         lower = name.lower()
         if (lower in _PAGE_NUMBERS and value == "1") or (lower == "amp" and value in ("", "1", "true")):
             continue
-        if lower == "action" and value == "view":  # wikis write it, and the page is the same without it
+        if lower == "action" and value == "view":  # the default of wikis
             continue
         kept.append(f"{name}={value}")
         if lower in _SELECTING:
@@ -335,15 +329,15 @@ def _decode_escape(text: str, decoded: frozenset[str]) -> str:
     return character if character in decoded else text.upper()
 
 
-#: A fragment names a part of a page. But a route (`#/`, `#!`) is the path of a page, and a text fragment only shows a place.
+#: Fragments that name a part of a page. A route (`#/`, `#!`) is a path, and a text fragment only highlights a place.
 _PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
-#: Addresses in which `find_pages` only changes the host and a slash at the end, unless the host has rules.
+#: Addresses in which `find_pages` changes only the host and the final slash, unless the host has rules.
 _SIMPLE = r"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?$"
 _HAS_MORE = r"(?i)/\.|/(?:amp|(?:index|default)\.[a-z0-9]+)/*$|~\d+$"
 
 
 def find_page(doc_id: str) -> str | None:
-    """Return the canonical address of the page that an id spells; None for other ids, and for parts of pages.
+    """Return the canonical address of an id that is a page's URL; None for other ids, and for parts of pages.
 
     >>> find_page("http://www.example.org/a/"), find_page("https://example.org/onto#A"), find_page("d1")
     ('https://example.org/a', None, None)
@@ -353,7 +347,7 @@ def find_page(doc_id: str) -> str | None:
 
 
 def find_pages(ids: pl.Series) -> pl.Series:
-    """Return `find_page` of each id. Polars reads most addresses; Python reads each host once.
+    """Return `find_page` of each id. Polars converts most addresses; Python converts each host once.
 
     >>> find_pages(pl.Series(["http://www.example.org/a/", "d1"])).to_list()
     ['https://example.org/a', None]
@@ -381,7 +375,7 @@ def find_pages(ids: pl.Series) -> pl.Series:
 
 
 def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
-    """Yield query, unjudged id and judged id if both spell the address of one page; the frames have query_id and doc_id."""
+    """Yield (query, unjudged id, judged id) if both ids spell one page's address. The frames have query_id and doc_id."""
     known: dict[tuple[str, str | None], str] = {}
     for query_id, url in judged.iter_rows():
         known.setdefault((query_id, find_page(url)), url)

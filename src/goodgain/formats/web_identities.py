@@ -15,13 +15,13 @@ class WebIdentity(NamedTuple):
     """The spellings of one kind of address.
 
     Attributes:
-        name: what the addresses name.
-        canonical: the canonical address without scheme, with `{host}` and the named groups of the spelling. The group `url`
-            is an inner address, which is read instead.
+        name: the kind of page that the addresses identify.
+        canonical: the canonical address without scheme, with `{host}` and the named groups of the spelling. If it is
+            `{url}`, the inner address in the group `url` is read instead.
         spellings: `HOSTS PATH [PARAMETER=VALUE ...]`. Hosts are separated by `|` and have no `www.` or `m.`; `*.`
             stands for subdomains. PATH and VALUE are regular expressions for the whole path and the whole value. The value
-            becomes the group PARAMETER. The first declaration with a fitting spelling applies.
-        drops: names of other parameters that do not matter; `*` for all.
+            becomes the group PARAMETER. The first declaration with a matching spelling applies.
+        drops: names of other parameters to remove; `*` for all.
         same: two addresses of one page.
         different: two addresses of different pages.
     """
@@ -211,21 +211,21 @@ def _read_declaration(text: str) -> WebIdentity:
 
 IDENTITIES = tuple(map(_read_declaration, _DECLARATIONS.split("\n\n")))
 
-#: Groups without difference of upper and lower case.
+#: Case-insensitive groups.
 _CASELESS = frozenset({"doi", "owner", "repository"})
 _SAFE = "/!$'()*,:;@+&=~"
 _DOTS = re.compile(r"/\.\.?(?:/|$)")
 
 
 class Rule(NamedTuple):
-    """One spelling of an identity. Patterns are compiled when a host occurs: compiling all takes 14 ms."""
+    """One spelling of an identity. Patterns are compiled on first use, because compiling all takes 14 ms."""
 
     identity: WebIdentity
     path: str
     values: dict[str, str]
 
 
-#: A canonical address without scheme, or an inner address; the parameters that stay; and whether it is an inner address.
+#: A canonical address without scheme, or an inner address; the parameters to keep; whether the address is an inner address.
 Known = tuple[str, list[str], bool]
 
 #: Host -> its rules.
@@ -237,14 +237,13 @@ for _identity in IDENTITIES:
             _RULES.setdefault(_host, []).append(_rule)
 
 
-def find_rules(labels: Sequence[str]) -> tuple[Rule, ...]:
-    """Return the rules for the labels of a host without `www.` and `m.`; nearly all hosts have no rules."""
+def _find_rules(labels: Sequence[str]) -> tuple[Rule, ...]:
     names = [".".join(labels), *("*." + ".".join(labels[-count:]) for count in (2, 3) if len(labels) > count)]
     return tuple(rule for name in names for rule in _RULES.get(name, ()))
 
 
 def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str]) -> Known | None:
-    """Apply the first fitting rule to an address; None if no rule fits."""
+    """Apply the first matching rule to an address; return None if no rule matches."""
     values = {name.lower(): value for name, _, value in (part.partition("=") for part in parameters)}
     for identity, path_form, forms in rules:
         pairs = [(path_form, path), *((form, values.get(name, "")) for name, form in forms.items())]
@@ -282,7 +281,7 @@ _DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": 
 
 @lru_cache(maxsize=65_536)
 def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
-    """Return the authority without user information and default port, the host without www and m, and the rules for it.
+    """Return the authority without user information and default port, the host without www and m, and the host's rules.
 
     Raises ValueError for an impossible host.
     """
@@ -305,7 +304,7 @@ def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]
     while len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
         del labels[1]
     own = "" if port in ("80", "443") and scheme in ("http", "https") else tail
-    return name + tail, ".".join(labels) + own, () if own else find_rules(labels)
+    return name + tail, ".".join(labels) + own, () if own else _find_rules(labels)
 
 
 def _encode_host(name: str) -> str:

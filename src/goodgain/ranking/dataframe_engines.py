@@ -1,7 +1,7 @@
-"""Engines (Polars, pandas, DuckDB, Spark ...): moves rows to them, and ranks a run that stays on its engine.
+"""Moves rows to engines (Polars, pandas, DuckDB, Spark ...), and ranks a run on its engine.
 
 The rules of the ranking are those of `first_occurrences_and_flattening`. One group-by reduces the rows of the run to first
-occurrences. Windows sort, so they get only first occurrences; they get all rows only if ranks could contradict scores.
+occurrences. Window functions are slow, because they sort: most of them get only first occurrences.
 """
 
 import math
@@ -29,7 +29,7 @@ from goodgain.schema import EMPTY_DOC, RUN
 _IN_ITERATION = ("query_id", "iteration")
 #: These engines keep no order of rows. So doc_ids break ties of rank, and scores order the rows of one document.
 _BY_RANK = ["rank", "doc_id", "minus_score"]
-#: Over the columns of `_span_iterations`.
+#: An expression over the columns of `_span_iterations`.
 _HAS_ONE_ITERATION = nw.col("lowest") == nw.col("highest")
 #: The largest number of 32 bits.
 _LARGEST_SINGLE = 3.4028234663852886e38
@@ -38,17 +38,17 @@ Lazy = nw.LazyFrame[Any]
 
 
 def to_lazy(frame: Frame) -> nw.LazyFrame[Any]:
-    """Return a Polars frame as a lazy one, for `collect` to stream; any other frame as it is."""
+    """Make a Polars frame lazy, because `collect` streams lazy frames. Return any other frame unchanged."""
     if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
         return frame.lazy()
     return frame  # type: ignore[return-value]  # a frame in memory has the needed methods
 
 
 def collect(frame: Frame) -> pl.DataFrame:
-    """Return a small frame in memory, as Polars.
+    """Collect a small frame as a Polars frame in memory.
 
-    Polars' streaming engine is faster and smaller than its engine in memory: the ledger of 6.5 million rows takes 0.6 of
-    the time and half the memory.
+    Polars' streaming engine needs 0.6 of the time and half the memory of the in-memory engine: for the ledger of 6.5 million
+    rows.
     """
     if isinstance(frame, nw.DataFrame):
         return frame.to_polars()
@@ -82,7 +82,7 @@ def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
 
 
 def _can_join(run: nw.LazyFrame[Any], rows: nw.LazyFrame[Any]) -> bool:
-    """Return whether the engine can join the two: it cannot across DuckDB connections or Spark sessions."""
+    """Return whether the engine can join two frames. It cannot join across DuckDB connections or Spark sessions."""
     if _is_spark(run):
         return run.to_native().sparkSession is rows.to_native().sparkSession
     if run.implementation.is_duckdb():
@@ -100,10 +100,10 @@ def _is_spark(frame: Frame) -> bool:
 
 
 def _move_to_duckdb(relation: Any, small: pl.DataFrame) -> Any:
-    """Move a small frame to the connection of a relation; only a query of the relation reaches this connection.
+    """Move a small frame to the connection of a relation. Only a query of the relation reaches this connection.
 
     DuckDB looks for a table in the user's catalogue first, then among Python's variables. `query` names the relation as a
-    view. Both names are unique, or a table of the user could replace the frame.
+    view. Both names are unique: a table of the user with such a name would replace the frame.
     """
     name = f"goodgain_{uuid.uuid4().hex}"
     globals()[name] = small.to_arrow()
@@ -114,7 +114,7 @@ def _move_to_duckdb(relation: Any, small: pl.DataFrame) -> Any:
 
 
 def rank_on_engine(run: Lazy, *, order: str) -> Lazy:
-    """Return the ranking of a run as a lazy frame of the same engine: the columns of the run, rank and score."""
+    """Return the ranking of a run as a lazy frame of the same engine, with the columns of the run, rank and score."""
     check_choice("order", order)
     firsts = _find_firsts(run, order).join(_span_iterations(run), on="query_id", how="left")
     placed = _add_keeps(firsts, _HAS_ONE_ITERATION).with_columns(place=_place(order))
@@ -127,7 +127,7 @@ def rank_on_engine(run: Lazy, *, order: str) -> Lazy:
 def tabulate_on_engine(
     run: Lazy, judgments: Judgments, *, order: str = "seen", positions: Collection[str] = ()
 ) -> RankingTable:
-    """Return the ranking table of a run, as a lazy frame of the same engine: nothing is collected.
+    """Return the ranking table of a run as a lazy frame of the same engine. Nothing is collected.
 
     The judgments are moved to the engine. `positions` are as in `tabulate_ranking`.
     """
@@ -151,8 +151,8 @@ def tabulate_on_engine(
 def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
     """Add columns of `POSITIONS` to the first occurrences of queries with one iteration.
 
-    Scores order a query that keeps its scores; the columns of `PLACED_BY` order any other query. One window
-    serves both: columns that do not order a query are null.
+    Scores order a query that keeps its scores. The columns of `PLACED_BY` order any other query. One window function serves
+    both kinds: columns that do not order a query are null.
     """
     keeps = nw.col("keeps")
     score = nw.col("score").cast(nw.Float64) + 0.0  # -0.0 becomes 0.0
@@ -179,7 +179,7 @@ def warn_of_order(run: Lazy, *, order: str) -> None:
 
 
 def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows of an engine that keeps no order: by rank, then by doc_id; give a notice on ties."""
+    """Sort rows of an engine that keeps no order: by query, iteration, rank and doc_id. Give a notice on ties in rank."""
     key = ["query_id", "iteration", *(["rank"] if "rank" in rows.columns else [])]
     tied = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(pl.struct(key).is_duplicated().sum()).item()
     if "rank" in rows.columns or "score" not in rows.columns:
@@ -196,23 +196,23 @@ def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
 
 
 def _find_firsts(run: Lazy, order: str) -> Lazy:
-    """Find the first occurrences of a run: query_id, doc_id, times, score, `PLACED_BY[order]`, iteration, rank, tag.
+    """Find the first occurrences of a run.
 
-    times is how often the document occurs.
+    Columns: query_id, doc_id, times (how often the document occurs), score, those of `PLACED_BY[order]`, iteration, rank, tag.
     """
     results = _take_results(run, order)
     if order == "interleaved":
         results = results.with_columns(position=_number_rows(*_IN_ITERATION, by=_BY_RANK))
     tag = ["tag"] if "tag" in run.collect_schema() else []
     carried = [*dict.fromkeys((*PLACED_BY[order], "iteration", "rank", *tag))]
-    # The lowest score is the score of a document that occurs once. A query with repeats does not keep its scores.
+    # A document that occurs once keeps its only score. A query with repeats does not keep its scores.
     results = results.with_columns(at=nw.struct(*carried))
     grouped = find_first_rows(results, nw.col("at", "score").min(), nw.len().alias("times"))
     return grouped.with_columns(*(nw.col("at").struct.field(name) for name in carried)).drop("at")
 
 
 def _add_keeps(firsts: Lazy, one_iteration: nw.Expr) -> Lazy:
-    """Add kept, the number of first occurrences of the query, and keeps, whether the query keeps its scores."""
+    """Add two columns: kept (the number of first occurrences of the query) and keeps (whether the query keeps its scores)."""
     counted = firsts.with_columns(
         results=nw.col("times").sum().over("query_id"),
         kept=nw.col("doc_id").count().over("query_id").cast(nw.Int64),
@@ -221,18 +221,18 @@ def _add_keeps(firsts: Lazy, one_iteration: nw.Expr) -> Lazy:
 
 
 def _place(order: str, *by: str) -> nw.Expr:
-    """Number the first occurrences of a query in an order; doc_ids break ties."""
+
     return _number_rows("query_id", by=[*PLACED_BY[order], *by, "doc_id"])
 
 
 def _span_iterations(run: Lazy) -> Lazy:
-    """Return query_id, lowest and highest: the first and the last iteration of each query."""
+
     iteration = nw.col("iteration")
     return run.group_by("query_id").agg(iteration.min().alias("lowest"), iteration.max().alias("highest"))
 
 
 def _take_results(run: Lazy, order: str) -> Lazy:
-    """Take the results of the ranking, and add ranks and scores as `add_ranks` does; without either, order by doc_id."""
+    """Select the results to rank, and add ranks and scores as `add_ranks` does. Without both, ranks follow doc_ids."""
     results = run.filter(nw.col("doc_id") != EMPTY_DOC)
     if order == "last":
         last = _span_iterations(run).select("query_id", iteration="highest")
@@ -249,7 +249,7 @@ def _take_results(run: Lazy, order: str) -> Lazy:
 
 
 def _has_whole_ranks(run: Lazy) -> bool:
-    """Return whether ranks are whole numbers; queries the engine only for floats."""
+    """Return whether ranks are whole numbers. The engine is queried only if ranks are floats."""
     kind, rank = run.collect_schema().get("rank"), nw.col("rank")
     if kind is None or kind.is_integer():
         return True
@@ -283,9 +283,10 @@ def _count_facts(run: Lazy, order: str) -> tuple[Orders, int]:
 
 
 def _find_odd_queries(results: Lazy) -> Lazy:
-    """Return the queries with contradicting scores or ties: query_id, rising, by_score, tied.
+    """Return the queries with ties in rank, or with scores that contradict ranks.
 
-    rising and by_score are 1 or 0, as in `FirstOccurrences`. tied is the number of results that share a rank within an iteration.
+    Columns: query_id; rising and by_score (1 or 0, as in `FirstOccurrences`); tied (the number of results that share a rank
+    within an iteration).
     """
     before = {
         f"{x}_before": nw.col(x).shift(1).over(*_IN_ITERATION, order_by=_BY_RANK) for x in ("score", "rank", "doc_id")
@@ -308,5 +309,5 @@ def _number_rows(*partition: str, by: Sequence[str]) -> nw.Expr:
 
 
 def _one_if(condition: nw.Expr) -> nw.Expr:
-    """Return 1 or 0 for a condition; 0 for null."""
+
     return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))

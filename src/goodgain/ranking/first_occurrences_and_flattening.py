@@ -1,7 +1,7 @@
 """First occurrences: the rows of a run in which a document is new to the query, and the ranking of these rows.
 
-The ledger counts first occurrences. First occurrences make the one classic ranking of a query. The rules at the top of this
-file hold for every engine: `find_first_occurrences` applies them in memory, `dataframe_engines` elsewhere.
+The ledger counts first occurrences. In order, they are the classic ranking of a query. The rules at the top of this file apply
+to every engine: `find_first_occurrences` applies them in memory, `dataframe_engines` on other engines.
 """
 
 from collections.abc import Sequence
@@ -24,15 +24,15 @@ PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("positio
 
 
 def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
-    """Group results by document: query_id, doc_id and aggregated values.
+    """Return one row per document: query_id, doc_id and the aggregates `values`.
 
-    The first occurrence of a document is its row in the lowest iteration, at the lowest rank there.
+    The first occurrence of a document is its row in the lowest iteration, at the lowest rank in this iteration.
     """
     return rows.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(*values)
 
 
 def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
-    """Return whether a query has one iteration and no repeats: then rows, ranks and scores stay unchanged.
+    """Return whether a query has one iteration and no repeats. Such a query keeps its rows, ranks and scores.
 
     Any other query gets the scores n, n-1, ..., 1. The arguments are columns of any library: whether a query has one
     iteration, the number of results with repeats, and the number of first occurrences.
@@ -41,10 +41,10 @@ def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
 
 
 class Orders(NamedTuple):
-    """How many queries of a run ranks and scores order differently."""
+    """The numbers of queries in which ranks and scores give different orders."""
 
-    contradicting: int = 0  # ranked by their ranks, where a better rank has a lower score within an iteration
-    by_score: int = 0  # ranked by their scores, and by doc_id in ties: not the order of their ranks
+    contradicting: int = 0  # ranked by rank, although a better rank has a lower score within an iteration
+    by_score: int = 0  # ranked by score (ties by doc_id), although the ranks have another order
     several: int = 0  # queries with several iterations
 
 
@@ -52,7 +52,7 @@ class Orders(NamedTuple):
 class FirstOccurrences:
     """The first occurrences of a run, in the order of a ranking.
 
-    Numbers identify queries and iterations: their positions in `queries` and `iterations`.
+    Queries and iterations are identified by their positions in `queries` and `iterations`.
     """
 
     #: query, the other columns of the run, line (the row in the run), group (the number of the iteration). Sorted by query,
@@ -89,7 +89,7 @@ class FirstOccurrences:
 
 
 def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
-    """Find the first occurrences of a run: query_id, iteration, doc_id, and possibly rank, score, and more.
+    """Find the first occurrences of a run with query_id, iteration, doc_id, and possibly rank, score and other columns.
 
     The order is `seen` (iteration, then rank, then row), `interleaved` (position in the iteration, then iteration) or `last`
     (only the last iteration, even if it is empty).
@@ -127,7 +127,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return the query number of each row, and the queries in order of appearance, where the number is the position."""
+    """Number the queries in order of appearance. Return the number of each row, and the query ids in this order."""
     runs = query_ids.rle().struct.unnest()
     names, lengths = runs.get_column("value"), runs.get_column("len").to_numpy()
     queries = names.unique(maintain_order=True)
@@ -139,14 +139,14 @@ def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def count_in_query(queries: pl.Series) -> pl.Series:
-    """Return 1, 2, 3 ... for the rows of each query; they must stand together."""
+    """Return 1, 2, 3 ... for the rows of each query. All rows of a query must be adjacent."""
     lengths = queries.rle().struct.field("len").to_numpy()
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     return pl.Series("k", np.arange(1, len(queries) + 1) - np.repeat(before, lengths), dtype=pl.Int64)
 
 
 def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
-    """Return whether rows are sorted, as in most files: the check is faster than sorting."""
+    """Return whether rows are sorted. The rows of most files are, and the check is faster than sorting."""
     falls = np.zeros(max(rows.height - 1, 0), bool)
     equal = ~falls
     for name in key:
@@ -157,7 +157,7 @@ def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
 
 
 def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the results of sorted rows with `group`, the number of their iteration, and the table of iterations."""
+    """Return the results of sorted rows with a column group (the number of the iteration), and the table of iterations."""
     query, iteration = (rows.get_column(name).to_numpy() for name in ("query", "iteration"))
     differs = (query[1:] != query[:-1]) | (iteration[1:] != iteration[:-1])
     starts = np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
@@ -185,10 +185,10 @@ def _compare_with_scores(results: pl.DataFrame, queries: int) -> dict[str, Any]:
 
 
 def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFrame:
-    """Return one ranking per query, from the first occurrences of a run with ranks and scores: the given columns of the run.
+    """Return the classic ranking of each query, with the given columns of the run. The run needs ranks and scores.
 
-    Queries stand in the order of their first appearance. A query with one iteration and no repeats keeps its rows and scores.
-    Any other has the ranks 1, 2, ..., n and the scores n, n-1, ..., 1.
+    Queries are in the order of their first appearance. A query with one iteration and no repeats keeps its rows and scores.
+    Any other query gets the ranks 1, 2, ..., n and the scores n, n-1, ..., 1.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abcade"),
     ...                     "rank": [1, 2, 3, 1, 2, 3], "score": 0.0})
@@ -210,10 +210,10 @@ def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFra
 
 
 def flatten_columns() -> dict[str, nw.Expr]:
-    """Return rank, score and iteration of the rows of a ranking.
+    """Return expressions for rank, score and iteration in a ranking, on any engine.
 
-    The expressions are over `keeps` (`keeps_scores`), `place` (1, 2, 3 ... in the order of the ranking) and `kept` (the number
-    of first occurrences), of any engine.
+    They use the columns keeps (see `keeps_scores`), place (1, 2, 3 ... in the order of the ranking) and kept (the number of
+    first occurrences).
     """
     keeps, place = nw.col("keeps"), nw.col("place")
     return {
@@ -224,7 +224,7 @@ def flatten_columns() -> dict[str, nw.Expr]:
 
 
 def warn_of_orders(orders: Orders) -> None:
-    """Give notices if the ranks of some queries contradict their scores, or scores order some queries and ranks others."""
+    """Give a notice if ranks contradict scores, and a notice if scores order some queries and ranks order other queries."""
     if queries := orders.contradicting:
         notice(
             f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
@@ -242,8 +242,8 @@ def warn_of_orders(orders: Orders) -> None:
 def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
     """Add missing ranks and scores.
 
-    Ranks follow the score, then the doc_id, both descending as in trec_eval; without scores, the order of the rows.
-    A missing score is minus the rank.
+    Missing ranks follow descending scores, then descending doc_ids, as in trec_eval. Without scores they follow the order of
+    the rows. A missing score is minus the rank.
     """
     if "rank" not in frame.columns:
         rows = frame.with_row_index("row")

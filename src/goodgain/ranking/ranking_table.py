@@ -15,7 +15,7 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     number_queries,
 )
 
-#: Column of positions -> the score it sorts by, and whether the doc_ids of tied documents descend.
+#: Column of positions -> the score that orders documents, and whether ties are ordered by descending doc_ids.
 POSITIONS = {
     "k": ("single", True),  # trec_eval: scores as 32-bit floats, doc_id descending
     "k_id": ("score", False),  # msmarco and judged: scores as 64-bit floats, doc_id ascending
@@ -28,19 +28,19 @@ _KEY = pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)
 
 @dataclass(frozen=True)
 class Judgments:
-    """The labels of all judged queries; a number identifies each query."""
+    """The labels of all judged queries. A number identifies each query."""
 
     query_ids: pl.Series  # sorted; the number of a query is its position
     labels: pl.DataFrame  # query, doc_id, relevance (Float64): one row per judged document, sorted by query
 
     def number_queries(self, query_ids: pl.Series) -> pl.Series:
-        """Return the number of each query; null without judgments."""
+        """Return the number of each query; null for a query without judgments."""
         return _number(query_ids, self.query_ids)
 
     def look_up(self, firsts: FirstOccurrences) -> pl.Series:
-        """Return the label of each first occurrence; null without one.
+        """Return the label of each first occurrence; null for an unjudged document.
 
-        Joins by hash, then compares the texts: this takes half the time of a join by text.
+        A join by hash and a comparison of the texts take half the time of a join by text.
         """
         number = self.number_queries(firsts.queries.get_column("query_id"))
         rows = firsts.rows.select(number.gather(firsts.rows.get_column("query")), "doc_id")
@@ -51,21 +51,21 @@ class Judgments:
         labels = self.labels[places]
         keys, label_keys = rows.lazy().select(key=_KEY), labels.lazy().select(key=_KEY)
         found = keys.with_row_index("row").join(label_keys.with_row_index("label"), on="key").collect()
-        mine, theirs = rows[found.get_column("row")], labels[found.get_column("label")]
-        same = [mine.get_column(name) == theirs.get_column(name) for name in ("query", "doc_id")]
+        left, right = rows[found.get_column("row")], labels[found.get_column("label")]
+        same = [left.get_column(name) == right.get_column(name) for name in ("query", "doc_id")]
         is_label = (same[0] & same[1]).fill_null(False)
         relevance = np.full(rows.height, np.nan)
-        relevance[found.get_column("row").filter(is_label)] = theirs.get_column("relevance").filter(is_label)
+        relevance[found.get_column("row").filter(is_label)] = right.get_column("relevance").filter(is_label)
         return pl.Series("relevance", relevance).fill_nan(None)
 
     @cached_property
     def _starts(self) -> Any:
-        """The first row of each query in the labels, then the number of rows."""
+        """The first row of each query in `labels`, then the number of all rows."""
         counts = np.bincount(self.labels.get_column("query"), minlength=len(self.query_ids))
         return np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
-        """Return query, query_id, NumJudged (the number of labels), and a column `NumRel(rel=...)` per threshold."""
+        """Count labels by query: query, query_id, NumJudged (all labels), and a column `NumRel(rel=...)` per threshold."""
         counts = self.labels.group_by("query").agg(
             pl.len().cast(pl.Int64).alias("NumJudged"),
             *((pl.col("relevance") >= rel).sum().cast(pl.Int64).alias(name_relevant(rel)) for rel in sorted(set(rels))),
@@ -75,7 +75,7 @@ class Judgments:
         return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
 
     def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
-        """Return the ideal ranking of each query: query, k, relevance of the labels above 0 after `gains`, descending."""
+        """Return the ideal ranking of each query: query, k, relevance. `gains` replace labels; only labels above 0 count."""
         relevance = pl.col("relevance")
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
@@ -100,9 +100,9 @@ def name_relevant(rel: float) -> str:
 
 
 def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) -> Judgments:
-    """Return the labels of qrels: query_id, doc_id, relevance, one row per judged document.
+    """Return the judgments of qrels with query_id, doc_id and relevance, one row per judged document.
 
-    `query_ids` are the judged queries, if some of them have no row.
+    Give `query_ids`, all judged queries, if some of them have no row.
     """
     place, names = number_queries(qrels.get_column("query_id"))
     query_ids = names.sort() if query_ids is None else query_ids.unique().sort()
@@ -114,10 +114,10 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
 def tabulate_ranking(
     ranking: pl.DataFrame, judgments: Judgments, *, positions: Collection[str] = (), unjudged: bool = False
 ) -> RankingTable:
-    """Return the ranking table of a ranking (query_id, doc_id, score), for its judged queries.
+    """Return the ranking table of the judged queries of a ranking (query_id, doc_id, score).
 
-    `positions` are the orders of tied documents that are needed in addition to trec_eval's; names of `POSITIONS`. With
-    `unjudged` the table has rows for documents without a label, with null as their relevance: no value of a measure changes.
+    `positions` are columns of `POSITIONS` that are needed in addition to `k`. With `unjudged` the table also has rows for
+    documents without a label, with null as relevance. These rows change no value of a measure.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})
@@ -132,10 +132,10 @@ def tabulate_ranking(
 def tabulate_first_occurrences(
     firsts: FirstOccurrences, judgments: Judgments, relevance: pl.Series, *, positions: Collection[str], unjudged: bool
 ) -> RankingTable:
-    """Return the ranking table of first occurrences; `relevance` is `judgments.look_up(firsts)`.
+    """Return the ranking table of first occurrences. `relevance` is `judgments.look_up(firsts)`.
 
-    A query that keeps its scores may have them in any order, and tied. Any other query has the scores n, n-1, ..., 1, so the
-    place of a document is the position.
+    Scores that a query keeps may be tied, or in any order. Any other query has the scores n, n-1, ..., 1, so the place of a
+    document is the position.
     """
     number = judgments.number_queries(firsts.queries.get_column("query_id"))
     query = firsts.rows.get_column("query")
@@ -170,11 +170,11 @@ def place_documents(
 ) -> pl.DataFrame:
     """Return the position of each document within its query, from 1.
 
-    Scores that already descend are not sorted. Only the doc_ids of tied documents are compared, by their UTF-8 bytes, which
-    is also the order of Python's strings.
+    Scores that already descend are not sorted. Only the doc_ids of tied documents are compared, by UTF-8 bytes, as Python
+    orders strings.
 
-    `ranking` has query (a number; the rows of a query stand together) and score (Float64, never NaN). `doc_ids` returns the
-    doc_ids of rows. The Int64 columns in the order of the rows are `k`, and those of `positions` that differ from `k`.
+    `ranking` has query (a number; the rows of a query are adjacent) and score (Float64, never NaN). `doc_ids` returns the
+    doc_ids of rows. The result has Int64 columns in the order of the rows: `k`, and those of `positions` that differ from `k`.
 
     Source: trec_eval's form_res_rels.c; the providers msmarco and judged of ir_measures; gdeval.pl.
 
@@ -214,7 +214,7 @@ def _same_as_before(column: str) -> pl.Expr:
 
 
 def _number(some: pl.Series, query_ids: pl.Series) -> pl.Series:
-    """Return the positions of queries in the sorted `query_ids`; null if absent."""
+    """Return the position of each query in the sorted `query_ids`; null for an absent query."""
     if query_ids.is_empty():
         return pl.Series("query", [None] * len(some), dtype=pl.UInt32)
     place = query_ids.search_sorted(some).clip(upper_bound=len(query_ids) - 1)

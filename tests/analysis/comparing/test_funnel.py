@@ -424,7 +424,7 @@ def test_uses_of_replicates_are_chosen_by_the_name_of_the_run_and_never_mixed(tm
     said = dict(explained.documents.select("doc_id", "use_base").iter_rows())
     assert said == {"a": "never returned", "b": "returned at 1, opened after 1, not cited"}
     (tmp_path / "old.2.run").rename(tmp_path / "old.run")
-    with pytest.raises(InputError, match=r"uses= has 2 replicates of old\. Name the run of one of them old\.1\."):
+    with pytest.raises(InputError, match=r"uses= has 2 replicates of old\. Name the run after one of them: old\.1\."):
         gg.explain(qrels, tmp_path / "old.run", new, uses=table(rows))
 
 

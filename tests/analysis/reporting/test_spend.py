@@ -353,7 +353,7 @@ def test_costs_of_systems_and_replicates_are_found_by_name() -> None:
         ("old", "CostPerGood", 0.375),
     ]
     assert spend_one(named, ("new",))[0] == ("new", "CostPerGood", 0.375), "one replicate needs no number"
-    with pytest.raises(gg.InputError, match=r"2 replicates of new\. Name the run of one of them new\.1"):
+    with pytest.raises(gg.InputError, match=r"2 replicates of new\. Name the run after one of them: new\.1"):
         spend_one(both, ("new", "old"))
 
 
