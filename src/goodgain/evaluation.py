@@ -102,8 +102,6 @@ def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str, *, b
 
 
 class _MeasuresBySource:
-    """The measures of a call by their input: the ledger, all results, the ranking table, or a provider of ir_measures."""
-
     def __init__(self, measures: Sequence[ir_measures.Measure], provider: str | None) -> None:
         self.good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         self.session = [measure for measure in measures if isinstance(measure, SessionMeasure)]

@@ -195,7 +195,6 @@ class BadLines:
             self._places.append(f"line {number} ({wrong})")
 
     def report(self) -> None:
-        """Give one notice if lines were left out."""
         if self._count:
             _warn_of_skipped(self._label, self._count, self._places, "line")
 

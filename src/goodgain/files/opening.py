@@ -142,7 +142,6 @@ def unpack(file: IO[bytes], kind: str, path: Path, size: int | None) -> Iterator
 
 
 def _file_size(file: IO[bytes]) -> int | None:
-    """Return the size of an open file in bytes; None for a pipe."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
@@ -194,8 +193,6 @@ def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iter
 
 
 class _Pieces(RawIOBase):
-    """A stream over an iterator of bytes."""
-
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = filter(None, pieces)
         self._rest = memoryview(b"")

@@ -48,7 +48,6 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, title: str, header: Sequence[str], words: int, rows: Iterable[Iterable[str]], name: str = "") -> Table:
-        """Return a table of plain texts."""
         return cls(title, header, words, [[*map(Cell, row)] for row in rows], name)
 
     @classmethod

@@ -8,7 +8,6 @@ from typing import Any
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Table
 
-#: In characters: wide enough for any table.
 ANY_WIDTH = 10_000
 _COLOURS = {"better": "green", "worse": "red"}
 #: A narrow terminal shortens names to these lengths, tried in this order; and the most names that it shortens.

@@ -31,7 +31,6 @@ from goodgain.schema import COMMENT, EMPTY_DOC
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 #: Names of files that the process already has open.
 _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
-#: The ending of an unfinished file.
 _PART_ENDING = re.compile(r"[0-9a-f]{8}\.part")
 #: White space and control characters of Unicode: for some readers they end a field or a line.
 _UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
@@ -206,7 +205,6 @@ class EncodedRows(NamedTuple):
     escaped: int = 0
 
 
-#: Appends rows to a file.
 Append = Callable[[EncodedRows], object]
 
 
@@ -233,7 +231,6 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
 
 
 def warn_of_escaped_ids(count: int, path: Path) -> None:
-    """Give a notice if ids were changed because TREC text cannot hold them."""
     if count:
         signs = "white space, control characters, and '#' at the beginning of a line"
         remedy = "write Parquet or JSON Lines to keep ids as they are"
