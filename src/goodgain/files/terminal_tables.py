@@ -10,7 +10,7 @@ from goodgain.files.tables import Table
 
 ANY_WIDTH = 10_000
 _COLOURS = {"better": "green", "worse": "red"}
-#: A narrow terminal shortens names to these lengths, tried in this order; and the most names that it shortens.
+#: Lengths of shortened names on a narrow terminal, tried in this order; the most names to shorten.
 _LENGTHS, _MOST_NAMES = (32, 24, 16, 12), 20
 
 
@@ -109,7 +109,7 @@ def _measure(table: Table) -> Iterator[tuple[int, int]]:
 
 
 def _shorten_names(table: Table, length: int) -> dict[str, str]:
-    """Return long word -> short word, without the middle. Empty for many long words, or if two would become equal."""
+    """Return long word -> short word. The dict is empty for many long words, or if two short words would be equal."""
     texts = [*table.header, *(cell.text for row in table.rows for cell in row[: table.words])]
     words = dict.fromkeys(word for text in texts for word in text.split(" "))
     long = [word for word in words if len(word) > length]

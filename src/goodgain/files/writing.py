@@ -198,7 +198,7 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Rows as bytes, and the number of ids escaped for TREC text. Parquet and Arrow have a frame: their writers encode it."""
+    """Rows as bytes, and the number of ids escaped for TREC text. Rows for Parquet and Arrow stay a frame until written."""
 
     content: bytes | pl.DataFrame
     rows: int

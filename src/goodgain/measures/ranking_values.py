@@ -127,7 +127,7 @@ def find_positions(measures: Iterable[ir_measures.Measure]) -> set[str]:
 
 
 def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
-    """Return name -> mean over queries, for measures computed here; for counts of ir_measures, name -> sum."""
+    """Return name -> mean over queries, for measures computed here. Counts of ir_measures have the sum instead."""
     return {
         str(one): math.fsum(values.get_column(str(one)).drop_nulls())
         if isinstance(one.aggregator(), ir_measures.SumAgg)

@@ -34,9 +34,9 @@ class Scores:
     """The scores of one run.
 
     Attributes:
-        means: name of a measure -> mean over all queries, in the requested order; None if a query has no finite value. Some
-            measures are null for some queries, such as Graded measures: their mean is over the other queries
-            (`num_queries`), and None if there are none.
+        means: name of a measure -> mean over all queries (a sum for counts of ir_measures), in the requested order. None if a
+            query has no finite value. Graded and some other measures have no value for some queries: their mean is over the
+            other queries (`num_queries`), or None without such queries.
         signature: the versions and settings behind the values; report it with any number.
         coverage: a frame of iteration, judged, unique and coverage, the judged share of unique results. The row with a null
             iteration counts all results; the other rows count the results that an iteration found first. The coverage is
