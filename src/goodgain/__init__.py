@@ -3,21 +3,21 @@
 `import goodgain` registers the measures with ir_measures.
 """
 
-import goodgain.interrupts  # noqa: F401  # isort: skip  # first: what follows takes long
+import goodgain.interrupts  # noqa: F401  # isort: skip  # first: the imports below take long
 
 import importlib
 import pkgutil
 import re
 from typing import Any
 
-import ir_measures  # noqa: F401  # first: one that loads entry points imports all of goodgain from there
+import ir_measures  # noqa: F401  # first: loading entry points imports all of goodgain
 
 from goodgain.hosts.ir_measures import register
 
 register()
 
-#: Public name -> its module, which is imported when the name is used: some need libraries that take long to import.
 _STUB = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode()  # also from an archive
+#: Public name -> its module. A module is imported when the name is used: some modules import slow libraries.
 _MODULES = {name: module for module, name in re.findall(r"^from (\S+) import (\w+) as", _STUB, re.MULTILINE)}
 __all__ = sorted(_MODULES)
 

@@ -1,4 +1,4 @@
-"""The public names of goodgain, a line each: type checkers and the package itself read them here."""
+"""The public names of goodgain, one per line, for type checkers and for `goodgain/__init__.py`."""
 
 from goodgain.analysis.comparing.comparison import Comparison as Comparison
 from goodgain.analysis.comparing.use_of_documents import Funnel as Funnel

@@ -24,16 +24,14 @@ _LONGEST = 1600
 
 
 class GoodgainError(Exception):
-    """Any error that goodgain raises on purpose: what is wrong, where, and the remedy, in one line.
-
-    A very long message is cut in the middle.
+    """The base class of the errors of goodgain: the message says in one line what is wrong, where, and what to do.
 
     >>> import goodgain as gg
     >>> issubclass(gg.InputError, gg.GoodgainError), issubclass(gg.MeasureError, gg.GoodgainError)
     (True, True)
     """
 
-    #: The exit status of the command: the input or the arguments are wrong.
+    #: The exit status of the command for wrong input or arguments.
     exit_status = 2
 
     def __str__(self) -> str:
@@ -64,10 +62,11 @@ class MeasureError(GoodgainError, ValueError):
 
 
 class GoodgainNotice(UserWarning):
-    """Something that a user should know about a correct result.
+    """A warning: the result is correct, and the user should know something about it.
 
-    `text` is the message without the name of its run. A `minor` notice does not change what the numbers mean; a terminal
-    shows it on request. `of_several` is the message for several systems, and the text of the line about this run.
+    `text` is the message without the name of the run. A `minor` notice does not change the meaning of the numbers; the
+    command line shows minor notices only on request. In a call of several systems, `of_several` has the common message
+    and the figures of this run.
 
     >>> import warnings
     >>> import goodgain as gg
@@ -87,16 +86,16 @@ class GoodgainNotice(UserWarning):
         self.of_several = of_several
 
 
-#: Takes the notices of a call that gives them later; each thread and task has its own.
+#: Receives notices instead of `warnings`; each thread and task has its own collector.
 _collector: ContextVar[Callable[[GoodgainNotice], None] | None] = ContextVar("_collector", default=None)
 
 
 def notice(
     text: str, *, about: str | None = None, minor: bool = False, of_several: tuple[str, str] | None = None
 ) -> None:
-    """Warn with a `GoodgainNotice` that points at the user's own line, not into an installed package.
+    """Warn with a `GoodgainNotice`. The warning points at the line of the user's code, not into an installed package.
 
-    `about` is the name of the run, if any. A call of several systems shows the names of the systems instead.
+    `about` is the name of the run. A call of several systems shows the names of the systems instead.
     """
     made, collect = GoodgainNotice(text, about, minor=minor, of_several=of_several), _collector.get()
     if collect is not None:
@@ -120,7 +119,7 @@ def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
 
 
 def collect_notices(collect: Callable[[GoodgainNotice], None]) -> AbstractContextManager[None]:
-    """Pass the notices inside a `with` to a function, instead of warning."""
+    """Pass the notices given inside a `with` block to a function, instead of warning."""
     return _set(_collector, collect)
 
 
@@ -130,21 +129,21 @@ _progress: ContextVar[Progress | None] = ContextVar("_progress", default=None)
 
 
 def tell_progress(what: str, done: int, total: int | None) -> None:
-    """Tell the collector of progress how far long work is."""
+    """Report the progress of long work to the function that `collect_progress` has set."""
     if (collect := _progress.get()) is not None:
         collect(what, done, total)
 
 
 def collect_progress(collect: Progress) -> AbstractContextManager[None]:
-    """Pass the progress inside a `with` to a function."""
+    """Pass the progress reported inside a `with` block to a function."""
     return _set(_progress, collect)
 
 
 class NoticesOfSystems:
-    """Gives a notice about several systems once, with the names of the systems.
+    """Joins equal notices about several systems into one notice with the names of the systems.
 
-    The notices of a call about one run, without a name, stay unchanged. A `contextmanager` would not do: the notices come
-    from `__exit__`, and must point at the user's own line.
+    Notices about a run without a name stay unchanged. A `contextmanager` cannot replace the class: `__exit__` gives the
+    notices, and they must point at the line of the user's code.
     """
 
     def __init__(self) -> None:
@@ -152,7 +151,7 @@ class NoticesOfSystems:
 
     @contextmanager
     def of(self, name: str = "") -> Iterator[None]:
-        """Take the notices inside a `with` for the system of this name."""
+        """Assign the notices given inside a `with` block to the system with this name."""
 
         def take(given: GoodgainNotice) -> None:
             text = given.of_several[0] if given.of_several else given.text if name else str(given)
@@ -174,7 +173,7 @@ class NoticesOfSystems:
 
 
 def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
-    """Return the text of a notice with the names of the systems, or a line per system if their figures differ."""
+    """Return the notice with the names of the systems. If the figures of the systems differ, each system has a line."""
     first = next(iter(given.values()))
     if first.of_several is None or len({one.text for one in given.values()}) == 1:
         listed = ", ".join(given)
@@ -189,7 +188,7 @@ def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Return a module that an extra installs, or raise InputError."""
+    """Import a module that an extra of goodgain installs; raise `InputError` if the module is missing."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:

@@ -1,4 +1,4 @@
-"""Scores a run on our measures and those of ir_measures, in one call and one table."""
+"""Scores a run on measures of goodgain and of ir_measures in one call."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def score_run(
     unasked: Collection[ir_measures.Measure] = (),
     tables: Mapping[str, pl.DataFrame] | None = None,
 ) -> Scores:
-    """Score an opened run on measures, with all notices except those on the qrels.
+    """Score an opened run on measures, and give the notices about the run. The caller gives the notices about the qrels.
 
-    `rel` is the threshold that the measures were parsed with. `low=False` leaves the notice on low coverage to the caller.
-    `unasked` are the measures that the user did not ask for. `tables` is as in `Searches`.
+    `rel` is the threshold that the measures were parsed with. With `low=False` the caller gives the notice on low
+    coverage. `unasked` are the measures that the user did not request. `Searches` describes `tables`.
     """
     check_choice("order", order)
     if bounds and qrels.labels is not None:
@@ -102,8 +102,6 @@ def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str, *, b
 
 
 class _MeasuresBySource:
-    """The measures of a call by source: the ledger, all results, the ranking table, or a provider of ir_measures."""
-
     def __init__(self, measures: Sequence[ir_measures.Measure], provider: str | None) -> None:
         self.good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         self.session = [measure for measure in measures if isinstance(measure, SessionMeasure)]
@@ -139,10 +137,10 @@ def _score_batches(
     asking = ProviderScores(measures.provided, qrels.frame, provider=provider)
     labels_of, session = QrelsByQuery(qrels), SessionScores(measures.session, qrels, tables)
     ranking: RankedScores | None = None
-    labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []  # labels and rankings, with labels by iteration
+    labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []  # labels and rankings, if labels apply to iterations
     with ThreadPoolExecutor(1) as beside:
         for number, batch in enumerate(batches):
-            if number == 0:  # while the next blocks are counted
+            if number == 0:  # compute the digest while the next blocks are counted
                 beside.submit(lambda: qrels.digest)
             good_gain.add(batch.tally)
             if raising is not None:
@@ -174,7 +172,7 @@ def _score_batches(
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice if an unread column of a run looks like the iteration; raise `InputError` if iterations are needed."""
+    """Give a notice if a column of a run looks like the iteration and was not read; an error if iterations are `needed`."""
     if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)
@@ -240,18 +238,19 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
 
 
 def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) -> Any:
-    """Return one classic ranking per query: the run without repeats and with one iteration.
+    """Return one classic ranking per query: without repeats, in one iteration.
 
-    A query with one iteration and no repeats keeps the scores. Any other query gets the scores n, n-1, ..., 1.
+    A query with one iteration and no repeats keeps its scores. Any other query gets the scores n, n-1, ..., 1.
 
     Args:
-        run: what `read_run` takes.
+        run: any input of `read_run`.
         order: `seen` (iteration, then rank), `interleaved` (position in the iteration, then iteration) or `last` (only
             the last iteration).
-        columns: name in the source -> name here, for columns with other names.
+        columns: renames columns: name in the source -> name in goodgain.
 
     Returns:
-        The columns of the run, in the kind of frame that was given; Polars for other input. A lazy frame stays lazy.
+        A frame with the columns of a run: of pandas or pyarrow if the run is such a frame, else of Polars. A lazy frame
+        stays lazy.
 
     Raises:
         InputError: the run cannot be read, or the order is unknown.

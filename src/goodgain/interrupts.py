@@ -1,16 +1,16 @@
-"""Ends the program at Ctrl-C during the import, which takes a second. Afterwards the command handles signals."""
+"""Handles Ctrl-C during the import, which takes a second. Afterwards the command handles signals."""
 
 import os
 import signal
 import sys
 from itertools import pairwise
 
-#: What the program says and returns after Ctrl-C, at any time.
+#: The message and the exit status of the program after Ctrl-C.
 INTERRUPTED, INTERRUPTED_STATUS = "interrupted", 128 + signal.SIGINT
 
 
 def _end_program_at_interrupt() -> None:
-    """Let Ctrl-C end the goodgain command with one sentence. A library leaves signals alone."""
+    """Let Ctrl-C end the goodgain command with one line. In other programs goodgain does not handle signals."""
     given = sys.argv[0] if sys.argv else ""
     is_script = given.rpartition("/")[2] == "goodgain" and given in sys.orig_argv
     is_module = given == "-m" and ("-m", "goodgain") in pairwise(sys.orig_argv)
@@ -20,7 +20,7 @@ def _end_program_at_interrupt() -> None:
 
 def _end(*_: object) -> None:
     os.write(2, f"goodgain: {INTERRUPTED}\n".encode())
-    os._exit(INTERRUPTED_STATUS)  # an exception could be caught by what is imported
+    os._exit(INTERRUPTED_STATUS)  # a module that is being imported could catch an exception
 
 
 _end_program_at_interrupt()

@@ -1,4 +1,4 @@
-"""The options that several analyses share, each declared once. `--help` and the checks of choices follow from here."""
+"""The options that several analyses share. `--help`, docstrings and checks of choices use these declarations."""
 
 import shlex
 from collections.abc import Mapping
@@ -12,11 +12,11 @@ from goodgain.errors import InputError
 class Option(NamedTuple):
     name: str  # the argument in Python; on the command line `-` replaces `_`
     sentence: str  # what the option does; `{other}` stands for the spelling of another option
-    kind: type = str  # of the value; a Path is a file, in Python also a frame
+    kind: type = str  # type of the value; a Path is a file, in Python also a frame
     default: Any = None
-    choices: tuple[str, ...] = ()  # the words that the option takes, if only some
-    metavar: str | None = None  # what stands for the value in --help
-    detail: str = ""  # what Python's docstrings say after the sentence
+    choices: tuple[str, ...] = ()  # the allowed words; empty if there is no such list
+    metavar: str | None = None  # the placeholder of the value in --help
+    detail: str = ""  # a further sentence for Python's docstrings
 
     @property
     def flag(self) -> str:
@@ -24,7 +24,7 @@ class Option(NamedTuple):
 
     @property
     def said(self) -> str:
-        """What a docstring says of the option."""
+        """The description of the option in docstrings."""
         text = self.sentence.format_map({name: f"`{name}`" for name in OPTIONS})
         if not all(choice in text for choice in self.choices):
             text = f"{text.removesuffix('.')}: {', '.join(f'`{choice}`' for choice in self.choices)}."
@@ -39,11 +39,8 @@ def _choose(name: str, choices: tuple[str, ...], sentence: str, detail: str = ""
 _GAPS = "Missing iteration numbers: close renumbers, empty treats a gap as a search without results."
 _LABELS = "Read column 2 of the qrels as the iteration, or the subtopic, that a label applies to."
 _COLUMNS = "Map columns of Parquet, Arrow, JSON Lines, CSV or TSV: step=iteration,qid=query_id."
-_ONLY = "Use these queries alone: a file with one id a line, or a table with query_id."
-_PAGE = (
-    "Cut the ranking of each query into iterations of N results: of a system without iterations, or of all. Classic "
-    "measures use the ranking before."
-)
+_ONLY = "Use only these queries: a file with one id per line, or a table with query_id."
+_PAGE = "Split rankings without iterations into iterations of N results. Classic measures use the whole ranking."
 READING = (
     _choose("gaps", ("close", "empty"), _GAPS),
     Option("first", "The first iteration number (0 or 1), if {gaps} is empty.", int, 1),
@@ -54,23 +51,21 @@ READING = (
     Option("page", _PAGE, metavar="N|SYSTEM=N", detail='In Python 5 or {"bm25": 5}.'),
 )
 _DOCUMENTS = "Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id."
-_OF_CHUNKS = "The table is a file, a frame or a dict. Other ids stay. In the qrels a document has the largest label of its chunks."
-_OF_BOTH = "With both, ids of the qrels that are documents of a run already stay."
+_OF_CHUNKS = (
+    "The table is a file, frame or dict. Other ids stay the same. A document gets the largest label of its chunks."
+)
+_OF_BOTH = "With `both`, an id of the qrels stays if a run has it as a document."
 _OF = "Where {documents} maps ids: in the run, the qrels, or both."
 _CHUNKS = (
     "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats."
 )
-_URLS = (
-    "Ids that are addresses of one web page in several spellings: join counts them as one document, keep as several."
-)
+_URLS = "Several URLs of the same web page as ids: join counts them as one document, keep as several."
 _LEAVE_OUT = "Leave out results that are the query's own document: doc_id equals query_id, as in ArguAna and Quora."
 DOCUMENTS = (
     Option("documents", _DOCUMENTS, metavar="PATTERN|FILE", detail=_OF_CHUNKS),
     _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),
     _choose("chunks", ("collapse", "repeat"), _CHUNKS),
-    Option(
-        "leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration without other results stays, as an empty one."
-    ),
+    Option("leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration without other results counts as empty."),
     _choose("urls", ("join", "keep"), _URLS),
 )
 _ORDER = "How several iterations become one ranking for classic measures."
@@ -78,44 +73,39 @@ _MISSING = (
     "Judged queries without a row in a run: zero counts them as queries without a search, absent leaves them out."
 )
 _INCOMPLETE = (
-    "In a comparison, runs of queries whose {outcomes} say `completed` 0: keep counts them as they are, zero as without "
-    "a search, absent leaves them out."
+    "In a comparison, queries with `completed` 0 in {outcomes}: keep uses their results, zero counts them as queries "
+    "without a search, absent leaves them out."
 )
-_BOUNDS = "Also give the range of each value once unjudged results are labelled, from 0 to the largest label."
-_NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have no range."
+_BOUNDS = "Also give bounds of each value: every unjudged result has the label 0, or the largest label."
+_NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have no bounds."
 _OF_MEASURES = (
-    "It applies to measures of iterations without their own `rel`; None: 2. Classic measures keep their own threshold."
+    "It applies to measures of iterations that name no `rel`; None means 2. Classic measures keep their threshold."
 )
 _PROVIDER = "The provider of ir_measures for the classic measures."
 SCORING = (
     Option("rel", "The smallest good label. Use 1 for labels 0 and 1.", float, metavar="LABEL", detail=_OF_MEASURES),
     _choose("order", ("seen", "interleaved", "last"), _ORDER),
-    Option("provider", _PROVIDER, detail="None computes them here, or lets ir_measures choose."),
+    Option("provider", _PROVIDER, detail="With None, goodgain computes them or ir_measures chooses."),
     _choose("missing", ("zero", "absent"), _MISSING),
     _choose("incomplete", ("keep", "zero", "absent"), _INCOMPLETE),
     Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),
 )
-_OF_SEARCHES = "RepeatedQueries needs them. For several systems give one table of all, or a list with a table of each."
-_OF_SPENDS = "AreaOver over tokens, cost or seconds needs costs. In Python a frame, a file or a list of both."
-#: Tables beside runs and qrels.
+_OF_SEARCHES = "RepeatedQueries needs it. For several systems give one table, or a list with a table per system."
+_OF_SPENDS = "AreaOver over tokens, cost or seconds needs costs. In Python a frame, a file, or a list of these."
 BESIDE = (
-    Option(
-        "results", "What convert --results wrote: search strings, titles, URLs and snippets.", Path, detail=_OF_SEARCHES
-    ),
-    Option(
-        "costs", "What convert --costs wrote, or a table; may be repeated. See docs/spend.md.", Path, detail=_OF_SPENDS
-    ),
-    Option("queries", "query_id and text: .tsv, .jsonl, .csv, .parquet, or an ir_datasets id."),
-    Option("uses", "What convert --uses wrote for all systems: good documents never opened, or never cited.", Path),
+    Option("results", "Search strings and results, as convert --results writes them.", Path, detail=_OF_SEARCHES),
+    Option("costs", "Costs, as convert --costs writes them; repeatable. See docs/spend.md.", Path, detail=_OF_SPENDS),
+    Option("queries", "Query texts: query_id and text (.tsv, .jsonl, .csv, .parquet), or an ir_datasets id."),
+    Option("uses", "The output of convert --uses for all systems: shows good documents never opened or cited.", Path),
     Option("outcomes", "A table of query_id, system and numbers such as solved.", Path),
     Option("groups", "A table of query_id and group: print values for each group too.", Path),
 )
-TABLES = BESIDE[:2]  # that measures need
+TABLES = BESIDE[:2]  # the tables that some measures need
 _AT_MOST = "At most 1,000,000. In a curve 0 omits the intervals."
 STATISTICS = (
     Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, 42),
     Option("resamples", "The number of random resamples.", int, 9_999, detail=_AT_MOST),
-    Option("alpha", "The largest significant p; intervals have the level 1 - alpha.", float, 0.05),
+    Option("alpha", "The significance level; confidence intervals have the level 1 - alpha.", float, 0.05),
 )
 OPTIONS = {option.name: option for group in (READING, DOCUMENTS, SCORING, BESIDE, STATISTICS) for option in group}
 
@@ -137,7 +127,7 @@ def _write_flag(name: str) -> str:
 
 
 def spell(name: str, value: object = ...) -> str:
-    """Return the spelling of an option, and of a value, for messages in Python or on the command line.
+    """Return how to write an option, or an option with a value, in Python or on the command line.
 
     >>> spell("gaps", "empty"), spell("costs")
     ("gaps='empty'", 'costs=')

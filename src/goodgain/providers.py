@@ -1,7 +1,7 @@
-"""Asks the providers of ir_measures for classic measures, on the flattened ranking of a run.
+"""Computes classic measures with the providers of ir_measures, on the flattened ranking of a run.
 
-Providers compute the measures that `measures/classic.py` lacks, or all classic measures if the user names a provider. Each
-measure gets a provider and a form of the labels. Input that the provider would score wrongly is refused.
+Providers compute the measures that `measures/classic.py` lacks, or all classic measures if the user names a provider. Labels
+are converted to a form that the provider supports. Input that a provider would score wrongly raises an error.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _LARGEST_SCALED = 100_000
 class ProvidedValues(NamedTuple):
     """The values that providers computed for one run."""
 
-    means: dict[ir_measures.Measure, float]  # over all queries, by the rule of ir_measures: NumRet is a sum
-    #: query_id, measure, value for all queries of the qrels: the default value of the measure if the provider omits the query.
+    means: dict[ir_measures.Measure, float]  # over all queries, as ir_measures aggregates them: NumRet is a sum
+    #: query_id, measure, value for all queries of the qrels. A query that the provider omits has the measure's default value.
     per_query: pl.DataFrame
     providers: dict[str, list[ir_measures.Measure]]
 
@@ -45,7 +45,8 @@ class ProvidedValues(NamedTuple):
 class ProviderScores:
     """Collects the values that providers compute, batch by batch.
 
-    `qrels` are all judgments: the form of the labels must not depend on the batch. Without `provider` ir_measures chooses.
+    `qrels` are the judgments of all queries: the form of the labels must not depend on the batch. Without `provider`
+    ir_measures chooses a provider.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class ProviderScores:
             labels, rankings = zip(*self._waiting, strict=True)
             self._ask(pl.concat([*labels, rest]), pl.concat(rankings))
         for measure, values in self._values.items():
-            for query_id in self._query_ids:  # a provider may omit one, as Accuracy does without a relevant result
+            for query_id in self._query_ids:  # a provider may omit a query, as Accuracy does without a relevant result
                 values.setdefault(query_id, measure.DEFAULT)
         means = {measure: _aggregate(measure, values) for measure, values in self._values.items()}
         types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
@@ -104,7 +105,7 @@ class ProviderScores:
                 if request.labelling.rel is None and request.labelling.whole:
                     check_levels(labels)
                 run: Any = ranking.to_pandas() if name in _AT_ONCE else make_run()
-                if name in _AT_ONCE or name == "pyndeval":  # it reads subtopics from column 2, which dicts lack
+                if name in _AT_ONCE or name == "pyndeval":  # pyndeval reads subtopics from column 2, which dicts lack
                     qrels: Any = labels.with_columns(request.labelling.relevance).to_pandas()
                 else:
                     qrels = make_qrels(request.labelling)
@@ -116,7 +117,7 @@ class ProviderScores:
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector while allocating many acyclic objects: it would take a quarter of the time."""
+    """Pause the garbage collector while allocating many acyclic objects: collecting would take a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -127,7 +128,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
-    """Return the value over all queries, by the rule of ir_measures; the sum of a mean is exact, the same in any order."""
+    """Aggregate the values of queries as ir_measures does. The sum in a mean is exact: it does not depend on the order."""
     aggregator = measure.aggregator()
     if type(aggregator) is ir_measures.MeanAgg and values and all(map(math.isfinite, values.values())):
         return math.fsum(values.values()) / len(values)
@@ -137,7 +138,7 @@ def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
 
 
 class _Request(NamedTuple):
-    """One call of a provider; `named` maps the measures of the call to the measures that the user asked for."""
+    """One call of a provider; `named` maps the measures of the call to the measures that the user named."""
 
     provider: Any
     labelling: Labelling
@@ -147,7 +148,7 @@ class _Request(NamedTuple):
 def _group_requests(
     measures: Sequence[ir_measures.Measure], fractional: pl.Series, provider: str | None
 ) -> Iterable[_Request]:
-    """Return the calls of providers: each measure must get the value it has when asked for alone.
+    """Return the calls of providers: each measure must have the same value as in a call without other measures.
 
     Providers of ir_measures mix up the parameters of measures in one call. pytrec_eval computes a plain nDCG with the gains
     of another nDCG, and NumRet with the judged_only of another measure. pyndeval reads the run once and has no rows left
@@ -175,7 +176,7 @@ def _group_requests(
 
 
 def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return the measure with a stored name: ir_measures makes and hashes the name of the measure for each value."""
+    """Return a measure that stores its name: ir_measures makes and hashes the name of the measure for each value."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
     made: ir_measures.Measure = kind(**measure.params)
@@ -271,13 +272,13 @@ def _check_ranx(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, r
         )
 
 
-#: Provider -> what raises `MeasureError` for input that makes the provider crash or return a wrong value.
+#: Provider -> the check that raises `MeasureError` for input that makes the provider crash or return a wrong value.
 _CHECKS = {"pytrec_eval": _check_pytrec_eval, "gdeval": _check_gdeval, "ranx": _check_ranx}
 
 
 @dataclass(frozen=True)
 class Labelling:
-    """The form of a provider's labels: unchanged, 1 if label >= `rel` and else 0, or times `scale`."""
+    """The form of the labels for a provider: unchanged, binary (1 if label >= `rel`, else 0), or multiplied by `scale`."""
 
     rel: float | None = None
     scale: int = 1
@@ -292,14 +293,14 @@ class Labelling:
 
 
 def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
-    """Return the measure to ask a provider for, and the form of the labels.
+    """Return the measure for the call of a provider, and the form of the labels.
 
     Whole labels stay unchanged. If a label is fractional, the form depends on the measure:
 
-    - With a `rel`: 1 if label >= rel, else 0.
-    - Linear nDCG: the labels times the power of ten that makes them whole, which does not change the value.
-    - A function that the user defined: unchanged.
-    - Any other: an error.
+    - A measure with `rel`: 1 if label >= rel, else 0.
+    - Linear nDCG: the labels are multiplied by the power of ten that makes all labels whole. The value does not change.
+    - A function that the user defined: unchanged labels.
+    - Any other measure: an error.
     """
     if fractional.is_empty():
         return measure, Labelling()

@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-#: The column of outcomes in which `convert` marks traces that broke off, by their logs, with 0.
+#: A column of outcomes. `convert` writes 0 for a trace that broke off according to the log.
 COMPLETED = "completed"
 #: The doc_id of a row for an iteration without results.
 EMPTY_DOC = "-"
@@ -19,14 +19,14 @@ EMPTY_DOC = "-"
 #: The first character of a comment in TREC text, as in trec_eval 10.
 COMMENT = "#"
 
-#: White space between fields of a file, as in isspace of C. Any other, such as U+00A0, is part of an id.
+#: White space between fields of a file, as in isspace of C. Other white space, such as U+00A0, is part of an id.
 BLANKS = " \t\n\r\v\f"
 
-#: Columns of text that name things. A float there is an error: it has lost digits (2301.10 became 2301.1).
+#: Columns of text with ids. A float in such a column is an error: it may have lost digits (2301.10 became 2301.1).
 IDS = frozenset({"query_id", "doc_id", "iteration", "tag", "judge", "system", "replicate", "document", "call_id"})
 
 
-#: The types of columns, by their words in the declarations below.
+#: Word in the declarations below -> type of a column.
 _TYPES: dict[str, nw.dtypes.DType] = {
     "text": nw.String(),
     "whole": nw.Int64(),
@@ -43,12 +43,12 @@ class Table:
     columns: Mapping[str, nw.dtypes.DType]  # in order, with their types
     optional: frozenset[str] = frozenset()  # columns that a frame may lack
     nullable: frozenset[str] = frozenset()  # columns where null has a meaning: no judgment, or no tag
-    #: Another name of a column, in lower case -> the name here. It counts only if no column has the name here, in any case.
+    #: Synonym in lower case -> name of the column. A synonym applies only if the source lacks the name, in any case.
     synonyms: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, declared: str, **parts: Any) -> Table:
-        """Return a table from lines of columns with one type, in order; a frame may lack a column with `?`.
+        """Return a table from a declaration: each part has a type and columns, in order. `?` marks an optional column.
 
         >>> Table.of("labels", "text: query_id doc_id; number: relevance?").required
         ('query_id', 'doc_id')
@@ -59,7 +59,7 @@ class Table:
         return cls(name, columns, frozenset(columns.keys() - types.keys()), **parts)
 
     def understand(self, name: object) -> str:
-        """Return the column that a name in a source means; a synonym, or another case, means the same column."""
+        """Return the column for a name in a source. The case does not matter, and synonyms are replaced."""
         lower = str(name).lower()
         return self.synonyms.get(lower, lower)
 
@@ -92,7 +92,7 @@ RESULTS = Table.of(
 #: The columns that deduplication adds to results.
 DEDUPLICATED = Table.of("documents", "text: document; whole: duplicate_of; text: rule; number: confidence")
 
-#: The cost of each iteration of a query, and its search calls; iteration 0 is the cost after the last search, of the answer.
+#: The cost and the search calls of each iteration of a query. Iteration 0 is the cost after the last search: the answer.
 COSTS = Table.of(
     "costs",
     """
@@ -102,8 +102,8 @@ COSTS = Table.of(
     """,
 )
 
-#: The documents that a query returned, opened or cited, or one row with the doc_id `-`. `opens` and `cited` are null where
-#: the log does not record them.
+#: The documents that a query returned, opened or cited. A query without documents has one row with the doc_id `-`.
+#: `opens` and `cited` are null if the log does not record them.
 USES = Table.of(
     "uses",
     """
@@ -129,7 +129,7 @@ QRELS = Table.of(
     synonyms=_ID_SYNONYMS | dict.fromkeys(("label", "gain", "grade", "rel"), "relevance"),
 )
 
-#: Qrels whose column 2 is a nugget; `vital` is 1 for a vital one.
+#: Qrels whose column 2 is a nugget; `vital` is 1 for a vital nugget.
 NUGGETS = replace(
     QRELS,
     columns={**QRELS.columns, "vital": nw.Float64()},
@@ -138,7 +138,7 @@ NUGGETS = replace(
     synonyms={**QRELS.synonyms, "nugget_id": "iteration"},
 )
 
-#: The header of BEIR's qrels -> our names. A column score alone is not a label.
+#: Column of BEIR's qrels -> name of the column here. `score` is the label only if all three columns are present.
 BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
 
 #: Qrels without a column of labels: every row has the same label.

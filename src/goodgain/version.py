@@ -1,10 +1,10 @@
-"""The version of the package, in one place: builds and signatures read it here."""
+"""The version of the package, for builds and signatures."""
 
 __version__ = "0.3.0"
 
 
 def show_versions() -> None:
-    """Print the versions of goodgain, Python and the packages that goodgain uses, for reports of bugs.
+    """Print the versions of goodgain, Python and the packages that goodgain uses, for bug reports.
 
     Optional packages that are not installed are left out.
 

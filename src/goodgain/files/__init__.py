@@ -1,1 +1,1 @@
-"""Reads files of any kind, decompressed, and writes them whole or not at all."""
+"""Reads and decompresses files, parses tables, and writes files atomically."""

@@ -1,4 +1,4 @@
-"""Bad rows: the source of each row, the faults it can have, and the notice of rows left out."""
+"""Bad rows of tables: finds them, names their place in errors, or leaves them out with a notice."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 WHITE = BLANKS.encode().replace(b"\n", b"")
 COMMENT_BYTES = COMMENT.encode()
 _SHOWN = 200
-#: A notice names so many of the rows left out.
+#: The most places of bad rows in a notice.
 _SHOWN_PLACES = 5
 
 
 def quote(line: str) -> str:
-    """Quote a line for an error: cut at 200 characters, with control characters made visible."""
+    """Quote a line for an error: at most 200 characters, with control characters escaped."""
     text = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
     return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + "'"
 
 
 def number_lines(content: Content, *, comments: bool = True) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, without line ends, with their numbers in the file."""
+    """Yield line number and stripped line for each line that is not blank; `comments=False` leaves out comments."""
     for number, line in enumerate(content.lines(), start=content.before + 1):
         if (comments or not line.startswith(COMMENT_BYTES)) and (stripped := line.strip(WHITE + b"\n")):
             yield number, stripped
@@ -44,7 +44,7 @@ number_rows = partial(number_lines, comments=False)
 
 @dataclass(frozen=True)
 class FrameRows:
-    """Rows of a frame, a dict or an iterable. Errors name the position of a row in `label`.
+    """The source of rows from a frame, a dict or an iterable. Errors name `label` and the position of a row.
 
     `rows` has the position of each row; None if no row was left out. `counting` explains positions that do not begin at 0.
     """
@@ -64,9 +64,9 @@ class FrameRows:
 
 @dataclass(frozen=True)
 class TextLines:
-    """Rows that are lines of text. Lines are counted only for an error.
+    """The source of rows from lines of text. Lines are counted only for an error.
 
-    `lines` has the line number of each row; None if every row of the TREC text (`number_rows`) is kept.
+    `lines` has the line number of each row; None if no row of the TREC text was left out.
     """
 
     label: str
@@ -85,15 +85,14 @@ class TextLines:
         return replace(self, lines=[lines[row] for row in kept])
 
 
-#: Where the rows of a table come from.
 RowSource = FrameRows | TextLines
 
-#: Finds the columns to read among the names of a source: name in the source -> our name.
+#: A function from the column names of a source to the columns to read: name in the source -> name in goodgain.
 FindColumns = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 class ReadTable(NamedTuple):
-    """The requested columns of a table under our names, the source of the rows, and the names of all columns.
+    """The requested columns of a table with goodgain's names, the source of the rows, and the source's column names.
 
     Columns of CSV, TSV and JSON Lines have the requested types; columns of Parquet and Arrow keep their types.
     """
@@ -103,22 +102,23 @@ class ReadTable(NamedTuple):
     names: list[str]
 
 
-#: A fault of rows: the expression that finds it, and its description, with `{column}` for the value in a row.
+#: A fault: the condition for bad rows, and its description. In the description `{column}` stands for the value in a row.
 Problem = tuple[nw.Expr, str]
 
 
 def lacks(name: str) -> Problem:
-    """Return the problem of a missing or empty value in a column."""
+    """Return the problem that a column has a missing or empty value."""
     return nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}"
 
 
 def check_rows(
     frame: Frame, rows: RowSource, problems: Sequence[Problem], *, errors: str | None = None, show: bool = True
 ) -> tuple[Any, RowSource]:
-    """Return a table, in memory or lazy, without bad rows, and the source of its rows.
+    """Return a frame without bad rows, and the source of the rows that are left.
 
-    `errors` is `raise`, or `skip` to leave out bad rows with a notice; None if the caller has no such option. A column
-    `row` is the position of each row in the source. Without `show`, errors do not quote the row: it may name a judge.
+    `errors="raise"` raises an error for a bad row, `skip` leaves out bad rows with a notice. None also raises an error, for
+    callers without this option. A column `row` must be the position of each row in the source. Without `show`, errors do
+    not quote the row: the row may name a judge.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers
@@ -185,7 +185,7 @@ class BadLines:
         self._count = 0
 
     def refuse(self, number: int, wrong: str, *, remedy: str = "correct the line", can_skip: bool = True) -> None:
-        """Refuse the line of this number; `can_skip` says whether `errors="skip"` would help."""
+        """Raise an error for a line, or count it to skip it; `can_skip` says whether `errors="skip"` would help."""
         if self._errors != "skip":
             option = "" if self._errors is None or not can_skip else name_alternative(self._errors, "line")
             place = TextLines(self._label, self._content, [number]).locate(0)
@@ -195,13 +195,12 @@ class BadLines:
             self._places.append(f"line {number} ({wrong})")
 
     def report(self) -> None:
-        """Give one notice, if any line was left out."""
         if self._count:
             _warn_of_skipped(self._label, self._count, self._places, "line")
 
 
 def find_problems(frame: Frame, table: Table) -> list[Problem]:
-    """Return the faults to look for in a row: a missing id or number, or a number that is not finite."""
+    """Return the problems to check: a missing id or number, or a number that is not finite."""
     problems, numbers = list[Problem](), list[Problem]()
     for name, dtype in frame.collect_schema().items():
         if dtype.is_numeric() and name != "iteration":
@@ -210,7 +209,9 @@ def find_problems(frame: Frame, table: Table) -> list[Problem]:
                 wrong = wrong | ~(nw.col(name).is_finite() | nw.col(name).is_null())
             numbers.append((wrong, f"has a {name} that is not a finite number"))
         elif name == "iteration":
-            is_result = nw.col("doc_id") != EMPTY_DOC  # else the row says that its query never searched
+            is_result = (
+                nw.col("doc_id") != EMPTY_DOC
+            )  # without results there may be no iteration: the query was not searched
             problems.append((nw.col(name).is_null() & is_result, "has no iteration"))
         elif name not in table.nullable:
             problems.append(lacks(name))

@@ -26,8 +26,8 @@ _MOST_COLUMNS = 10_000
 _QUOTED = re.compile(rb'(?<![^,\n])"[^"]*+(?:""[^"]*+)*+(?:"|\Z)')
 _BLANK_LINES = re.compile(rb"(?:[ \t\r\v\f]*+\n)*+\r*")
 _HIDE = bytes.maketrans(b",\n", b"xx")
-#: First bytes of gzip, zlib and Zstandard; zlib's can be those of a text. A byte order mark before them hides them from
-#: Polars, which drops it: one more is needed where the text has one.
+#: First bytes of gzip, zlib and Zstandard data; a text can begin with the byte of zlib. Polars would decompress such a text,
+#: unless a byte order mark precedes it. Polars drops one mark, so a text that has a mark gets another.
 _LIKE_COMPRESSED = (b"\x1f", b"x", b"\x28", BOM)
 
 _COMMENT_LINE = re.compile(rb"^#[^\n]*\n?", re.MULTILINE)
@@ -37,9 +37,9 @@ _BLANKS = re.compile(r"[ \t\r\v\f]+")
 
 
 class Cells(NamedTuple):
-    """The names and values of a file with a header, as text without blanks around.
+    """The header and the values of a file, as stripped text.
 
-    An empty value is null. The columns of the frame are `0`, `1`, ...: names may repeat.
+    An empty value is null. The columns of the frame are `0`, `1`, ... because names may repeat.
     """
 
     names: list[str]
@@ -70,14 +70,14 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
     line = text.partition(b"\n")[0].strip(b"\r").decode("utf-8", "replace")
     names = read_names(line, separator, path)
     has_quotes = separator == "," and b'"' in text
-    # Polars fills short rows with null and refuses long ones: if the number of separators is right, all rows are.
+    # Polars fills short rows with null and refuses long rows. If the number of separators is right, all rows are right.
     lacking = (len(names) - 1) * (text.count(b"\n") + (not text.endswith(b"\n"))) - text.count(separator.encode())
     frame: pl.DataFrame | str = ""
     options = {"separator": separator, "quote_char": '"' if separator == "," else None, "infer_schema": False}
     if lacking == 0 or (has_quotes and lacking < 0):
         frame = parse_text(text, **options)
         if has_quotes and isinstance(frame, pl.DataFrame) and frame.width and frame.to_series(-1).null_count():
-            frame = ""  # separators inside quotes may hide that a short row lacks some
+            frame = ""  # separators inside quotes may hide that a row is short
     if isinstance(frame, str):
         text = _cut_ragged_lines(text, separator, len(names), BadLines(str(path), content, errors), before)
         frame = parse_text(text, **options)
@@ -98,9 +98,9 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
 
 
 def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
-    """Return what `polars.read_csv` reads from a text, or the fault of the text.
+    """Parse a text with `polars.read_csv`. Return the frame, or Polars' error message.
 
-    Polars must not unpack a text that begins like compressed data: unpacking has no limit.
+    A text that begins like compressed data must not be decompressed: Polars has no size limit.
     """
     try:
         return pl.read_csv(BOM + text if text.startswith(_LIKE_COMPRESSED) else text, **options)
@@ -109,10 +109,7 @@ def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
 
 
 def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
-    """Report the lines with more or fewer values than the header to `bad`, and replace them by blank values.
-
-    Later rows keep their numbers.
-    """
+    """Refuse lines with more or fewer values than the header. A blank row replaces each: later rows keep their numbers."""
     plain = text  # with the separators and line feeds between quotes hidden
     if separator == "," and b'"' in text:
         plain = _QUOTED.sub(lambda found: found.group().translate(_HIDE), text)
@@ -172,14 +169,14 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
 
 
 class PassedOver(NamedTuple):
-    """The lines of a text file that were not read and may be content: comments with fields, and text after field 6."""
+    """Numbers of lines whose text was ignored: comments that have the fields of a row, and rows with text after field 6."""
 
     comments: int = 0
     longer: int = 0
 
 
 def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
-    """Give one notice of the comments, and one of the longer lines, in the parts of a file."""
+    """Give a notice on comments that have the fields of a row, and a notice on text after field 6."""
     comments, longer = (sum(numbers) for numbers in zip(PassedOver(), *parts, strict=True))
     if comments:
         were = "begins with '#' and was left out as a comment"
@@ -192,7 +189,6 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
         notice(f"{label}: {found}, which is ignored, as in trec_eval. Write blanks in a doc_id as %20", minor=True)
 
 
-#: The columns of a text file, the line of each row (for errors), and the lines that were not read.
 TextRows = tuple[pl.DataFrame, TextLines, PassedOver]
 
 
@@ -224,7 +220,7 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
 
 
 def _cut_comments(text: bytes, table: Table) -> tuple[bytes, int]:
-    """Return the text without comments, and the number of comments with the fields of a row."""
+    """Return the text without comments, and the number of comments that have the fields of a row."""
     comments = sum(is_row(found.group(), table) for found in _COMMENT_LINE.finditer(text))
     return _COMMENT_LINE.sub(b"", text), comments
 
@@ -234,7 +230,7 @@ def is_row(line: bytes, table: Table) -> bool:
 
 
 def read_ids(content: Content) -> pl.DataFrame | None:
-    """Read only query_id and doc_id of a run, four times as fast as `read_text`; None if that must look at each line."""
+    """Read only query_id and doc_id of a run, four times as fast as `read_text`; None if fields have several separators."""
     separator = _find_separator(content.data)
     if separator is None:
         return None
@@ -247,7 +243,7 @@ def read_ids(content: Content) -> pl.DataFrame | None:
 
 
 def _find_separator(text: bytes) -> str | None:
-    """Return the one character that separates the fields of all lines; None if there are several."""
+    """Return the character that separates the fields of all lines; None if there are several such characters."""
     line = text[: text.find(b"\n") + 1] or text
     separator = b"\t" if b"\t" in line else b" "
     has_others = any(sign.to_bytes() in text for sign in bad_rows.WHITE.replace(separator, b"") + b"\0")
@@ -255,7 +251,7 @@ def _find_separator(text: bytes) -> str | None:
 
 
 def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
-    """Read the columns with Polars; None unless the same single character separates the fields of all lines."""
+    """Read the columns with Polars; None for a text with several separators or with bad rows."""
     if not text:
         return pl.DataFrame(schema=_make_types(table, pl.Float64))
     separator = _find_separator(text)
@@ -297,15 +293,15 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
             longer += is_longer
     bad.report()
     frame = _read_clean("\n".join(clean).encode(), table)
-    if frame is None:  # Python read a number that Polars does not
+    if frame is None:  # Polars cannot read a number that Python can
         raise InputError(f"{label}: has numbers that cannot be read; write them with digits and a decimal point")
     comments = _cut_comments(content.data, table)[1]
     return frame, TextLines(label, content, lines), PassedOver(comments, longer)
 
 
-#: What to do about a line with too many fields.
+#: The remedy for a line with too many fields.
 _WRITE_BLANKS = "write a blank in an id as %20, or write a .tsv file with a header and tabs"
-#: The end of the description of a line that has the number of fields of the other table.
+#: Ends the description of a line whose number of fields is that of the other table.
 _SWAPPED = ": run and qrels may be swapped"
 
 
@@ -323,7 +319,7 @@ def _split(line: bytes, table: Table) -> tuple[list[str], str, bool]:
     is_longer = has_more and [*map(_is_finite_number, fields[3:6])] == [True, True, False]
     if is_longer:
         if "\r" in _FIRST_SIX.sub("", text, count=1):
-            wrong = "goes on after a carriage return behind the tag (lines must end with \\n or \\r\\n, not only \\r)"
+            wrong = "has text after a carriage return that follows the tag (lines must end with \\n or \\r\\n, not only \\r)"
             return [], wrong, False
         fields = fields[: len(table.columns)]
     if len(fields) != len(table.columns):

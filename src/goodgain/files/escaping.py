@@ -7,13 +7,13 @@ import polars as pl
 
 from goodgain.errors import InputError, count_of, notice
 
-#: The place before a possible formula of a spreadsheet, and the beginning of the formula. If `;` separates the columns of
-#: CSV, each `;` and line end may precede a formula. Japanese spreadsheets know full-width signs.
+#: Patterns of the text before a spreadsheet formula, and of the beginning of the formula. Some spreadsheets split CSV at
+#: `;`: then a formula may follow each `;` or line end. Japanese spreadsheets also accept full-width signs.
 _FORMULAS = ((r"(^|[;\t\r\n])", r"('*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])"), ("(^)", r"('*[\t\r\n])"))
 
 
 def escape_controls(text: str, *, keep: str = "") -> str:
-    r"""Return a text with Python's escapes for control characters, also for those that set the direction of writing.
+    r"""Escape control characters as Python does, also the characters that change the direction of writing.
 
     >>> print(escape_controls("\x1b[31mred\u202e"))
     \x1b[31mred\u202e
@@ -24,7 +24,7 @@ def escape_controls(text: str, *, keep: str = "") -> str:
 
 
 def check_name(name: str, what: str) -> str:
-    """Return a user's name of `what`; raise `InputError` for a lone surrogate: frames change or refuse it."""
+    """Return a name given by the user; raise `InputError` for a lone surrogate, which frames cannot hold."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -34,16 +34,16 @@ def check_name(name: str, what: str) -> str:
 
 
 def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with texts and column names that are safe to print on a terminal."""
+    """Escape control characters in the texts and column names of a frame."""
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     shown = frame.with_columns(frame[name].map_elements(escape_controls, pl.String) for name in texts)
     return shown.rename({name: escape_controls(name) for name in frame.columns})
 
 
 def guard_formulas(frame: pl.DataFrame, *, again: bool = False) -> pl.DataFrame:
-    """Return a frame with an apostrophe before each part of a text that a spreadsheet would take for a formula.
+    """Put an apostrophe before each part of a text that a spreadsheet would run as a formula.
 
-    `unguard_ids` removes it. With `again`, only texts that look guarded already get one.
+    `unguard_ids` removes the apostrophe. With `again`, only texts with such an apostrophe get another apostrophe.
 
     >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1", "a;=2"], "score": [-1.0, 2.0, 3.0]})).rows()
     [("'=1+1", -1.0), ('d1', 2.0), ("a;'=2", 3.0)]
@@ -55,7 +55,7 @@ def guard_formulas(frame: pl.DataFrame, *, again: bool = False) -> pl.DataFrame:
 
 
 def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
-    """Undo `guard_formulas` for the ids in these columns; a notice counts those that changed.
+    """Undo `guard_formulas` for the ids in these columns; a notice gives the number of changed ids.
 
     >>> frame = pl.DataFrame({"doc_id": ["d1", "'d2"]})
     >>> unguard_ids(frame, ["doc_id"], "sheet.csv").rows()
@@ -67,14 +67,14 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     texts = frame.select(guarded)
     changed = sum(int((texts[name] != frame[name]).sum()) for name in columns)
     if changed:
-        found = f"{count_of(changed, 'id')} with an apostrophe before = + - or @"
-        source = "goodgain pool --spreadsheet writes against formulas; read without it"
-        notice(f"{label}: {found}, which {source}. Begin an id of your own like this with two apostrophes.")
+        found = f"removed the apostrophe before = + - or @ in {count_of(changed, 'id')}"
+        source = "goodgain pool --spreadsheet adds it against formulas"
+        notice(f"{label}: {found}; {source}. In ids of your own, double such an apostrophe.")
     return frame.with_columns(texts)
 
 
 def escape_html(text: str) -> str:
-    """Return a text as HTML shows it, with control characters made visible.
+    """Escape a text for HTML, with � for each control character.
 
     >>> escape_html("<b>\u202e")
     '&lt;b&gt;�'
@@ -83,5 +83,5 @@ def escape_html(text: str) -> str:
 
 
 def show_controls(text: str) -> str:
-    """Return a text with � for each control character: such a sign could end a line or change the direction of writing."""
+    """Replace control characters by �: they could end a line or change the direction of writing."""
     return "".join(sign if sign.isprintable() else "�" for sign in text)

@@ -1,4 +1,4 @@
-"""Parses JSON text: fast, to a limited depth, with the NaN that Python writes; and reads JSON and JSON Lines into columns."""
+"""Parses JSON text with a limited depth, and reads JSON and JSON Lines into columns. NaN, which Python writes, is allowed."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from goodgain.schema import IDS
 
 #: The beginning of a concatenated value, and the text between two values.
 _VALUE_START, _BETWEEN_VALUES = re.compile(r"[\[{]"), re.compile(r"[,\s]*+")
-#: Limit of concatenated values: a text with more is malicious, or not a tool's output.
+#: The most concatenated values: a text with more values is malicious, or not a tool's output.
 _MAX_VALUES = 100_000
 #: Characters of a large text; bytes of a value in memory; the memory limit: bytes, plus a multiple of the text's length.
 _LARGE, _VALUE, _MEMORY, _TIMES = 16 << 20, 64, 256 << 20, 8
@@ -41,7 +41,7 @@ class NotJSONError(ValueError):
 
     @property
     def fault(self) -> str:
-        """The fault of the text, as the end of a sentence."""
+        """The fault, in words that follow the name of the text."""
         return str(self) if isinstance(self, RepeatedKeyError) else f"is not JSON ({self})"
 
 
@@ -133,14 +133,14 @@ def _check_values(text: str | bytes) -> None:
 
 
 def parse_concatenated(text: str) -> list[Any] | None:
-    """Parse concatenated values, as `{..}{..}` or `[..], [..]`; None if the text is anything else."""
+    """Parse concatenated values such as `{..}{..}` or `[..], [..]`; return None for any other text."""
     text = text.strip(", \t\r\n")
     values, end = parse_values(text, 0, _VALUE_START) or ([], 0)
     return values if len(values) > 1 and end == len(text) else None
 
 
 def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any], int] | None:
-    """Parse concatenated values from a position on, and return where they end; None if a value is damaged.
+    """Parse concatenated values from position `at`. Return the values and their end; None if a value is damaged.
 
     `start` matches the beginning of each value.
     """
@@ -160,7 +160,7 @@ def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any],
 
 
 def parse_if_json(value: Any) -> Any:
-    """Return a value, parsed if it is JSON text."""
+    """Parse a value if it is JSON text; return any other value unchanged."""
     try:
         return loads(value) if isinstance(value, str) else value
     except NotJSONError:
@@ -168,12 +168,12 @@ def parse_if_json(value: Any) -> Any:
 
 
 def begins_json(content: Content) -> bool:
-    """Return whether a text begins like a JSON object or array. No row of TREC text does."""
+    """Return whether a text begins like a JSON object or array. No row of TREC text begins in this way."""
     return re.match(rb'(?:\xef\xbb\xbf)?\s*(?:\{\s*["}]|\[\s*[\[\]{])', content.data) is not None
 
 
 def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
-    """Read one object of objects, as ranx and pytrec_eval keep runs and qrels; None for any other text.
+    """Read a JSON object of objects, the form of runs and qrels in ranx and pytrec_eval; None for any other text.
 
     >>> read_nested(Content(b'{"q1": {"d1": 3}}'))
     {'q1': {'d1': 3}}
@@ -199,11 +199,11 @@ def read_json_lines(
     errors: str | None = None,
     paths: Sequence[str] | None = None,
 ) -> ReadTable:
-    """Read the columns of JSON Lines, or of one array of objects: errors count each object as a line.
+    """Read the columns of JSON Lines, or of a JSON array of objects. Errors count each object of an array as a line.
 
     Values are read one by one: a reader that infers types would turn an id 7 among texts into null. `read_table` describes
-    the other arguments. `paths` are names of columns inside objects and lists: `evidence.url`. With `paths`, a list of
-    values becomes as many rows.
+    the other arguments. `paths` are columns inside nested objects and lists, such as `evidence.url`. With `paths`, each
+    element of a list becomes a row.
     """
     content, label = put_on_lines(content, path)
     bad = BadLines(label, content, errors)
@@ -238,7 +238,7 @@ def read_json_lines(
 
 
 def _walk(value: Any, keys: Sequence[str]) -> Any:
-    """Return the value at a path; at a list, the value for each element. None if the path does not exist.
+    """Return the value at a path; for a list, the value of each element. None if the path does not exist.
 
     >>> _walk({"facts": [["Oslo", 0], ["Bergen", 2]]}, ["facts", "0"]), _walk({"a": [{"url": "x"}]}, ["a", "url"])
     (['Oslo', 'Bergen'], ['x'])
@@ -255,13 +255,13 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
 
 
 def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
-    """Put each element of a JSON array on a line; return the text, unchanged unless it is an array, and its name in errors."""
+    """Put each element of a JSON array on a line. Return the text and its name in errors; other texts stay unchanged."""
     if not content.data.lstrip().startswith(b"["):
         return content, str(path)
     try:
         elements = msgspec.json.decode(content.data, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise InputError(f"{path}: begins as a JSON array and is not one ({error}); write it again") from None
+        raise InputError(f"{path}: begins like a JSON array and cannot be read ({error}); write it again") from None
     lines = b"\n".join(b" ".join(bytes(element).splitlines()) for element in elements)
     return content._replace(data=lines), f"{path}, its objects as lines"
 
@@ -283,7 +283,7 @@ def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Ite
 class ObjectRows:
     """Collects objects into columns of Polars types.
 
-    A bad object is left out unless `refuse` raises an error for the number and fault of the object.
+    For a bad object `refuse` gets the number and the fault of the object. Without an error, the object is left out.
     """
 
     def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:
@@ -292,14 +292,14 @@ class ObjectRows:
         self._frames, self._kept, self._given = list[pl.DataFrame](), list[int](), set[str]()
 
     def add(self, number: int, value: Mapping[str, Any]) -> None:
-        """Add an object; several may have one number."""
+        """Add an object; several objects may have the same number."""
         self._objects.append(value)
         self._numbers.append(number)
         if len(self._objects) >= _BLOCK:
             self._close_block()
 
     def refuse(self, number: int, wrong: str) -> None:
-        """Refuse an object, after the bad objects before it."""
+        """Refuse an object; bad objects before it are refused first."""
         self._close_block()
         self._refuse(number, wrong)
 
@@ -321,14 +321,14 @@ class ObjectRows:
         self._objects, self._numbers = [], []
 
     def to_frame(self) -> tuple[pl.DataFrame, list[int]]:
-        """Return the columns that any object has, and the number of the object of each row."""
+        """Return the columns that at least one object has, and the number of the object of each row."""
         self._close_block()
         whole = pl.concat(self._frames, rechunk=True)
         return whole.select(name for name in self._types if name in self._given), self._kept
 
 
 def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]) -> list[Any]:
-    """Return the values of a column. A value that the column cannot hold is null, and `wrong` gets position -> fault."""
+    """Return the values of a column. A value of a wrong type becomes null, and `wrong` gets position -> fault."""
     kinds = {*map(type, values)} - {NoneType}
     if kinds <= {float if dtype == pl.Float64 else str} and dtype in (pl.Float64, pl.String):
         return values
@@ -350,7 +350,7 @@ def _read_value(value: Any, name: str, dtype: Any) -> Any:
     if dtype == pl.String:
         if isinstance(value, str) or is_whole:
             return str(value)
-        if name == "iteration" and is_number and value.is_integer():  # pandas writes floats when one is missing
+        if name == "iteration" and is_number and value.is_integer():  # pandas writes floats if a value is missing
             return str(int(value))
         if name not in IDS and is_number:
             return None if math.isnan(value) else str(value)

@@ -1,7 +1,7 @@
-"""Opens files: the kind by name, and the decompressed bytes as a stream or all at once.
+"""Opens files: finds their kind by name, and decompresses them as a stream or at once.
 
-An `InputError` names a file that cannot be read, became shorter meanwhile, or has a line that is too long. It also names a
-file with damaged compressed data, and a file that unpacks to over 64 MiB and over 100 times its size.
+An `InputError` names a file that cannot be read, becomes shorter during reading, or has a line that is too long. It also names a
+file with damaged compressed data, or a decompression bomb: over 64 MiB and over 100 times the compressed size.
 """
 
 import gzip
@@ -21,7 +21,7 @@ import zstandard
 
 from goodgain.errors import InputError
 
-#: What Excel and others write before UTF-8.
+#: The byte order mark that Excel and other programs write before UTF-8.
 BOM = b"\xef\xbb\xbf"
 #: Endings of compressed files, which follow the ending of the kind.
 COMPRESSED = (".gz", ".zst")
@@ -42,24 +42,24 @@ _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 #: Bytes per read from disk. Python's default of a few KiB would assemble a long line from many reads.
 _BUFFER = 256 << 10
 #: Compressed bytes unpacked at a time, at most and at least. Four bytes can unpack to 128 KiB: if a piece unpacks to more
-#: than `_PIECE`, the next one is smaller, and pieces of a malicious file stay small too.
+#: than `_PIECE`, the next piece is smaller. So pieces of a malicious file stay small too.
 _PACKED, _FEWEST, _PIECE = 16 << 10, 64, 4 << 20
 #: Compressed data may unpack to this many bytes, or to this many times their own size.
 _UNPACKED, _TIMES = 64 << 20, 100
 #: Bytes per read when a stream is read whole.
 _AT_ONCE = 1 << 20
-#: Bytes of the longest line of a table: room for ids of several MB. A longer one is malicious, or not a table's.
+#: Bytes of the longest line of a table: room for ids of several MB. A file with longer lines is malicious or not a table.
 LONGEST_LINE = 64 << 20
 
 
-#: The process that uses Polars through goodgain; in a fork of this process, also the fork.
+#: The process that used Polars first; after a fork, also the forked process.
 _users = set[int]()
 
 
 def check_fork() -> None:
-    """Raise if this process was forked after Polars had been used: the next call of Polars would deadlock.
+    """Raise `InputError` if this process was forked after a use of Polars: the next call of Polars would deadlock.
 
-    Every function that reads or computes calls this first.
+    Functions that read or compute call this first.
     """
     _users.add(os.getpid())
     if len(_users) > 1:
@@ -91,7 +91,7 @@ def stem(path: Path) -> str:
 def as_text(name: str) -> str:
     r"""Return the name of a file as valid Unicode, with bytes that are not UTF-8 written as `\xff`.
 
-    Python holds such bytes as lone surrogates; in the C locale, all that are not ASCII.
+    Python holds such bytes as lone surrogates; in the C locale, all bytes that are not ASCII.
 
     >>> print(as_text(b"run\xff".decode(errors="surrogateescape")))
     run\xff
@@ -135,14 +135,13 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path, size: int | None) -> Iterator[IO[bytes]]:
-    """Open the decompressed bytes of a `gz` or `zst` file, limited by `size`: some files are decompression bombs."""
+    """Open a `gz` or `zst` file as a stream of decompressed bytes. The limit, against decompression bombs, depends on `size`."""
     pieces = iter(partial(gzip.GzipFile(fileobj=file).read, _BUFFER), b"") if kind == "gz" else _unpack_zst(file)
     with BufferedReader(_Pieces(_limit_size(pieces, path, size)), _BUFFER) as stream:
         yield stream
 
 
 def _file_size(file: IO[bytes]) -> int | None:
-    """Return the size of an open file in bytes; None for a pipe."""
     status = os.fstat(file.fileno())
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
@@ -182,7 +181,7 @@ def error_reason(error: OSError | ValueError) -> str:
 
 
 def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iterator[bytes]:
-    """Yield decompressed bytes: at most 64 MiB, or 100 times the compressed bytes. Real data compress to a tenth."""
+    """Yield at most 64 MiB of decompressed bytes, or 100 times the compressed size. Real data compress to a tenth."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     done = 0
     for piece in pieces:
@@ -194,8 +193,6 @@ def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iter
 
 
 class _Pieces(RawIOBase):
-    """A stream over an iterator of bytes."""
-
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = filter(None, pieces)
         self._rest = memoryview(b"")
@@ -231,9 +228,9 @@ def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class Content(NamedTuple):
-    """The decompressed bytes of a file, or some lines of the file `part_of`, which is too large for memory.
+    """The decompressed bytes of a file, or some lines of `part_of`, a file that is too large for memory.
 
-    `offset` is the (decompressed) byte of that file where `data` begins. If `data` is empty, `lines` reads the file again.
+    `data` begins at byte `offset` of the decompressed file. If `data` is empty, `lines` reads the file again.
     """
 
     data: bytes
@@ -242,7 +239,7 @@ class Content(NamedTuple):
 
     @property
     def before(self) -> int:
-        """Count the lines of the file before `data`: on each call, because only errors need this number."""
+        """The number of lines before `data`. It is counted on each call, because only errors need it."""
         if self.part_of is None:
             return 0
         lines, left = 0, self.offset
@@ -253,7 +250,7 @@ class Content(NamedTuple):
         return lines
 
     def lines(self) -> Iterator[bytes]:
-        """Yield every line with its end."""
+        """Yield every line with its line end."""
         if self.part_of is not None and not self.data:
             with open_stream(self.part_of) as file:
                 yield from file
@@ -261,7 +258,7 @@ class Content(NamedTuple):
 
 
 def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
-    """Read a file without a byte order mark, decompressed if the first bytes are those of gzip or Zstandard.
+    """Read a file without its byte order mark; decompress it if the first bytes are those of gzip or Zstandard.
 
     With `has_lines` a line that is too long raises an error. The file is copied into memory: a mapped file would crash the
     process if another program truncated it.
@@ -302,7 +299,7 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Return the length so far of the last line of a piece; `before` bytes of this line were in earlier pieces."""
+    """Return the length of an unfinished last line; `before` is its length before this piece. Raise if it is too long."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:

@@ -1,4 +1,4 @@
-"""Reads tables, from files by the ending of the name or from frames; reads and writes files of results."""
+"""Reads tables from frames and from files, whose endings say the format. Reads and writes files of results."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,9 +32,10 @@ def read_table(
 
     Args:
         types: the columns to read, each with its Polars type.
-        find: finds these columns in the file; by default columns of the same names.
+        find: finds these columns in the file; by default by the same names.
         required: the columns that every line of JSON Lines must have.
-        errors: `raise`, or `skip` to leave out bad lines with a notice; None if the caller has no such option.
+        errors: `raise` an error for a bad line, or `skip` bad lines with a notice. None also raises an error, for callers
+            without this option.
         content: the content of the file, if it was read before: a pipe can be read only once.
         paths: as in `read_json_lines`, for JSON.
     """
@@ -69,8 +70,8 @@ def explain_container_errors(path: Path, kind: str) -> Iterator[None]:
 def read_container(content: Content, path: Path, kind: str, *, rows: int | None = None) -> pl.DataFrame:
     """Read the bytes of a `parquet` or `arrow` file; with `rows`, only the first rows of Parquet.
 
-    Polars trusts a damaged file: a wrong number of rows makes it request more memory than any machine has, which kills
-    the process. pyarrow raises an error.
+    pyarrow raises an error for a damaged file. Polars trusts a wrong number of rows, and requests so much memory that the
+    process is killed.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -92,9 +93,9 @@ def read_container(content: Content, path: Path, kind: str, *, rows: int | None 
 
 
 def frame_of(table: Any) -> pl.DataFrame:
-    """Return a pyarrow table or batch as a frame, with checked lengths and texts.
+    """Validate a pyarrow table or batch, and return it as a Polars frame.
 
-    Metadata are left out: they may be any bytes, and Polars panics unless metadata are UTF-8.
+    Metadata are left out: Polars panics unless metadata are UTF-8.
     """
     import pyarrow as pa
 
@@ -104,7 +105,7 @@ def frame_of(table: Any) -> pl.DataFrame:
 
 
 def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """Return a frame of any engine as a Polars frame."""
+    """Convert a frame of any engine to Polars, with all columns or only `columns`."""
     frame = wrap_frame(source, label)
     if frame is None:
         raise InputError(f"{label}: found a {type(source).__name__}; give a file, or a data frame")
@@ -171,7 +172,7 @@ def check_results_name(path: Path) -> None:
 
 
 def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a results frame to a .parquet or .jsonl file, whole or not at all.
+    """Write a results frame to a .parquet or .jsonl file. An error leaves an existing file unchanged.
 
     Raises:
         InputError: the name has another ending, or the file cannot be written.
@@ -189,7 +190,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def open_results(results: Any) -> Any:
-    """Return results; read a path first."""
+    """Read results from a path; return a frame unchanged."""
     check_fork()
     return read_results(results) if isinstance(results, (str, os.PathLike)) else results
 

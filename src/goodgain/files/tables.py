@@ -1,4 +1,4 @@
-"""The one table of results, and its forms: Markdown, LaTeX with booktabs, HTML for a notebook, and the forms of data."""
+"""Tables of results, written as Markdown, LaTeX with booktabs, HTML for a notebook, or data (CSV, TSV, JSON, Parquet)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from goodgain.files.escaping import escape_html
 class Cell(NamedTuple):
     """One cell of a table; `best` marks the best cell of the row.
 
-    The verdict is `better`, `worse` ... The picture is an SVG for HTML, not escaped. LaTeX has the marks above the line.
+    `verdict` is `better`, `worse` or another word. `picture` is an SVG for HTML and is not escaped. `marks` are superscripts
+    in LaTeX.
     """
 
     text: str
@@ -28,13 +29,13 @@ class Cell(NamedTuple):
 
 
 class Table(NamedTuple):
-    """One table.
+    """A table of texts.
 
     Attributes:
-        words: how many columns hold words. The other columns hold numbers, which no form breaks.
-        name: the end of the label in LaTeX: it differs between the tables of one result.
+        words: the number of columns with words, before the columns with numbers. A number is never broken into two lines.
+        name: the end of the label in LaTeX, different for each table of a result.
         notes: sentences below the table, such as the meaning of marks.
-        drop: the headings of columns that a narrow terminal leaves out, the first one first.
+        drop: the headings of columns that a narrow terminal leaves out, in this order.
     """
 
     title: str
@@ -47,12 +48,11 @@ class Table(NamedTuple):
 
     @classmethod
     def of(cls, title: str, header: Sequence[str], words: int, rows: Iterable[Iterable[str]], name: str = "") -> Table:
-        """Return a table of plain texts."""
         return cls(title, header, words, [[*map(Cell, row)] for row in rows], name)
 
     @classmethod
     def of_frame(cls, frame: pl.DataFrame, title: str = "", places: int | None = None) -> Table:
-        """Return a frame as a table; the first columns that are not numeric hold words. `places`: decimals of floats."""
+        """Return a frame as a table. Columns before the first numeric column hold words. Floats have `places` decimals."""
         words = len([*takewhile(lambda dtype: not dtype.is_numeric(), frame.dtypes)])
         rows = [[format_cell(value, places) for value in row] for row in frame.rows()]
         return cls.of(title, frame.columns, words, rows)
@@ -64,21 +64,21 @@ class Table(NamedTuple):
         return self._replace(header=[self.header[k] for k in kept], words=words, rows=rows)
 
     def turn(self, heading: str) -> Table:
-        """Transpose a table with one column of words; `heading` becomes its first heading."""
+        """Transpose a table with one column of words; `heading` becomes the first heading."""
         names, *columns = zip(*self.rows, strict=True)
         rows = [[Cell(name), *cells] for name, cells in zip(self.header[1:], columns, strict=True)]
         return self._replace(header=[heading, *(cell.text for cell in names)], rows=rows)
 
 
 def format_cell(value: object, places: int | None) -> str:
-    """Return a value as text; `places`: decimals of a float, with a dash for null."""
+    """Return a value as text. With `places`, floats have as many decimals, and null is a dash."""
     if value is None:
         return "" if places is None else "–"
     return str(value) if places is None or not isinstance(value, float) else f"{value:.{places}f}"
 
 
 class Line(NamedTuple):
-    """A text and its level: -1 a title, 0 a paragraph, 1 an item, 2 an item of an item."""
+    """A text and its level: -1 for a title, 0 for a paragraph, 1 for a list item, 2 for an item of a nested list."""
 
     text: str
     level: int = 0
@@ -110,7 +110,7 @@ def _write_markdown_cell(cell: Cell) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape a text: the name of a user's system must not become markup or a new line."""
+    """Escape a text: the name of a system must not become markup or a new line."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
 
 
@@ -118,7 +118,7 @@ BOOKTABS = "% needs \\usepackage{booktabs}"
 
 
 def write_float(table: Table, label: str, size: str = "") -> str:
-    """Return a table as a float of LaTeX: caption, label, tabular and notes."""
+    """Return a table as a LaTeX float: caption, label, tabular and notes."""
     below = "".join(f"\n{escape_latex(note)}\\par" for note in table.notes)
     said = f"\n\\par\\footnotesize{below}" if below else ""
     head = f"\\begin{{table}}\n\\centering\n{size}\\caption{{{escape_latex(table.title)}}}\n\\label{{{label}}}"
@@ -126,7 +126,7 @@ def write_float(table: Table, label: str, size: str = "") -> str:
 
 
 def write_tabular(table: Table) -> str:
-    """Return a table without its title as a tabular of LaTeX."""
+    """Return a table as a LaTeX tabular, without the title."""
     columns = "l" * table.words + "r" * (len(table.header) - table.words)
     rows = [[*map(_write_latex_cell, row)] for row in table.rows]
     header, *body = (" & ".join(cells) + r" \\" for cells in [map(escape_latex, table.header), *rows])
@@ -155,7 +155,7 @@ _LATEX = {sign: "\\" + sign for sign in "&%$#_{}"} | {
     "≥": r"$\ge$",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
-    "[": "{[}",  # after \\ a bracket would be an optional argument
+    "[": "{[}",  # after \\ a bracket would begin an optional argument
     "]": "{]}",
 }
 
@@ -214,6 +214,6 @@ def write_data(frame: pl.DataFrame, form: str) -> str | bytes:
         return json.dumps(frame.to_dicts(), ensure_ascii=False, allow_nan=False, indent=2) + "\n"
     if form == "jsonl":
         return frame.write_ndjson()
-    content = BytesIO()  # Polars has its own error for a full or closed standard output
+    content = BytesIO()  # a full or closed standard output must raise the error of Python, not of Polars
     frame.write_parquet(content)
     return content.getvalue()

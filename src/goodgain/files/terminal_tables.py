@@ -1,4 +1,4 @@
-"""Tables on a terminal: a narrow one shortens names and leaves out columns, and breaks no word and no number."""
+"""Draws tables on a terminal. A narrow terminal shortens names and leaves out columns; words and numbers stay whole."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,15 +8,14 @@ from typing import Any
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Table
 
-#: In characters: wide enough for any table.
 ANY_WIDTH = 10_000
 _COLOURS = {"better": "green", "worse": "red"}
-#: A narrow terminal shortens names to these lengths, one after the other. It shortens at most so many names.
+#: Lengths of shortened names on a narrow terminal, tried in this order; the most names to shorten.
 _LENGTHS, _MOST_NAMES = (32, 24, 16, 12), 20
 
 
 def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_first: bool = False) -> Iterator[Any]:
-    """Yield what rich prints: the table and the notes, then the whole names and the headings of columns left out.
+    """Yield the parts for rich: the table, the notes, the full form of shortened names, and the headings left out.
 
     `width` is the width of the terminal: a table without columns to leave out can be wider. `brief` draws no borders.
     `by_first` draws a line where the text of the first column changes.
@@ -40,7 +39,7 @@ def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_
 
 
 def print_drawn(console: Any, shown: Sequence[Any]) -> None:
-    """Print with rich; the terminal wraps the lines of a wider table."""
+    """Print with rich. The terminal wraps the lines of a table that is too wide."""
     from rich.table import Table as Drawn
 
     whole = console.options.update(max_width=ANY_WIDTH)
@@ -50,7 +49,7 @@ def print_drawn(console: Any, shown: Sequence[Any]) -> None:
 
 
 def write_plain(shown: Iterable[Any]) -> str:
-    """Return what rich shows on a wide terminal without colour."""
+    """Return the text that rich prints on a wide terminal without colours."""
     from rich.console import Console
 
     file = StringIO()
@@ -65,7 +64,7 @@ def _escape(table: Table) -> Table:
 
 
 def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list[int]]:
-    """Return the table for a width, a sentence for each thing left out, and the width of each column."""
+    """Return the table for a width, lines on shortened names and left-out columns, and the width of each column."""
     shown, names, left_out = table, dict[str, str](), []
 
     def fits() -> bool:
@@ -110,7 +109,7 @@ def _measure(table: Table) -> Iterator[tuple[int, int]]:
 
 
 def _shorten_names(table: Table, length: int) -> dict[str, str]:
-    """Return long word -> the word without the middle; no words if there are many, or if some would become equal."""
+    """Return long word -> short word. The dict is empty for many long words, or if two short words would be equal."""
     texts = [*table.header, *(cell.text for row in table.rows for cell in row[: table.words])]
     words = dict.fromkeys(word for text in texts for word in text.split(" "))
     long = [word for word in words if len(word) > length]

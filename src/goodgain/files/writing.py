@@ -1,6 +1,6 @@
-"""Writes files whole or not at all, never over an input or another output. Writes tables at once or in batches.
+"""Writes files atomically, and never over an input or another output. Writes tables at once or in batches.
 
-A file that cannot be written raises `InputError`; inside this module the error is an `OSError`.
+A file that cannot be written raises `InputError`.
 """
 
 import errno
@@ -31,9 +31,8 @@ from goodgain.schema import COMMENT, EMPTY_DOC
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 #: Names of files that the process already has open.
 _DESCRIPTOR = re.compile(r"/dev/(stdout|stderr)|/(?:dev|proc/self)/fd/([0-9]{1,9})")
-#: The ending of an unfinished file.
 _PART_ENDING = re.compile(r"[0-9a-f]{8}\.part")
-#: White space and control characters of Unicode: some readers take them for the end of a field or a line.
+#: White space and control characters of Unicode: for some readers they end a field or a line.
 _UNSAFE = r"[\s\p{Cc}\x{1c}-\x{1f}\x{85}\x{feff}]"
 _UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
 
@@ -41,8 +40,8 @@ _UNSAFE_SIGN = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ufeff]")
 class Outputs:
     """The files that a command writes: none may be an input or another output.
 
-    Files are compared by device and inode, not by name: a link is the file that the link leads to. Pipes and devices are
-    not compared, because writing to them overwrites nothing.
+    Files are compared by device and inode: a link equals its target. Pipes and devices are not compared, because writing to
+    them overwrites nothing.
     """
 
     def __init__(self, inputs: Iterable[Path]) -> None:
@@ -50,7 +49,7 @@ class Outputs:
         self._outputs: dict[Any, Path] = {}
 
     def add(self, path: Path) -> None:
-        """Add an output, before it is opened."""
+        """Add an output before opening it. Raise `InputError` if it is an input or another output."""
         identity = _identify(path)
         if identity is None:
             return
@@ -64,8 +63,8 @@ class Outputs:
 
 
 def _identify(path: Path) -> tuple[int, int] | Path | None:
-    """Return the device and inode of a file, the full path of a file that does not exist, or None for anything else."""
-    with suppress(OSError, ValueError):  # opening the file will say what is wrong
+    """Return the device and inode of a file, the full path of a missing file, or None for a pipe or device."""
+    with suppress(OSError, ValueError):  # opening the file raises the error
         try:
             status = path.stat()
         except FileNotFoundError:
@@ -76,10 +75,10 @@ def _identify(path: Path) -> tuple[int, int] | Path | None:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing, compressed by the ending of its name. The name appears only after success.
+    """Open a file for writing, compressed if the name ends in .gz or .zst. The file appears only after success.
 
     An error, or a signal that raises an error, leaves an existing file unchanged. A killed process leaves a file
-    .NAME.*.part: the next process that writes NAME removes it.
+    .NAME.*.part; the next process that writes NAME removes this file.
     """
     try:
         number = _number_of_descriptor(path)
@@ -118,14 +117,14 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 def _open_part(target: Path, mode: int) -> IO[bytes]:
     """Open a new file beside the target, and remove files that killed processes left there.
 
-    A writer locks its file. The kernel drops the lock with the process.
+    A writer locks its file. The kernel releases the lock when the process ends.
     """
     own = f".{target.name[:60]}."
     with suppress(OSError):  # a folder that cannot be listed
         for path in target.parent.iterdir():
             if path.name.startswith(own) and _PART_ENDING.fullmatch(path.name, len(own)):
                 with suppress(OSError), path.open("rb") as file:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its writer lives
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the writer lives
                     path.unlink()
     while True:
         part = target.with_name(f"{own}{secrets.token_hex(4)}.part")
@@ -134,7 +133,7 @@ def _open_part(target: Path, mode: int) -> IO[bytes]:
             fcntl.flock(opened, fcntl.LOCK_EX)
         if os.fstat(opened.fileno()).st_nlink:
             return opened
-        opened.close()  # another process took it for abandoned before it was locked
+        opened.close()  # another process removed the file before it was locked
 
 
 def _number_of_descriptor(path: Path) -> int | None:
@@ -163,7 +162,7 @@ def _resolve(path: Path) -> Path:
 
 @contextmanager
 def write_with_polars() -> Iterator[None]:
-    """Raise the operating system's error in place of the error of Polars that wraps it."""
+    """Replace an error of Polars by the error of the operating system that it wraps."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
@@ -175,7 +174,7 @@ def write_with_polars() -> Iterator[None]:
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """Make a folder for temporary files, and remove the folder even after an error or a signal."""
+    """Make a folder for temporary files. The folder is removed even after an error or a signal."""
     try:
         with tempfile.TemporaryDirectory(prefix="goodgain-") as folder:
             yield Path(folder)
@@ -199,22 +198,21 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Rows as bytes, and how many ids TREC text escaped; for Parquet and Arrow the frame, which only their writers encode."""
+    """Rows as bytes, and the number of ids escaped for TREC text. Rows for Parquet and Arrow stay a frame until written."""
 
     content: bytes | pl.DataFrame
     rows: int
     escaped: int = 0
 
 
-#: Appends rows to a file.
 Append = Callable[[EncodedRows], object]
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
-    """Write a frame in the form that the file's name says, whole or not at all.
+    """Write a frame atomically, in the format that the file's ending says.
 
     TREC text has the columns as fields, in order. White space and control characters in ids, and a `#` that would begin a
-    comment, become %XX (UTF-8 bytes) in TREC text; one notice counts these ids.
+    comment, become %XX (UTF-8 bytes); a notice gives the number of these ids.
     """
     kind = container(path)
     if kind == "text":
@@ -233,7 +231,6 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
 
 
 def warn_of_escaped_ids(count: int, path: Path) -> None:
-    """Give a notice if ids were changed because TREC text cannot hold them."""
     if count:
         signs = "white space, control characters, and '#' at the beginning of a line"
         remedy = "write Parquet or JSON Lines to keep ids as they are"
@@ -241,9 +238,9 @@ def warn_of_escaped_ids(count: int, path: Path) -> None:
 
 
 def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
-    """Encode rows in the form that the file's name says: Parquet, Arrow, JSON Lines or TREC text.
+    """Encode rows in the format that the file's ending says: Parquet, Arrow, JSON Lines or TREC text.
 
-    Encoding is most of the work of writing. Several processes can encode, and one then calls `append_rows`.
+    Encoding takes most of the time of writing: several processes can encode, and one process writes with `append_rows`.
     """
     kind = container(path)
     if kind in ("parquet", "arrow"):
@@ -309,7 +306,7 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Write query_id and doc_id as `escape_ids` does if `known` has only this spelling.
+    """Escape query_id and doc_id as `escape_ids` does, if `known` has only the escaped id.
 
     Uses and results keep the ids of the log; runs and qrels in TREC text have white space as %XX.
 
@@ -327,7 +324,7 @@ def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _escape_unsafe(column: pl.Series, *, begins_line: bool) -> tuple[pl.Series, pl.Series]:
-    """Return the ids that TREC text cannot hold, each once, and their spellings there."""
+    """Return the distinct ids that TREC text cannot hold, and these ids with escapes."""
 
     def escape(text: str) -> str:
         escaped = _UNSAFE_SIGN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), text)

@@ -1,4 +1,4 @@
-"""The declarations of all measures, their names, and their values."""
+"""Declares measures, parses their names, and computes their values."""
 
 from goodgain.measures.good_gain import MEASURES
 

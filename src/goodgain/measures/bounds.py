@@ -22,18 +22,18 @@ from goodgain.ranking.ranking_table import RankingTable, number_judgments, tabul
 
 
 def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
-    """Return how a value depends on the labels of documents, as `Declaration.from_labels`; None without bounds.
+    """Return `from_labels` of a measure's declaration: how labels change the value. None for a measure without bounds.
 
     >>> find_rule(ir_measures.P @ 10), find_rule(ir_measures.RR), find_rule(ir_measures.nDCG @ 10)
     ('sum', 'highest', None)
     """
     declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
-    is_moved = measure.params.get("judged_only")  # a judgment would move the documents after it
+    is_moved = measure.params.get("judged_only")  # a judgment would change the ranks of later documents
     return None if declared is None or is_moved else declared.from_labels
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
-    """Return the largest label of qrels, at least 0: the largest label that an unjudged result could get."""
+    """Return the largest label that an unjudged result could get: the largest label of the qrels, at least 0."""
     largest: Any = qrels.get_column("relevance").max()
     return max(float(largest), 0.0)
 
@@ -44,7 +44,7 @@ def _split(measures: Sequence[ir_measures.Measure]) -> tuple[list[GoodGainMeasur
 
 
 class RaisedScores:
-    """The upper bounds of measures, collected batch by batch.
+    """Computes the upper bounds of measures, batch by batch.
 
     The qrels must have one label per document; `rels` are the thresholds of the tallies.
     """
@@ -82,7 +82,10 @@ _DOCUMENT = ("query_id", "doc_id")
 def find_contributions(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return measure -> query_id, doc_id, added: what each unjudged result would add if it alone had this label."""
+    """Return measure -> a frame of query_id, doc_id and added: the value that a single document with this label adds.
+
+    The documents are the unjudged results.
+    """
     good_gain, ranked = _split(measures)
     of_iterations = _add_to_iterations(qrels, run, good_gain, label) if good_gain else {}
     return of_iterations | (_add_to_ranking(qrels, run, ranked, label, order) if ranked else {})
@@ -91,7 +94,7 @@ def find_contributions(
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
-    """Return contributions to measures of the ledger. All results that an iteration found first add the same amount."""
+    """Return contributions to measures of the ledger. All results that an iteration finds first add the same amount."""
     numbers = run.rows.select("query_id", number="iteration").unique()
     numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
     firsts = run.first_iterations.rename({"iteration": "number"})
@@ -110,9 +113,9 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return query_id, iteration and a column per measure: the contribution of one good document that this iteration found first.
+    """Return the contribution of one good document that an iteration finds first, with a column per measure.
 
-    Each place becomes a separate query, with a ledger in which this document is the only good document.
+    Each iteration becomes a separate query. In the ledger of this query, the document is the only good document.
     """
     named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
     alone: dict[float, Counts] = {}
@@ -137,7 +140,7 @@ def _score_each_iteration(
 def _add_to_ranking(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return contributions to measures over one ranking: each document becomes a query where only it has a label."""
+    """Return contributions to measures over one ranking. Each document becomes a query without other labelled documents."""
     judgments = qrels.judgments
     positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)

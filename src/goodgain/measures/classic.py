@@ -1,6 +1,6 @@
 """Declares the classic measures that goodgain computes, with the names and values of ir_measures.
 
-Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and the numbers of judged documents of the query. Providers of
+Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and numbers of judged documents of the query. Providers of
 ir_measures compute the other classic measures.
 """
 
@@ -26,7 +26,7 @@ def _compute_set_f(ranks: Ranks) -> nw.Expr:
 
 
 def _count_needed(ranks: Ranks) -> nw.Expr:
-    """Return how many relevant documents a recall of two decimals needs, as in trec_eval 9: up from a fraction of 0.1."""
+    """Return the number of relevant documents for a recall. As in trec_eval 9, fractions from 0.1 are rounded up."""
     recall = float(f"{ranks.parameters['recall']:.2f}")
     return (recall * ranks.num_rel + 0.9).floor()
 
@@ -37,7 +37,6 @@ def _compute_rbp(ranks: Ranks) -> nw.Expr:
     return divide_rows(ranks.total(weight * ranks.relevant), math.fsum(p**k for k in range(_DEEPEST)))
 
 
-#: The declaration of every measure below, by name.
 DECLARED: dict[str, Declaration] = {}
 
 

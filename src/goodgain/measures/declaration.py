@@ -1,4 +1,4 @@
-"""The declaration of a measure, from which the ir_measures class, host names, help and report labels follow."""
+"""The declaration of a measure. The class for ir_measures, host names, help and report labels follow from it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ARROWS = {"up": "↑", "down": "↓", None: "–"}
 
 
 def add_arrow(measure: str, better: str | None) -> str:
-    """Add the arrow of the better direction to the name of a measure, if it has one.
+    """Add the arrow of the better direction to the name of a measure; without a direction there is no arrow.
 
     >>> add_arrow("SRR@3", "down"), add_arrow("NumRet", None)
     ('SRR@3 ↓', 'NumRet')
@@ -41,7 +41,7 @@ def add_arrow(measure: str, better: str | None) -> str:
     return measure if better is None else f"{measure} {ARROWS[better]}"
 
 
-#: Name -> the measure without parameters, for each class made from a declaration; copies start from it.
+#: Name -> the measure without parameters, for each class made from a declaration. Copying and pickling need it.
 _MADE: dict[str, DeclaredMeasure] = {}
 
 
@@ -56,46 +56,46 @@ class Declaration:
     #: must work row by row: its own sum or window would mean something else at a cutoff than along the ledger.
     formula: Callable[[Any], Any]
     source: str  # a place in the guideline, a paper, or a tool with the same values
-    #: The list in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all results of
-    #: all iterations, the others from one ranking: ir_measures has the `classic` ones, and lacks the `ranked` and the
-    #: `graded` ones. `graded` ones skip ungraded documents.
+    #: The group in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all results of
+    #: all iterations, other groups from one ranking. ir_measures has the `classic` measures, and lacks `ranked` and `graded`
+    #: measures. `graded` measures skip documents without a grade.
     family: Literal["good gain", "counts", "session", "classic", "ranked", "graded"]
     better: Literal["up", "down"] | None = "up"  # None without a better direction
     bounds: tuple[str, str] = ("0", "1")  # the smallest and the largest value; "" without a largest one
     #: The parameters; those of a classic measure are added to the parameters of ir_measures.
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
     example: tuple[str, float] | None = None  # a measure and its value in the example of the help
-    labels: str = ""  # what column 2 of the qrels must be, as `read_qrels` takes it; "" if this does not matter
+    labels: str = ""  # the needed argument `labels` of `read_qrels`: the meaning of column 2; "" if any is right
     remark: str = ""  # what a user should know before comparing values
-    #: How labels for unlabelled documents could change the value. `sum`: a sum over documents, to which a higher label never
-    #: adds less. `highest`: the value of the best document. None: the value could also fall, or depends on documents that
+    #: How labels for unjudged documents change the value. `sum`: the value is a sum over documents, and a higher label never
+    #: adds less. `highest`: the best document determines the value. None: the value can fall, or depends on documents that
     #: were not retrieved.
     from_labels: Literal["sum", "highest"] | None = None
     at: str = "cutoff"  # the parameter after @
     #: The function from the parameters to the column of positions, a name of `POSITIONS`.
     position: Callable[[Mapping[str, Any]], str] = lambda _parameters: "k"
-    #: Whether parameters that are valid one by one can be combined.
+    #: Whether valid parameters can be combined.
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
-    null_if: str = ""  # which queries have no value: what follows "null if"; the mean is over the others
+    null_if: str = ""  # the condition for no value, after the words "null if"; the mean is over all other queries
     is_0_if_absent: bool = False  # whether a query that the run lacks has the value 0, although `null_if` holds
-    #: The function from the parameters to the option with the table that the measure needs: `results`, `costs` or nothing.
+    #: The function from the parameters to the name of the table that the measure needs: `results`, `costs` or "".
     table: Callable[[Mapping[str, Any]], str] = lambda _parameters: ""
-    #: Whether a system without results would be the best. `compare` and annotations then give it no value.
+    #: Whether a system without results would be the best. `compare` and annotations then give this system no value.
     needs_results: bool = False
-    #: Whether the value depends on where iterations end, also without @; the formula of a measure of the ledger tells it.
+    #: Whether the value depends on where iterations end, also without @. Measures of the ledger find this from the formula.
     by_iteration: bool = False
     by_repeats: bool = False  # whether the value depends on which results are repeats
     shows: str = ""  # the value after a search, in plain words for the title of a picture; "" if the title says it
 
     @property
     def note(self) -> str:
-        """What a user should know before comparing values: the remark, and which queries have no value."""
+        """The remark, and the condition for queries without a value."""
         null = f"null if {self.null_if}; the mean is over the other queries" if self.null_if else ""
         return "; ".join(filter(None, (self.remark, null)))
 
     @property
     def is_over_iterations(self) -> bool:
-        """Whether @ is a cutoff in iterations, else one in ranks."""
+        """Whether @ is a cutoff in iterations, not in ranks."""
         return self.family in ("good gain", "counts", "session")
 
     def find_rule(self, name: str, info: ParamInfo) -> Rule | None:
@@ -109,7 +109,7 @@ class Declaration:
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
-        """The measure without parameters: that of ir_measures, unless there are `own` parameters."""
+        """The measure without parameters. A classic measure without `own` parameters is the measure of ir_measures."""
         if self.in_ir_measures is not None and not self.own:
             return self.in_ir_measures
         return _make_measure(self)
@@ -141,7 +141,7 @@ class Declaration:
 
     @property
     def parameters(self) -> list[str]:
-        """The names of the parameters in brackets."""
+        """The names of the parameters that users write in brackets."""
         known = self.measure.SUPPORTED_PARAMS.items()
         return [n for n, info in known if n != self.measure.AT_PARAM and self.find_rule(n, info)]
 
@@ -183,7 +183,6 @@ class ExactMean(ir_measures.MeanAgg):
             self._values.append(value)
 
     def result(self) -> float:
-        """Return the mean; NaN without values, or if a value is not finite."""
         is_finite = self._values and all(map(math.isfinite, self._values))
         return math.fsum(self._values) / len(self._values) if is_finite else math.nan
 
@@ -204,7 +203,7 @@ class DeclaredMeasure(ir_measures.Measure):
         check_given(self, declared.find_rule)
 
     def validate_params(self) -> None:
-        """Raise `MeasureError` if a required parameter is missing, or some cannot be combined."""
+        """Raise `MeasureError` if a required parameter is missing, or if parameters cannot be combined."""
         check_needed(self, self.declaration.find_rule)
         if not self.declaration.computes(self):
             told = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
@@ -244,7 +243,7 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def rel(self) -> float:
-        """The threshold of the measure inside, or of this measure: the smallest good label."""
+        """The smallest good label: of the inner measure, if there is one, or of this measure."""
         from goodgain.measures.names import find_inner  # which imports this module
 
         inner = find_inner(self)
@@ -252,7 +251,7 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def table(self) -> str:
-        """The option with the table that it needs; see `Declaration.table`."""
+        """The name of the table that the measure needs; see `Declaration.table`."""
         return self.declaration.table(read_parameters(self))
 
 
@@ -265,26 +264,26 @@ class GoodGainMeasure(IterationMeasure):
 
     @property
     def along(self) -> pl.Expr:
-        """The value at each row of a ledger joined with its pools."""
+        """The value at each row of a ledger that is joined with its pools."""
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
         return value.cast(pl.Float64).alias(str(self))
 
     @cached_property
     def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
-        """The value of each query at one i, and the sums that the value needs (`UpTo.sums`)."""
+        """The value of each query at one cutoff, and the sums that this value needs (`UpTo.sums`)."""
         sums: dict[str, pl.Expr] = {}
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
         return value.cast(pl.Float64).alias(str(self)), sums
 
 
 class RankedMeasure(DeclaredMeasure):
-    """A measure or a form of a measure that ir_measures lacks, over one ranking: `RankDCG@10`, `nDCG(ideal='ranking')@10`.
+    """A measure over one ranking that ir_measures lacks, or lacks with this parameter: `RankDCG@10`, `nDCG(ideal='ranking')`.
 
-    Providers of ir_measures look at `NAME`. No provider may know it: for `nDCG` it would ignore `ideal`.
+    No provider of ir_measures may know the `NAME` of the class: under the name `nDCG`, a provider would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
-        """Return the measure with more parameters, or ir_measures' own measure if it knows all of them."""
+        """Return the measure with more parameters, or the measure of ir_measures if this has all the parameters."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
@@ -293,7 +292,7 @@ class RankedMeasure(DeclaredMeasure):
 
 
 def _simplify(value: Any) -> Any:
-    """Return a number as a Python type, and 3.0 as 3: equal measures need equal names."""
+    """Convert NumPy's numbers to Python's, and 3.0 to 3: equal measures need equal names."""
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -335,7 +334,7 @@ def declare(declared: dict[str, Declaration], common: Mapping[str, Any], *parts:
     return made.measure
 
 
-#: The run of the examples as Python code, over iterations or ranks, and its judgments: `a`, `c` and `e` are good.
+#: Python code of the examples: the runs over iterations and over ranks, and the qrels, where `a`, `c` and `e` are good.
 _RUNS = {
     True: 'polars.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")})',
     False: '{"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "f": 1.0}}',

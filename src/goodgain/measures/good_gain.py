@@ -1,7 +1,7 @@
 """Declares the good-gain measures and counts, which are computed from the ledger.
 
-The value at iteration i is an expression over ledger and pools: R, UR, ... are the counts of iteration i, and
-`upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last one of a query count as empty, so the same
+The value at iteration i is an expression over ledger and pools. R, UR, ... are the counts of iteration i, and
+`upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last iteration of a query count as empty: the same
 expression holds at any later i. A query without a search has i = 0.
 """
 
@@ -304,5 +304,4 @@ NumUnjudged = _declare_count(
     from_labels=None,
 )
 
-#: Every measure declared above, by name.
 MEASURES: dict[str, GoodGainMeasure] = {name: declared.measure for name, declared in _DECLARED.items()}  # type: ignore[misc]  # over the ledger

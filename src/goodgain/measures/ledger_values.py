@@ -19,7 +19,7 @@ _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "it
 
 
 def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return query_id (sorted), and a Float64 column per measure with the value of every judged query.
+    """Return the value of every judged query: query_id (sorted), and a Float64 column per measure.
 
     `counts` has ledger and pools for each threshold of the measures.
     """
@@ -28,7 +28,7 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
         # joins and group-bys on numbers are faster
         pools = counts[rel].pools.with_row_index("query")
         ledger = counts[rel].ledger.join(pools.select("query_id", "query", "N"), on="query_id", maintain_order="left")
-        # Polars adds up rows that it knows to be sorted in another way. Without the sort, the last digit of a sum would depend
+        # Polars has another way to sum rows that it knows to be sorted. Without the sort, the last digit of a sum would depend
         # on the order of the queries.
         ledger, pools = ledger.drop("query_id").sort("query", maintain_order=True), pools.drop("query_id")
         for cutoff in {measure.cutoff for measure in group}:
@@ -39,10 +39,7 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 
 
 def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return query_id, iteration, and a Float64 column per measure with the value at this iteration.
-
-    Queries without judgments have no row.
-    """
+    """Return the value at each iteration of the judged queries: query_id, iteration, and a Float64 column per measure."""
     found: list[pl.DataFrame] = []
     for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = counts[rel][:2]
@@ -55,7 +52,7 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
 def tabulate_ledger(
     counts: Mapping[float, Counts], rel: float, measures: Sequence[GoodGainMeasure] = ()
 ) -> pl.DataFrame:
-    """Return what `ledger` returns, from the counts of a run at the thresholds `rel` and those of the measures."""
+    """Return the frame of `ledger` at the threshold `rel`, with a column per measure. `counts` must have all thresholds."""
     rows, pools = counts[rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
@@ -72,14 +69,17 @@ def make_finite(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
-    """Return the mean over queries; None if a query has no value. With `null_if` queries without a value do not count."""
+    """Return the mean over queries; None if a query has no value. With `null_if`, such queries are left out instead."""
     known = values.drop_nulls() if null_if else values
-    # The exact sum is the same for every order of the queries.
+    # An exact sum does not depend on the order of the queries.
     return None if known.null_count() or known.is_empty() else math.fsum(known.to_list()) / len(known)
 
 
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
-    """Return a measure of ours without @; raise `MeasureError` for any other. `what` shows it: `the ledger`."""
+    """Return a good-gain measure or count without @; raise `MeasureError` for any other measure.
+
+    `what` is the table or plot that shows the measure at each iteration, such as `the ledger`.
+    """
     if isinstance(measure, SessionMeasure):
         told = f"{measure} needs all results, which {what} lacks"
         raise MeasureError(f"{told}; evaluate it at iterations: {measure.NAME}@1-3")
@@ -106,7 +106,7 @@ def _compute_at_cutoff(
 ) -> pl.DataFrame:
     """Return the values at one cutoff (None: the last iteration of each query), a row for each row of the pools.
 
-    Iterations after the last one of a query have no row in the ledger; they count as empty and add nothing to any sum.
+    A cutoff after the last iteration of a query has no row in the ledger: later iterations count as empty.
     """
     i = pl.col("N") if cutoff is None else pl.lit(cutoff, dtype=pl.Int64)
     so_far = ledger if cutoff is None else ledger.filter(pl.col("iteration") <= cutoff).rechunk()
@@ -127,9 +127,9 @@ _ROWS = 2**18
 
 
 class BatchScores:
-    """The values of good-gain measures, collected batch by batch; `rels` are the thresholds of the tallies.
+    """Computes good-gain measures, batch by batch; `rels` are the thresholds of the tallies.
 
-    The qrels are counted on first use, while batches are read.
+    The judgments are counted on first use, while batches are read.
     """
 
     def __init__(self, measures: Sequence[GoodGainMeasure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -152,7 +152,7 @@ class BatchScores:
             self._score(tallied, self.pools.join(tallied, on="query_id", how="semi", maintain_order="left"))
 
     def finish(self) -> tuple[pl.DataFrame, Coverage]:
-        """Return query_id (of the qrels, sorted) with a column per measure, and the coverage of run and qrels."""
+        """Return the values (query_id, sorted, and a column per measure) and the coverage of the run."""
         # Judged queries in no batch are scored last, on empty ledgers.
         scored = pl.concat([self.pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)])
         rest = self.pools.join(scored, on="query_id", how="anti", maintain_order="left")

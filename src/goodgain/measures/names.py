@@ -1,4 +1,4 @@
-"""Names of measures: lists them, and parses texts such as "SRE(rel=3)@5" or "nDCG@10,srr@3"."""
+"""Lists the names of measures, and parses texts such as "SRE(rel=3)@5" or "nDCG@10,srr@3"."""
 
 import ast
 import difflib
@@ -15,15 +15,15 @@ from goodgain.measures.good_gain import DCGG, MEASURES, NumResults
 from goodgain.measures.not_in_ir_measures import RankDCG
 from goodgain.measures.parameters import check_given, check_parameters, check_rel, read_parameters
 
-#: Name -> declaration: the measures over one ranking that ir_measures lacks, then all that are computed here.
+#: Name -> declaration: the measures over one ranking that ir_measures lacks; then all measures over one ranking.
 HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
 RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
-#: The same for those that need all results of all iterations.
+#: Name -> declaration: the measures that need all results of all iterations.
 SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | session_measures.BESIDE_THE_RUN
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """Return host name -> measure, an item per choice of a parameter: hosts have syntax only for cutoff and threshold."""
+    """Return host name -> measure, for each choice of a parameter. Hosts have syntax only for cutoff and threshold."""
     name = measure.declaration.host_name
     return {name: measure} | {
         f"{name}_{choice}": measure(**{parameter: choice})
@@ -33,7 +33,7 @@ def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
     }
 
 
-#: Host name -> measure; `iterations_for_all_good_results_retrieved` has pool='retrieved'. These hosts know no null.
+#: Host name -> measure; `iterations_for_all_good_results_retrieved` has pool='retrieved'. These hosts have no null.
 HOST_NAMES: dict[str, GoodGainMeasure] = {
     name: named
     for measure in MEASURES.values()
@@ -79,7 +79,7 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of a measure over one ranking or all results; None for others."""
+    """Return the declaration of a measure over one ranking or all results; None for any other measure."""
     if isinstance(measure, (RankedMeasure, SessionMeasure)):
         return measure.declaration
     declared = RANKED_MEASURES.get(str(measure.NAME))
@@ -97,19 +97,19 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
     return _find_meaning(measure).better
 
 
-#: What goodgain knows of a measure without a declaration: nothing.
+#: Replaces the missing declaration of a measure.
 _UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
 
 
 def _find_meaning(measure: ir_measures.Measure) -> Declaration:
-    """Return the declaration that says what a value means: of the measure inside, if there is one, or of the measure."""
+    """Return the declaration of the inner measure, if there is one, or of the measure."""
     if (inner := find_inner(measure)) is not None:
         return _find_meaning(inner)
     return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure) or _UNKNOWN
 
 
 def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
-    """Return the measure inside `PerIteration` or `AreaOver`, else None. `rel=` outside is the default of the measure inside."""
+    """Return the inner measure of `PerIteration` or `AreaOver`, else None. The outer `rel` is the default of the inner `rel`."""
     if not isinstance(measure, SessionMeasure) or "measure" not in measure.SUPPORTED_PARAMS:
         return None
     return parse_measure(read_parameters(measure)["measure"], complete=False, rel=measure.params.get("rel"))
@@ -145,7 +145,7 @@ def needs_results(measure: ir_measures.Measure) -> bool:
 
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
-    """Return which queries have no value of a measure, as the words after "null if"; "" if every query has a value."""
+    """Return which queries have no value of a measure, in words after "null if"; "" if every query has a value."""
     own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
     return own or _find_meaning(measure).null_if
 
@@ -161,8 +161,8 @@ def describe_lack(measure: ir_measures.Measure | str) -> str:
 def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:
     """Return whether goodgain computes a measure over one ranking; if not, a provider of ir_measures does.
 
-    goodgain computes each measure with a declaration, for the parameters that it supports. If the user names a provider, it
-    computes only what ir_measures lacks.
+    goodgain computes each measure with a declaration, for the parameters that it supports. If the user names a provider,
+    goodgain computes only what ir_measures lacks.
 
     >>> is_computed_here(ir_measures.nDCG @ 10), is_computed_here(ir_measures.Bpref)
     (True, False)
@@ -176,12 +176,11 @@ def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = Non
 
 
 def parse_measures(measures: Measures, *, complete: bool = True, rel: float | None = None) -> list[ir_measures.Measure]:
-    """Return measures, each once, from names separated by blanks or commas, from a measure object, or from a list.
+    """Return distinct measures from names separated by blanks or commas, from a measure object, or from a list.
 
-    A range means one measure per iteration: `CG@1-3` is `CG@1 CG@2 CG@3`.
-
-    With `complete=False` a measure may lack a required cutoff, for a ledger that shows it at every iteration. `rel` is the
-    smallest good label, for good-gain measures that name none.
+    A range means one measure per iteration: `CG@1-3` is `CG@1 CG@2 CG@3`. With `complete=False` a measure may lack a required
+    cutoff, for a ledger with its value at every iteration. `rel` is the smallest good label, for good-gain measures without
+    `rel`.
 
     Raises:
         MeasureError: a name, a parameter or a value is wrong, or no measure is named. One error lists all faults.
@@ -302,7 +301,9 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
         raise MeasureError(f"{name} is not a measure; did you mean {names[digits['name'].lower()]}@{digits['cutoff']}?")
     near = [names[one] for one in difflib.get_close_matches(name.lower(), names, n=2)]
     hint = (
-        f"did you mean {' or '.join(near)}?" if near else "goodgain measures lists ours, ir-measur.es the classic ones"
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else "goodgain measures lists our measures, ir-measur.es lists the classic measures"
     )
     raise MeasureError(f"{name} is not a measure; {hint}")
 
@@ -335,7 +336,7 @@ def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) 
         made = made(**{"rel": rel, **made.params})
     if complete and isinstance(made, (IterationMeasure, RankedMeasure)):
         made.validate_params()
-    elif complete and not is_computed_here(made):  # computed here, more is allowed: any rel, for one
+    elif complete and not is_computed_here(made):  # goodgain allows more values than providers, such as any rel
         if (declared := find_declaration(made)) is not None:
             check_given(made, declared.find_rule)
         check_parameters(made)
@@ -352,7 +353,7 @@ _MOST_OF_RANGE = 1_000
 
 
 def _expand_range(name: str) -> list[str]:
-    """Return the names of the measures in a range of iterations; any other name as it is.
+    """Return the names of the measures in a range of iterations; return any other name unchanged.
 
     >>> _expand_range("CG@1-3"), _expand_range("CG@3")
     (['CG@1', 'CG@2', 'CG@3'], ['CG@3'])

@@ -1,9 +1,10 @@
 """Declares the measures over one ranking that ir_measures lacks.
 
-Unlike classic measures they have a value for every query of the qrels: a query that the run lacks has an empty ranking.
+A query of the qrels that the run lacks has an empty ranking, while a classic measure has the value 0.
 
-Most of these measures give the label 0 to a document without a grade. GradedP skips such a document, and the other Graded
-measures add nothing for it. A query is null if none of the first k documents has a grade. Any label is a grade, also below 0.
+For most of these measures, a document without a grade has the label 0. GradedP skips such documents; in the other Graded
+measures they add nothing. A Graded measure is null if none of the first k documents has a grade. Any label is a grade, also
+below 0.
 """
 
 from __future__ import annotations  # narwhals takes long to import, and waits
@@ -57,14 +58,13 @@ def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def _interpolate(ranks: Ranks, recall: Fraction) -> nw.Expr:
-    """Return the highest precision at any rank with at least this recall; compares whole numbers."""
+    """Return the highest precision at any rank with at least this recall, compared as whole numbers without rounding."""
     reached = ranks.relevant_so_far * recall.denominator >= ranks.num_rel * recall.numerator
     precision = ranks.relevant * ranks.relevant_so_far / ranks.k
     return ranks.highest(nw.when(reached).then(precision).otherwise(nw.lit(0.0)))
 
 
 def _count_reachable(ranks: Ranks) -> nw.Expr:
-    """Return how many relevant documents fit into ranks 1..cutoff."""
     return nw.min_horizontal(ranks.num_rel, nw.lit(ranks.cutoff))
 
 
@@ -81,7 +81,6 @@ def _compute_rbp_residual(ranks: Ranks) -> nw.Expr:
     return (nw.lit(1.0) - known).clip(0)
 
 
-#: The declaration of every measure below, by name.
 DECLARED: dict[str, Declaration] = {}
 _COMMON = {"family": "ranked", "own": {"cutoff": _CUTOFF, "rel": _REL}}
 _declare: Callable[..., RankedMeasure] = partial(declare, DECLARED, _COMMON)

@@ -31,7 +31,7 @@ _SHOWN = 100
 
 
 class Rule(NamedTuple):
-    """The allowed values of a parameter: what follows "the parameter is" in a message, and a test of a value."""
+    """The allowed values of a parameter, in words after "the parameter is", and as a test of a value."""
 
     words: str
     allows: Callable[[Any], bool]
@@ -48,7 +48,7 @@ def check_rel(rel: Any) -> None:
 
 
 def _parse(name: Any) -> Any:
-    """Return the measure of a name, also without a cutoff; None for an unknown name."""
+    """Return the measure of a name, which may lack a required cutoff; None for an unknown name."""
     from goodgain.measures.names import parse_measure  # which imports this module, as those below do
 
     try:
@@ -95,7 +95,7 @@ COMPUTED_RULES: dict[str, Rule] = {
     ),
 }
 _BASE = Rule("a base of logarithms, a number above 1", lambda value: is_number(value) and value > 1)
-#: The same for measures of iterations.
+#: Parameter -> its rule in measures of iterations.
 LEDGER_RULES = COMPUTED_RULES | {
     "cutoff": Rule("a number of iterations, a whole number from 1", COMPUTED_RULES["cutoff"].allows),
     "rel": Rule("the smallest good label, a number above 0", COMPUTED_RULES["rel"].allows),
@@ -126,7 +126,7 @@ RULES_OF_ONE = {
 
 
 def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
-    """Return the parameters of a measure with a value, given or by default."""
+    """Return name -> value of the parameters of a measure that are given or have a default value."""
     found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
     return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
 
@@ -209,9 +209,9 @@ def _name(measure: Any) -> str:
 
 
 def check_parameters(measure: ir_measures.Measure) -> None:
-    """Raise `MeasureError` if a parameter of a measure of ir_measures has a wrong value for its provider, or is missing.
+    """Raise `MeasureError` if a parameter of a measure of ir_measures is missing, or has a wrong value for the provider.
 
-    In measures that users define, only the declared types and choices and the cutoff are checked.
+    For measures that users define, only the cutoff and the declared types and choices are checked.
     """
 
     def find_rule(name: str, info: Any) -> Rule:

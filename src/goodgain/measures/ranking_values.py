@@ -21,7 +21,7 @@ _Gains = tuple[tuple[float, float], ...]
 
 
 class RankedScores:
-    """The values of measures that `is_computed_here`, over one ranking, collected batch by batch."""
+    """Computes measures over one ranking, batch by batch; `is_computed_here` must hold for each measure."""
 
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.judgments = judgments
@@ -36,7 +36,6 @@ class RankedScores:
         self._retrieved: list[pl.DataFrame] = []
 
     def _plan(self, measure: ir_measures.Measure) -> None:
-        """Find the expression of the value, and the sums that it needs from the rows and from the ideal ranking."""
         declared, parameters = find_declaration(measure), read_parameters(measure)
         if declared is None:
             raise MeasureError(f"{measure} is not computed from a ranking table; ask its provider")
@@ -60,7 +59,7 @@ class RankedScores:
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
-        """Add the sums of rows on an engine: only one row per query is collected."""
+        """Add the sums of rows on another engine; only one row per query is collected."""
         counting = replace(self._of_rows, summed=self._of_rows.summed | {"NumRet": nw.lit(1.0)})
         numbered = nw.from_native(self._judged.with_columns(pl.col("query").cast(pl.Int64)))
         summed = collect(self._sum_rows(rows, move_to_engine(rows, numbered), counting))
@@ -79,14 +78,14 @@ class RankedScores:
         return sums.aggregate(rows)
 
     def finish(self) -> pl.DataFrame:
-        """Return query_id (sorted) and a Float64 column per measure, also for queries in no batch."""
+        """Return query_id (sorted) and a Float64 column per measure, also for judged queries in no batch."""
         columns = [pl.concat(self._retrieved), pl.concat(self._sums)]
         for gains, sums in self._of_ideals.items():
             if sums.summed or sums.highest:
                 ideals = nw.from_native(self.judgments.rank_ideally(dict(gains)), eager_only=True)
                 columns.append(sums.aggregate(ideals).to_native())
         joined = self._judged
-        for found in columns:  # a query that they lack has an empty ranking
+        for found in columns:  # a query without a row has an empty ranking
             joined = joined.join(found, on="query", how="left", maintain_order="left")
         queries = nw.from_native(joined.fill_null(0), eager_only=True)
         values = queries.select(
@@ -109,8 +108,8 @@ def score_ranking(
 ) -> pl.DataFrame:
     """Return the value of each measure for every judged query.
 
-    Queries are sorted. `query_ids` are the judged queries, if `qrels` lack some of them. A query that the ranking lacks has
-    the value 0 of classic measures, as in ir_measures, and of other measures the value of an empty ranking.
+    Queries are sorted. `query_ids` are the judged queries, if `qrels` lack some of them. For a query that the ranking lacks,
+    classic measures are 0, as in ir_measures. Other measures have the value of an empty ranking.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})
@@ -123,12 +122,12 @@ def score_ranking(
 
 
 def find_positions(measures: Iterable[ir_measures.Measure]) -> set[str]:
-    """Return the columns of positions that measures need, names of `POSITIONS`."""
+    """Return the names of the columns of positions that measures need, from `POSITIONS`."""
     return {of.position(read_parameters(one)) for one in measures if (of := find_declaration(one)) is not None}
 
 
 def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
-    """Return name -> value over queries, of measures that are computed here: the sum for counts of ir_measures, else the mean."""
+    """Return name -> mean over queries, for measures computed here. Counts of ir_measures have the sum instead."""
     return {
         str(one): math.fsum(values.get_column(str(one)).drop_nulls())
         if isinstance(one.aggregator(), ir_measures.SumAgg)

@@ -23,7 +23,6 @@ from goodgain.measures.names import find_direction, find_results_counts, needs_r
 if TYPE_CHECKING:
     import pandas as pd
 
-#: The ways to average the values of queries.
 MEANS = ("arithmetic", "geometric")
 
 #: trec_eval's smallest value in a geometric mean: 0 has no logarithm.
@@ -35,21 +34,23 @@ class Scores:
     """The scores of one run.
 
     Attributes:
-        means: name of a measure -> value over all queries, in the requested order; for a Graded measure over the queries
-            with a value (`num_queries`). None if a query has no finite value; for a Graded measure, if no query has one.
+        means: name of a measure -> mean over all queries (a sum for counts of ir_measures), in the requested order. None if a
+            query has no finite value. Graded and some other measures have no value for some queries: their mean is over the
+            other queries (`num_queries`), or None without such queries.
         signature: the versions and settings behind the values; report it with any number.
-        coverage: iteration (null: all), judged, unique, coverage: the judged share of unique results, overall and of the
-            results that each iteration found first; null if it found none. Queries without judgments are left out.
+        coverage: a frame of iteration, judged, unique and coverage, the judged share of unique results. The row with a null
+            iteration counts all results; the other rows count the results that an iteration found first. The coverage is
+            null without results. Queries without judgments are left out.
         queries: the query ids in both run and qrels, and in only one of them.
         rel: the `rel` of the call.
-        ids_mapped: how many ids of the run and of the qrels `documents=` mapped; None without it.
-        notes: all notices of the call, also minor ones.
-        by_group: group, measure, queries, value: the means over the queries of each group; None without `groups`.
-        intervals: name of a measure -> the ends of the bootstrap percentile interval of its mean over queries; None for a
-            sum, of one query, or without a mean. None without `interval=True`.
-        replicates: the scores of each run, if several runs of one system were given; each value is the mean over them.
-        lacks_iterations: whether the run, or one of several, has no iterations.
-        one_time: in how many queries addresses that are new for each call stand in two iterations or more.
+        ids_mapped: the number of ids of the run, and of the qrels, that `documents=` mapped; None without `documents=`.
+        notes: all notices of the call, also minor notices.
+        by_group: a frame of group, measure, queries and value, the mean over the queries of the group; None without `groups`.
+        intervals: name of a measure -> the bootstrap percentile confidence interval of the mean over queries. An interval is
+            None for a sum, for a single query, or without a mean. `intervals` is None without `interval=True`.
+        replicates: the scores of each run, if a system has several runs. The values of the system are means over runs.
+        lacks_iterations: whether a run has no iterations.
+        one_time: the number of queries with one-time URLs in two or more iterations; a service makes such URLs for each call.
 
     >>> import goodgain as gg
     >>> scores = gg.evaluate({"q": {"a": 3, "b": 2}}, {"q": {"a": 1.0}}, "nDCG@10 R@100")
@@ -78,9 +79,9 @@ class Scores:
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
-        """Name of a measure -> the range of the mean once unjudged results are labelled; None for a measure without bounds.
+        """Name of a measure -> the lower and the upper bound of the mean; None for a measure without bounds.
 
-        The low end has the label 0 for every unjudged result, the high end the largest label of the qrels.
+        For the lower bound every unjudged result has the label 0, for the upper bound the largest label of the qrels.
 
         Raises:
             InputError: the scores were computed without `bounds=True`.
@@ -97,12 +98,12 @@ class Scores:
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
-        """query_id, measure, value, for every query of the qrels.
+        """A frame of query_id, measure and value, for every query of the qrels.
 
-        With bounds also least and most, as in `bounds`; null for a measure without bounds.
+        With `bounds=True`, least and most are the lower and the upper bound; null for a measure without bounds.
 
-        A value is null if it is not finite (possible with a user's function), or if a Graded measure has none because no
-        document at ranks <= k has a grade.
+        A value is null if it is not finite (possible with a user's function), or if the measure has no value for the query.
+        For example, a Graded measure has none if no document at ranks <= k has a grade.
         """
         names = {name: k for k, name in enumerate(self.means)}
         position = pl.col("measure").replace_strict(names, return_dtype=pl.Int64)
@@ -122,9 +123,9 @@ class Scores:
         return {name: counts.get(name, 0) for name in self.means}
 
     def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
-        """Return the scores of these measures alone, in this order; without those of replicates.
+        """Return the scores of one run for these measures only, in this order.
 
-        The columns of other measures stay behind: required lines need the counts of results.
+        Private columns keep the other measures: comparisons need the counts of results.
         """
         names = [str(one) for one in measures]
         return replace(
@@ -170,7 +171,7 @@ class Scores:
         return write_html(self.tables())
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
-        """The mean of one measure in any spelling; None if a query has no value.
+        """Return the mean of one measure, in any spelling; None if `means` has None.
 
         After `evaluate(..., rel=1)` the name `nCG@6` also finds `nCG(rel=1)@6`.
         """
@@ -186,11 +187,12 @@ class Scores:
         """Return name of a measure -> value over all queries; None if `means` has None.
 
         Args:
-            how: `arithmetic` is `means`. `geometric` is the exponential of the mean logarithm of the queries' values, each
-                at least 1e-5: gm_map of trec_eval for AP. Going from .05 to .10 weighs as much as going from .4 to .8.
+            how: `arithmetic` returns `means`. `geometric` is the exponential of the mean logarithm of the queries' values.
+                Values below 1e-5 count as 1e-5. For AP it is gm_map of trec_eval. Going from .05 to .10 weighs as much as
+                going from .4 to .8.
 
         Raises:
-            MeasureError: `how` is neither.
+            MeasureError: `how` has another value.
 
         Source: trec_eval 9, gm_map; Robertson, CIKM 2006.
 
@@ -214,7 +216,7 @@ class Scores:
 def average_groups(
     per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the columns of `Scores.by_group`: means over the queries that have a value, sums for counts of ir_measures."""
+    """Return `Scores.by_group`: means over the queries that have a value, and sums for counts of ir_measures."""
     summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
     grouped = groups.join(per_query, on="query_id").drop_nulls("value")
     names = pl.Enum([str(measure) for measure in measures])
@@ -241,7 +243,8 @@ def _unpivot(values: pl.DataFrame) -> pl.DataFrame:
 def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
     """Return the scores of a system: the value of a query is the mean over the runs that have a value.
 
-    `missing="absent"` leaves out the values of queries that a run lacks. In `queries`, a query is absent if all runs lack it.
+    `missing="absent"` leaves out the values of queries that a run lacks. In `queries`, only a query that all runs lack is
+    absent.
     """
     if len(runs) == 1:
         return leave_out_absent(runs[0], measures) if missing == "absent" else runs[0]
@@ -298,7 +301,7 @@ def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def find_values(of: Scores, missing: str) -> pl.DataFrame:
-    """Return query_id, measure, value of a run; if `missing` is absent, without the queries that it lacks."""
+    """Return the values of a run per query. With `missing="absent"`, queries that the run lacks are left out."""
     absent = of.queries.only_judged.implode()
     return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(absent))
 
@@ -328,9 +331,9 @@ def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Score
 
 
 def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores without the values of queries without results, for measures that need results.
+    """Return the scores with null for queries without results, for measures that need results.
 
-    Scores of several runs have the values of `measures` alone: each is the mean over the runs with results.
+    For several runs, a value is the mean over the runs with results. Only the values of `measures` are returned.
     """
     if of.replicates:
         runs = [leave_out_empty(run, measures) for run in of.replicates]
@@ -345,7 +348,7 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
-    """Return the queries of all runs together. A query is absent, or never searched, if it is so in all runs."""
+    """Return the queries of all runs together. A query is absent, or never searched, if this holds in all runs."""
     judged = pl.concat([runs[0].both, runs[0].only_judged])
     both = pl.concat([of.both for of in runs]).unique().sort()
     without = pl.concat([of.only_searched for of in runs]).unique().sort()
@@ -355,7 +358,7 @@ def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
-    """Return the mean over queries, or the sum for counts of ir_measures; None if `means` of all runs have None."""
+    """Return the mean over queries, or the sum for counts of ir_measures; None without values, or if all means are None."""
     known = values.drop_nulls()
     if known.is_empty() or (len(known) < len(values) and all(of.means[str(measure)] is None for of in runs)):
         return None

@@ -1,4 +1,4 @@
-"""DCG, RBP and the cube test of TREC Dynamic Domain over a whole session: each measure is one declaration."""
+"""Declares DCG, RBP and the cube test of TREC Dynamic Domain over a whole session."""
 
 import math
 from functools import partial
@@ -12,7 +12,7 @@ from goodgain.measures.good_gain import AT_I
 from goodgain.measures.not_in_ir_measures import MAX_REL
 from goodgain.measures.session_measures import Searches
 
-#: The results of an iteration that count with conv='jiang', unless k is given.
+#: The default k with conv='jiang': the number of results of an iteration that count.
 _JIANGS_K = 9
 
 
@@ -52,7 +52,7 @@ def _normalise_dcg(searches: Searches) -> pl.DataFrame:
 
 
 def _weigh_places(number: int, most: Any, parameters: dict[str, Any]) -> pl.DataFrame:
-    """Return K, place, weight: the weights of the `most` largest gains in an ideal session of `number` iterations."""
+    """Return the weights of the `most` largest gains in an ideal session of `number` iterations: K, place, weight."""
     results, times = _count_results(parameters) or most, 1.0
     if parameters["conv"] == "dd":
         depth = min(results, parameters["depth"])
@@ -75,7 +75,6 @@ def _compute_rbp(searches: Searches) -> pl.DataFrame:
     return rows.agg(value=(gain * weight).sum() * (1 - p))
 
 
-#: The declaration of every measure below, by name.
 DECLARED: dict[str, Declaration] = {}
 _CONV = {
     "conv": ParamInfo(
@@ -156,7 +155,7 @@ _PLACE = ["query_id", "iteration", "rank"]
 
 
 def _walk(searches: Searches) -> pl.DataFrame:
-    """Return query_id and speed: CT after each document. Queries without a label above 0 have no rows."""
+    """Return CT after each document as query_id and speed. Queries without a label above 0 have no rows."""
     gamma, height = (float(searches.parameters[name]) for name in ("gamma", "height"))
     rows, positive = searches.label_rows(), searches.find_positive(by_subtopic=True)
     new = rows.filter("is_new")

@@ -1,7 +1,7 @@
-"""Measures of iterations that the ledger cannot give: they need every result, or a table beside the run.
+"""Declares measures of iterations that need every result, or a table beside the run: the ledger is not enough.
 
-A formula gets the results of whole queries and returns query_id and value. A query that it leaves out has the value 0, or none
-(`null_if`); NaN stands for none.
+A formula gets the results of whole queries, and returns a frame of query_id and value. A query without a row has the value 0, or
+null if the measure has `null_if`. NaN becomes null.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from goodgain.formats import Qrels
 
 _KEY = ["query_id", "iteration"]
-#: The most searches of a budget: the measure is computed at each.
+#: The most searches in a budget: the measure is computed after each search.
 _MOST_SEARCHES = 1_000
 #: Supporting documents that cover a nugget.
 _ENOUGH = 3
@@ -37,31 +37,31 @@ class Searches:
     """The results of judged queries.
 
     `rows` have query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the order of ranks.
-    `iterations` have query_id, iteration and number, also of iterations without results. In `tables`, `results` has query_id,
-    iteration and search_query, a row per search; `costs` has query_id, iteration, over (`tokens`, `cost` or `seconds`) and
-    spend, the sum so far.
+    `iterations` have query_id, iteration and number, also for iterations without results. In `tables`, `results` has a row
+    per search, with query_id, iteration and search_query. `costs` has query_id, iteration, over (`tokens`, `cost` or
+    `seconds`) and spend, the sum so far.
     """
 
     rows: pl.DataFrame
     iterations: pl.DataFrame
     qrels: Qrels
-    upto: int | None  # the iteration after @; None: each query's own last one
-    parameters: dict[str, Any]  # of the measure, with a value
+    upto: int | None  # the iteration after @; None: the last iteration of each query
+    parameters: dict[str, Any]  # the parameters of the measure that are given or have a default value
     tables: Mapping[str, pl.DataFrame]
 
     @cached_property
     def lengths(self) -> pl.DataFrame:
-        """query_id, T, K: the number of iterations up to `upto`, and `upto` itself; both N without it."""
+        """A row per query: T, the number of iterations up to `upto`, and K, `upto` itself. Without `upto`, both are N."""
         n = pl.col("iteration").max()
         lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
         upto = pl.lit(self.upto, pl.Int64)
         return lengths if self.upto is None else lengths.with_columns(T=pl.min_horizontal("T", upto), K=upto)
 
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
-        """Return query_id, K, doc_id, relevance, for labels above 0.
+        """Return the labels above 0: query_id, K, doc_id and relevance.
 
-        With subtopics a document has the largest label, or the sum of the labels (`add_subtopics`). With `by_subtopic` each
-        label has a row, and the column subtopic names its subtopic. The name is "" if the qrels have no subtopics.
+        With subtopics a document has the largest label, or the sum of its labels (`add_subtopics`). With `by_subtopic` each
+        label has a row with a column subtopic, which is "" if the qrels have no subtopics.
         """
         has_subtopics = self.qrels.has_subtopics
         labels = self.qrels.rows if has_subtopics else self.qrels.largest
@@ -72,7 +72,7 @@ class Searches:
         return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
 
     def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
-        """Return the rows up to `upto` with rank, is_new and relevance; a negative or missing label is 0."""
+        """Add rank, is_new and relevance to the rows up to `upto`; a negative or missing label is 0."""
         rows = self.rows if self.upto is None else self.rows.filter(pl.col("iteration") <= self.upto)
         rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
         rows = rows.with_columns(rank=rank, is_new=pl.struct("query_id", "doc_id").is_first_distinct())
@@ -84,7 +84,7 @@ class Searches:
         return labelled.with_columns(pl.col("relevance").cast(pl.Float64).clip(0).fill_null(0.0))
 
     def label(self) -> pl.DataFrame:
-        """Return query_id, number, doc_id, relevance: the labels that hold at each iteration."""
+        """Return the labels that apply at each iteration: query_id, number, doc_id and relevance."""
         labels = self.qrels.frame.select("query_id", "doc_id", "relevance", at="iteration")
         joined = self.iterations.join(labels, on="query_id")
         if self.qrels.labels is None:
@@ -110,7 +110,7 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
     joined = searches.lengths.join(found, on="query_id", how="left").filter(
         pl.col("iteration").is_null() | (pl.col("iteration") <= last)
     )
-    # An iteration without results has no row here: it counts as 0.
+    # An iteration without results has no row here, and counts as 0.
     lacks = pl.len() < last.first()
     rules = {
         "mean": value.sum() / last.first(),
@@ -124,7 +124,7 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
-    """Return query_id, subtopic, documents, seen: how many documents support a nugget, and how many of these were seen.
+    """Return a row per nugget: the number of documents that support the nugget, and how many of these were seen.
 
     Only searched queries with a supported nugget have rows.
     """
@@ -194,7 +194,6 @@ def _find_area(searches: Searches) -> pl.DataFrame:
     return steps.group_by("query_id", maintain_order=True).agg(value=area)
 
 
-#: The declaration of every measure below, by name.
 DECLARED: dict[str, Declaration] = {}
 _declare = partial(declare, DECLARED, {"family": "session"})
 PerIteration = _declare(
@@ -259,7 +258,7 @@ NuggetCoverage = _declare_of_nuggets(
     example=("NuggetCoverage@1", 0.5),
 )
 
-#: The same for measures that need a table beside run and qrels: the search strings, or the costs.
+#: Name -> declaration: the measures that need a table beside run and qrels, with search strings or costs.
 BESIDE_THE_RUN: dict[str, Declaration] = {}
 _declare_beside = partial(declare, BESIDE_THE_RUN, {"family": "session", "by_iteration": True})
 RepeatedQueries = _declare_beside(
@@ -307,7 +306,7 @@ AreaOver = _declare_beside(
 
 
 class SessionScores:
-    """The values of session measures, for a run that comes in batches of whole queries."""
+    """Computes session measures, for a run in batches of whole queries."""
 
     def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels, tables: Mapping[str, pl.DataFrame]) -> None:
         for measure in (one for one in measures if one.table and one.table not in tables):
@@ -337,7 +336,7 @@ class SessionScores:
             self._values[str(measure)].append(measure.declaration.formula(searches))
 
     def finish(self) -> pl.DataFrame:
-        """Return query_id (of the qrels, sorted) and a Float64 column for each measure by its name."""
+        """Return query_id (of the qrels, sorted) and a Float64 column with the name of each measure."""
         found = self._qrels.frame.select(pl.col("query_id").unique().sort())
         for name, parts in self._values.items():
             values = pl.concat([pl.DataFrame(schema={"query_id": pl.String, "value": pl.Float64}), *parts])

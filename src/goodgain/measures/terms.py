@@ -1,7 +1,7 @@
 """The terms in formulas of measures: `UpTo`, iterations 1..i of a query, and `Ranks`, ranks 1..k.
 
 Formulas over iterations are Polars expressions over the ledger. Formulas over ranks are narwhals expressions: a ranking stays on
-its engine, where one group-by reduces the ranking to one row per query.
+the engine of the run, where one group-by returns one row per query.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
 
 @dataclass
 class UpTo:
-    """Iterations 1..i of a query, for formulas over the ledger; `parameters` are the measure's parameters with a value.
+    """Iterations 1..i of a query, for formulas over the ledger; `parameters` are those of the measure.
 
-    `sums` collects aggregates of the rows 1..i, for the value of each query at one i. Without `sums` a formula gives the value
-    at every row of a ledger: running sums are slow, and only a printed ledger needs them.
+    With `sums`, a formula gives the value of each query at one i, and `sums` collects aggregates of the rows 1..i. Without
+    `sums`, a formula gives the value at every row of a ledger. These running sums are slow.
     """
 
     parameters: Mapping[str, Any]
@@ -69,7 +69,7 @@ class UpTo:
         return self._add_column(self.sums, x.max())
 
     def _add_column(self, sums: dict[str, pl.Expr], x: pl.Expr) -> pl.Expr:
-        name = x.meta.serialize().hex()  # measures that need the same sum share its column
+        name = x.meta.serialize().hex()  # measures with the same sum share the column
         sums[name] = x
         return pl.col(name)
 
@@ -85,20 +85,20 @@ def divide(a: _Expr, b: _Expr) -> _Expr:
 class Sums:
     """The columns that measures need from the rows of a ranking."""
 
-    columns: dict[str, nw.Expr] = field(default_factory=dict)  # values of a document; `windows` can order rows by them
+    columns: dict[str, nw.Expr] = field(default_factory=dict)  # values of a document, by which `windows` can order rows
     windows: dict[str, nw.Expr] = field(default_factory=dict)  # running counts within the query
     summed: dict[str, nw.Expr] = field(default_factory=dict)  # what to add up over the rows of a query
     highest: dict[str, nw.Expr] = field(default_factory=dict)  # what to take the largest value of
-    rels: set[float] = field(default_factory=set)  # thresholds whose number of relevant documents the rows need
+    rels: set[float] = field(default_factory=set)  # thresholds; the rows need the number of relevant documents for each
 
     def aggregate(self, rows: Any) -> Any:
-        """Return one row per query of a frame of narwhals: query, and the columns that measures need."""
+        """Return one row per query, with the columns that measures need, from a frame of narwhals."""
         for added in (self.columns, self.windows):
             if added:  # narwhals refuses an empty with_columns on a lazy frame
                 rows = rows.with_columns(**added)
         if isinstance(rows, nw.DataFrame):
-            # Polars adds up rows that it knows to be sorted in another way. Without this, the last digit of a sum depends on
-            # the order of rows, blocks and threads.
+            # Polars has another way to sum rows that it knows to be sorted. Without the sort, the last digit of a sum depends
+            # on the order of rows, blocks and threads.
             rows = rows.sort("query", "k")
         return (
             rows.select("query", **self.summed, **self.highest)
@@ -117,7 +117,7 @@ class Ranks:
     def __init__(
         self, measure: ir_measures.Measure, position: str, *, sums: Sums, ideal: Ranks | None = None, prefix: str = ""
     ) -> None:
-        """Set up the ranks for a measure; `sums` collects the columns that it needs.
+        """Set up the ranks for a measure; `sums` collects the columns that the measure needs.
 
         The labels of the ideal ranking are already replaced by `gains`. `prefix` distinguishes the columns of rankings.
         """
@@ -138,7 +138,7 @@ class Ranks:
 
     @property
     def by_label(self) -> Ranks:
-        """The same documents by descending label; no label counts as 0."""
+        """The same documents by descending label; a document without a label counts as 0."""
         return self._sort(f"gain {sorted(self._gains.items())}", self.label)
 
     @property
@@ -203,7 +203,7 @@ class Ranks:
         return nw.col(name)
 
     def product_before(self, x: nw.Expr) -> nw.Expr:
-        """Return the product of x over the ranks before k; x must be above 0, and is 1 for a document without a label."""
+        """Return the product of x over the ranks before k. x must be above 0; a document without a label has the factor 1."""
         name = f"{self._name} product {len(self._sums.windows)}"
         logarithm = x.log(math.e).fill_null(0.0)
         self._sums.windows[name] = logarithm.cum_sum().over("query", order_by=self._position) - logarithm
@@ -232,7 +232,7 @@ class Ranks:
         return self._add(self._sums.summed, self._cut(x))
 
     def highest(self, x: nw.Expr) -> nw.Expr:
-        """Return the largest x at ranks 1..cutoff, 0 without any; x must not be negative."""
+        """Return the largest x at ranks 1..cutoff, or 0 without documents; x must not be negative."""
         return self._add(self._sums.highest, self._cut(x))
 
     def _cut(self, x: nw.Expr) -> nw.Expr:
@@ -248,5 +248,5 @@ class Ranks:
 
 
 def _mark_where(condition: nw.Expr) -> nw.Expr:
-    """Return 1 or 0 for a condition; 0 for null, as for a document without a label."""
+    """Return 1 where a condition holds, else 0. A null condition, of a document without a label, gives 0."""
     return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))

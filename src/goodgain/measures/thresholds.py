@@ -1,4 +1,4 @@
-"""The thresholds of measures, and notices if the labels of the qrels do not fit the thresholds."""
+"""The thresholds of measures, and notices if the labels of the qrels do not fit these thresholds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from goodgain.options import spell
 if TYPE_CHECKING:
     from goodgain.measures.scores import Scores
 
-#: The largest label of the scale that the guideline's threshold is for.
+#: The largest label of the guideline's scale, to which the default threshold belongs.
 _LARGEST_LABEL = 4
 
-#: The beginning of notices that a report shows first.
+#: A report first shows the notices that begin with these words.
 NO_LABEL = "no label of the qrels reaches the threshold"
 
 
 def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
-    """Return the sorted thresholds of the ledgers that measures need; the default if no measure uses one."""
+    """Return the sorted thresholds that measures use for the ledger; the default threshold if no measure uses any."""
     return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
 
 
@@ -49,7 +49,7 @@ def warn_of_labels(
 ) -> None:
     """Give notices if no label reaches a threshold, or if labels exceed the scale of the default threshold.
 
-    `rel` is the threshold of the call, for measures that name none; `switch` says whether the call has the option `rel`.
+    `rel` is the threshold of the call, for measures without `rel`. `switch` says whether the call has the option `rel`.
     """
     measures = [*measures]
     using = _find_using(measures)
@@ -86,7 +86,7 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
 def _warn_of_differing_thresholds(
     qrels: pl.DataFrame, measures: Sequence[ir_measures.Measure], rel: float | None, switch: bool
 ) -> None:
-    """Give a notice if judged documents are good for some measures of a call only; measures that name a threshold do not count.
+    """Give a notice if judged documents are good for some measures of a call only, because default thresholds differ.
 
     The notice is minor if every query with a good document has a good document for all measures.
     """
@@ -98,7 +98,7 @@ def _warn_of_differing_thresholds(
         own = measure.params.get("rel")
         is_default = own is None or (own == rel and isinstance(measure, IterationMeasure))
         threshold = _find_rel(measure) if is_default else None
-        if threshold is not None and threshold <= largest:  # above the largest there is a notice already
+        if threshold is not None and threshold <= largest:  # above the largest label there is a notice already
             by_rel.setdefault(threshold, []).append(measure)
     if len(by_rel) < 2:
         return
@@ -129,7 +129,7 @@ def _spell_rel(rel: float) -> str:
 
 
 def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
-    """Give a note on queries whose IterationsForAllGoodResults is not an iteration."""
+    """Give a notice if IterationsForAllGoodResults is 0 or 100 for some queries: these values are not iterations."""
     for measure in (one for one in measures if one.NAME == "IterationsForAllGoodResults"):
         found = scores.per_query.filter(measure=str(measure)).get_column("value")
         least, most = int((found == 0).sum()), int((found == NEVER).sum())
@@ -163,7 +163,7 @@ def warn_if_no_label_reaches(
 ) -> None:
     """Give one notice if no label reaches some thresholds: then no document is good.
 
-    `write` returns the name of a measure with a threshold, for a call without the option.
+    `write` returns the name of a measure with a threshold, for a call without the option `rel`.
     """
     largest: Any = qrels.get_column("relevance").max()
     beyond = [measure for measure in measures if measure.rel > largest]
