@@ -72,8 +72,6 @@ class Found(Struct):
 
 
 class _Fields:
-    """Finds the fields of an object by normalised keys."""
-
     def __init__(self, item: Object) -> None:
         self.item = item
         self.keys = {name: key for key, name in reversed(normalise_keys(tuple(item)))}

@@ -73,12 +73,10 @@ def split_traces(one: Found) -> list[Found]:
 
 
 class FoundQuery(Struct):
-    """A query: the first record, all calls and answers, and the questions of all records."""
-
     key: Key
-    record: Any = None
+    record: Any = None  # the first record of the query
     members: list[Found] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)  # the questions of all records
 
     @property
     def question(self) -> str:
@@ -92,7 +90,7 @@ def tell_queries_apart(
 ) -> Callable[[Found], Key | None]:
     """Return a function that finds the query of a call or an answer.
 
-    The first property that all calls have identifies the queries; without such a property the log is one query:
+    The log is one query, unless all calls have one of these properties. The first property decides:
 
     1. an id in an object around the call
     2. the question of a record with one call
@@ -181,7 +179,7 @@ def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
 
 
 def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
-    """Return the key from `find`. Extend the key by the run and, for a record in `whole`, by the place."""
+    """Return the key from `find`, extended by the run and, for a record in one of the lists `whole`, by the place."""
     if (key := find(one)) is None:
         return None
     is_whole = key.place[:-1] in whole and not is_part(dict(one.holders)[key.place])

@@ -19,7 +19,8 @@ def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str
     The value for a retriever is the tool that counts instead; the value for a tool is None.
 
     - The agent sees the results of the outermost tool. If that tool returns a list, the retrievers below do not count.
-    - A tool without a list does not count if a retriever is below. Nor does an outer tool that runs a model.
+    - If a tool returns no list, the retrievers below count instead of the tool.
+    - An outer tool that runs a model does not count.
     - If an agent runs between tool and retriever, the retriever counts.
     - A retriever counts if the caller names it as a search tool.
     """
@@ -88,7 +89,6 @@ class StepFinder:
         self._running: dict[tuple[str, str | None], tuple[int, int]] = {}
 
     def add_model(self, span: Span, index: int) -> None:
-        """Add the span of a model. The span begins the step with this index."""
         made = span.attributes[CALLS]
         self._ends[index] = span.end
         self._by_call |= dict.fromkeys(made, index)
@@ -149,7 +149,6 @@ def read_tool(span: Span, remedy: str) -> ToolCall:
     output = next((one for one in outputs if one is not None), None)
     value = tree.object_or_empty(parse_if_json(output))
     body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
-    # LangChain's instrumentation writes a message.
     message = body if {"content", "tool_call_id"} <= body.keys() else {}
     content, artifact = message.get("content"), message.get("artifact")
     found = tree.or_unanswered(output if content is None else content)

@@ -23,13 +23,11 @@ _SESSIONS = ("session.id", "gen_ai.conversation.id")
 #: Kinds of spans with results, and kinds that begin a turn only if the trace has no other root.
 _SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
 _LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
-#: Attributes to keep of spans without results.
 _KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system", OUTCOMES)
 #: Internal attributes for the values that `_drop_bodies` reads. No log uses these names.
 _MESSAGES, _USAGE, _ANSWER = "goodgain.messages", "goodgain.usage", "goodgain.answer"
 #: Keys of the answer in the output of a span, in order of preference.
 _ANSWERS = ("output", "answer", "response", "content", "text", "result")
-#: Attributes with the tokens and the price of a model call.
 _USAGE_NAMES = {
     "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
@@ -40,13 +38,10 @@ _REMEDY = (
     "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
 )
 _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
-#: The largest number of root spans in an error, and of characters in a name.
 _SHOWN_NAMES, _SHOWN_NAME = 5, 40
 
 
 class _Root:
-    """A root span and all spans below it: one turn."""
-
     def __init__(self, spans: list[Span], top: Span) -> None:
         self.spans, self.top = spans, top
         self.by_id = {(span.trace_id, span.span_id): span for span in spans}
@@ -212,7 +207,6 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
 
 
 def _read_answer(span: Span) -> str | None:
-    """Return the text of a span's output: a model's message, the last message of a list, or a text in an object."""
     said = [tree.message_text(one.get("message.content")) for one in span.get_objects("llm.output_messages")]
     given = tree.objects_in(parse_if_json(span.get("gen_ai.output.messages")))
     said += [tree.message_text(part.get("content")) for one in given for part in tree.objects_in(one.get("parts"))]
@@ -295,8 +289,8 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
     """Add the searches that a model called and no tool span records.
 
-    If the log has other calls, this needs tool spans that all name their calls. If nested model spans show the same call,
-    the innermost span gives the step.
+    If the log has other calls, every tool span must name a call: otherwise add nothing. If nested model spans show the same
+    call, the innermost span gives the step.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
     if any(step.calls for step in steps) and (not answered or "None" in answered):

@@ -66,7 +66,7 @@ _MONOCLE_REMEDY = "Monocle keeps only 100 characters of a retriever's results: r
 
 
 def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    """Add the attributes that the span reader knows. Return the kind of the span; empty if unknown.
+    """Copy attributes to the names that the span reader knows. Return the kind of the span; empty if unknown.
 
     If the type of the span is generic, `is_search` decides by the span's name.
     """

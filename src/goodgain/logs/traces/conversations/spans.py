@@ -22,7 +22,6 @@ from goodgain.logs.traces.expected_values import (
 )
 from goodgain.logs.traces.input.sources import Source
 
-#: The kind of span for each operation of the GenAI conventions.
 _KINDS = {
     **dict.fromkeys(("chat", "text_completion", "generate_content", "call_llm"), "LLM"),
     "retrieval": "RETRIEVER",
@@ -119,7 +118,7 @@ def read_each(
 
 
 def iterate_ancestors(span: Span, by_id: Mapping[tuple[str, str], Span]) -> Iterator[Span]:
-    """Yield the ancestors of a span, the parent first. Stop at a cycle, as damaged logs have."""
+    """Yield the ancestors of a span, the parent first. Stop at a cycle: damaged logs may have cycles."""
     seen = {span.span_id}
     at = by_id.get((span.trace_id, span.parent_id or ""))
     while at is not None and at.span_id not in seen:

@@ -13,7 +13,6 @@ from goodgain.logs.traces.tool_outputs import overlooked_results as overlooked
 
 #: A larger count of searches in an answer is damaged.
 _MAX_SEARCHES = 1000
-#: Names for the tokens and the price of a model call.
 _INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "request_tokens")
 _OUTPUT = ("output_tokens", "completion_tokens", "outputTokens", "completionTokens", "response_tokens")
 _COST = ("cost", "cost_usd", "total_cost")
@@ -55,8 +54,8 @@ class Conversation:
 
         Args:
             find: yields the objects of a value. The value is a list, or holds a list.
-            of_list: whether a member shows that the list is one trace, not a list of traces. None: no list is one trace.
-            of_line: whether a line shows that all lines together are one trace.
+            of_list: tests a member of a list: True if the list is one trace, not a list of traces. None: no list is one trace.
+            of_line: tests a line: True if all lines together are one trace.
         """
         if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
             with source.handle_errors():
@@ -85,7 +84,7 @@ class Conversation:
         self._turns[-1].time = tree.text_or_none(time)
 
     def spend(self, holder: Any) -> None:
-        """Report the usage of the next step: a `Usage`, or an object that holds the usage. Ignored unless costs are read.
+        """Report the usage of the next step: a `Usage`, or an object that holds the usage. Do nothing without `source.costs`.
 
         If one answer of a model has several steps, the first step gets the usage.
         """
@@ -94,7 +93,7 @@ class Conversation:
             self._spent = add_usages(self._spent, usage)
 
     def step(self, time: Any = None) -> None:
-        """Report a step of the agent. Later calls belong to this step, and earlier texts are not the answer."""
+        """Report a step of the agent. Later calls belong to this step. Earlier texts are not part of the answer."""
         if not self._turns:
             self._turns.append(Turn())
         self._turns[-1].steps.append(Step(time=tree.text_or_none(time), usage=self._spent))
@@ -105,7 +104,7 @@ class Conversation:
     def say(
         self, content: Any, cited: Iterable[Any] = (), *, is_call: Callable[[dict[str, Any]], bool] | None = None
     ) -> None:
-        """Report what the agent says and cites. The answer is kept only if uses are read.
+        """Report what the agent says and cites. The answer is kept only with `source.uses`.
 
         The answer is the text in the last step of a turn, after the last part that `is_call` accepts. None as content
         discards the text so far.
@@ -146,7 +145,7 @@ class Conversation:
         return call_id is not None and call_id in self._calls
 
     def has_open_call(self, call_id: str | None, name: str | None) -> bool:
-        """Return whether a call has this id. Without an id, return whether an open call is of this tool."""
+        """Return whether a call has this id. Without an id, return whether a call of this tool is open."""
         if call_id is not None:
             return self.has_call(call_id)
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)

@@ -22,7 +22,7 @@ _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
 
 
 class Exchange(msgspec.Struct):
-    """The messages of a request and of the response, with places."""
+    """The messages of a request and of the response, with their places in the log."""
 
     at: str
     messages: list[Item]
@@ -132,7 +132,7 @@ class JoinedConversation(Conversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return a key that recognises copies of a message, such as role, call ids and text.
+        """Return a key that is equal for copies of a message, such as role, call ids and text.
 
         Return None for messages that clients may omit from a repeated history: thoughts and calls of the vendor's tools.
         """

@@ -45,7 +45,7 @@ def formats() -> dict[str, Format]:
         known[info.name] = _make_format(info.name, importlib.import_module(f"{__name__}.{info.name}"), is_plugin=False)
     for point in entry_points(group="goodgain.traces"):
         if point.name in known:
-            raise InputError(f"plugin {point.value}: a format {point.name} exists; rename or uninstall the plugin")
+            raise InputError(f"plugin {point.value}: a format {point.name} exists already; rename or uninstall it")
         try:
             known[point.name] = _make_format(point.name, point.load(), is_plugin=True)
         except Exception as error:  # a plugin may raise anything on import
@@ -84,7 +84,7 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
         raise InputError(f"{path}: is empty; give its format with {spell('format')} ({', '.join(formats())})")
     if head.kind in ("json", "jsonl") and not (head.whole or head.extent[0]):
         raise InputError(
-            f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name it with "
+            f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name the format with "
             f"{spell('format')}: {', '.join(formats())}"
         )
     return None

@@ -17,7 +17,6 @@ from goodgain.logs.traces.conversations import Conversation, FileHead, Source, T
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.options import spell
 
-#: The default iteration: the format does not record steps.
 ITERATION = "call"
 #: A larger count is damaged, and would make millions of steps.
 _MAX_MISSING = 10_000

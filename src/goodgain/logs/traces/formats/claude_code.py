@@ -142,8 +142,6 @@ def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
 
 
 class _Branches:
-    """Selects the lines of a session that no edit and no retry replaced."""
-
     def __init__(self, source: Source, lines: list[_Line]) -> None:
         self._source, self._lines = source, lines
         self._positions = {id(line): index for index, line in enumerate(lines)}
@@ -243,7 +241,7 @@ class _SessionReader(Conversation):
         self.say(line.message.get("content"), is_call=anthropic.is_call_or_result)
 
     def _read_result(self, line: _Line, block: dict[str, Any], at: str, *, alone: bool) -> None:
-        """Read the answer of a tool. If it is the only answer on the line, the line may also hold it as an object."""
+        """Read the answer of a tool. If it is the only answer on the line, `toolUseResult` may hold the answer as an object."""
         call_id, content, failed = anthropic.read_result_block(block, at)
         structured = line.record.get("toolUseResult", line.record.get("tool_use_result")) if alone else None
         if isinstance(structured, dict) and structured.get("detachedToolCall") is True:

@@ -140,7 +140,7 @@ class _Contents(JoinedConversation):
 
     @classmethod
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
-        """Return the contents of a request and of the library's automatic function calls. Both may hold the same contents."""
+        """Return the contents of a request and of automatic function calls, without duplicates."""
         asked = super().find_asked(request, response, at, response_at)
         history = tree.get_either(response, "automaticFunctionCallingHistory")
         made = list(tree.walk(history, f"{response_at}/automaticFunctionCallingHistory"))

@@ -95,8 +95,7 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
 
 
 def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
-    """Return the usage of each assistant message by message id, from the events of model calls."""
-    found: dict[str, Usage] = {}
+    found: dict[str, Usage] = {}  # by the id of the assistant message
     for event in events:
         output = tree.object_or_empty(event.get("output") if event.get("event") == "model" else None)
         message_id = tree.object_or_empty(tree.follow_path(output, "/choices/0/message")).get("id")

@@ -84,7 +84,6 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _report_unknown(source: Source, value: dict[str, Any], kind: type[Struct], at: str) -> None:
-    """Report unknown fields of a trace and its parts, such as a misspelt `searches`."""
     names = kind.__struct_encode_fields__
     for name, held in value.items():
         if name not in names:

@@ -85,13 +85,11 @@ def _read_query_id(record: Any, at: str) -> str | None:
 
 
 class _Messages(JoinedConversation):
-    """Reads each message once, although checkpoints repeat earlier messages."""
-
     any_order = True
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
-        self._seen: set[str] = set()
+        self._seen: set[str] = set()  # the ids of messages, which checkpoints repeat
         self._longest = 0
 
     @classmethod

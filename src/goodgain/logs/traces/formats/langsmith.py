@@ -36,7 +36,6 @@ _ROOT = re.compile(r"\d{8}T\d{12}Z([^.]+)")
 _REMEDY = "select inputs and outputs of the runs: the export lacks them"
 #: Keys on the path to the calls in a model's answer.
 _ANSWER_KEYS = ("generations", "choices", "message", "messages", "kwargs", "output")
-#: Trees of runs nested deeper are refused.
 _MAX_DEPTH = 200
 
 

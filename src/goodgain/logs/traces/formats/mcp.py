@@ -37,10 +37,8 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 class _Messages(Conversation):
-    """Reads requests and responses. `record` is the list of all messages."""
-
     def __init__(self, source: Source) -> None:
-        super().__init__(source, [])
+        super().__init__(source, [])  # the record is the list of all messages
         #: Open calls by id, with the direction in the log; and whether other requests are open, by id.
         self._waiting: dict[str, tuple[ToolCall, Any]] = {}
         self._others: dict[str, bool] = {}

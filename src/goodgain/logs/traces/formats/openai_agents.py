@@ -56,7 +56,7 @@ def _read_database(source: Source) -> Iterator[Trace]:
             is_advanced = database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is not None
             if is_advanced and any(count > 1 for (count,) in database.execute(_BRANCHES)):
                 at = f"{source.path}, table message_structure, at "
-                source.not_understood("session with branches (all are read as one)", at, "one branch a session")
+                source.not_understood("session with branches (all are read as one)", at, "one branch per session")
             name = table.replace('"', '""')
             rows = database.execute(f'SELECT rowid, session_id, message_data FROM "{name}" ORDER BY rowid')
             for row, session, text in rows:

@@ -45,9 +45,8 @@ _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 _SEARCHING_MODELS = ("search-preview", "search-api")
 
 
-def _advise() -> str:
-    what = "the model searched by itself and logs only what it cites"
-    return f"{what}: count the citations as results with {spell('citations', True)}"
+def advise_citations() -> str:
+    return f"the vendor ran the search and logs only citations: count them as results with {spell('citations', True)}"
 
 
 def sniff(head: FileHead) -> bool:
@@ -66,7 +65,6 @@ def _is_chat(record: Any) -> bool:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    """Return whether a message has a role, and content or calls as in this format."""
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
@@ -207,12 +205,12 @@ class _Messages(JoinedConversation):
             if unique or (notes is not None and any(part in model for part in _SEARCHING_MODELS)):
                 cited = list(unique.values()) if self.source.citations and unique else UNANSWERED
                 self.hosted += 1
-                self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=_advise()))
+                self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=advise_citations()))
         self._add_unlogged_searches(message, shown, at)
 
     def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
         if self.hosted == shown and (usage := holder.get("usage")):
-            self.hosted += self.add_counted_searches(usage, at, _advise())
+            self.hosted += self.add_counted_searches(usage, at, advise_citations())
 
 
 def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:

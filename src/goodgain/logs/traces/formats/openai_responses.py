@@ -32,10 +32,9 @@ _OTHER_ACTIONS = {"open_page", "find", "find_in_page"}
 _ROLES = ("user", "assistant", "system", "developer")
 #: Types of items without a search or a result.
 _OTHER_TYPES = {
-    "reasoning",
     *("computer_call_output", "local_shell_call_output", "shell_call_output", "apply_patch_call_output"),
     *("tool_search_output", "mcp_approval_response", "item_reference", "compaction", "additional_tools"),
-    *("compaction_trigger", "program", "program_output", "configuration_update"),
+    *("compaction_trigger", "program", "program_output", "configuration_update", "reasoning"),
 }
 _PART_TYPES = {"input_text", "input_image", "input_file", "input_audio", "text", "output_text", "refusal"}
 #: Types of items that only this format has.
@@ -120,7 +119,7 @@ class ItemReader(JoinedConversation):
 
     @classmethod
     def key(cls, item: dict[str, Any]) -> Hashable | None:
-        """Return a key that recognises copies of an item; None for thoughts and hosted calls, which histories may omit."""
+        """Return a key that is equal for copies of an item; None for thoughts and hosted calls, which histories may omit."""
         kind = as_word(item.get("type"), "message")
         if kind == "message":
             text = tree.message_text(item.get("content")).strip()

@@ -20,7 +20,7 @@ from goodgain.logs.traces.tool_outputs.overlooked_results import holds_call
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
 from goodgain.logs.traces.tools import extract_queries
 
-#: Keys of the passages, the best first, in lower case and without punctuation.
+#: Keys of the passages in order of preference, in lower case and without punctuation.
 _CONTEXTS = (
     *("ctxs", "retrievedcontexts", "retrievedpassages", "retrieveddocuments", "retrieveddocs", "retrievedchunks"),
     *("retrievednodes", "retrievalresults", "retrievalcontext", "contexts", "searchresults", "sourcedocuments"),
@@ -41,12 +41,10 @@ INSIDE = False
 
 
 class _Search(NamedTuple):
-    """A list of passages and the objects around it. `turn` is the user's text in the turn that holds the list, else empty."""
-
-    holders: tuple[dict[str, Any], ...]
+    holders: tuple[dict[str, Any], ...]  # the objects around the passages
     passages: Any
     at: str
-    turn: str
+    turn: str  # the user's text in the turn with the passages; empty without a turn
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -93,7 +91,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _find_wrapper(value: Any) -> str | None:
-    """Return the key of an object that holds records with passages; None without such a key or with several keys.
+    """Return the key under which an object holds records with passages. Return None if no key or several keys fit.
 
     Turns of a conversation are not records. Searches of an object with a question are not records either.
     """
@@ -122,7 +120,6 @@ def _find_searches(
 
 
 def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
-    """Yield the places of calls outside the passages of a record."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, held in inner:
         place = f"{at}/{name}"
@@ -163,7 +160,6 @@ def _read_passages(held: Any) -> Any:
 
 
 def _find_question(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
-    """Return the user's question: a text or the parts of a prompt, in an object or in its `inputRecord`."""
     inner = tree.object_or_empty(value.get("inputRecord"))
     held = (one.get(name) for one in (value, inner) for name in names)
     texts = (tree.message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)

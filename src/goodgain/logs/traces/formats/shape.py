@@ -80,8 +80,6 @@ def _read_queries(source: Source) -> Iterator[Trace]:
 
 
 class _Log:
-    """The values of a file and their places."""
-
     def __init__(self, source: Source) -> None:
         self.source = source
         values = list(islice(_read_values(source), _MOST_VALUES + 1))

@@ -28,7 +28,6 @@ _FUNCTION = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(")
 _DEFINED = re.compile(r"\bdef\s+([A-Za-z_]\w*)")
 #: The heading that search tools of smolagents write above their results.
 _HEADING = re.compile(r"^## Search Results\s*$", re.MULTILINE)
-#: Prefixes of messages.
 _TASK, _CALLING, _OBSERVED, _FAILED = "New task:\n", "Calling tools:\n", "Observation:\n", "Error"
 _REMEDY = "the agent searched in its code: log the tool's calls, or record spans (format openinference)"
 _SHARED = "the step has one text for several calls, and no answer for this one"

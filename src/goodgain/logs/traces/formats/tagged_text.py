@@ -40,12 +40,12 @@ _QUESTION, _LONGEST_PROMPT = "Question:", 8000
 #: The final answer, and thoughts, which may be cut off.
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)|\A.*?</think>", re.DOTALL)
-#: Fields that hold a whole tagged text, the best first.
+#: Fields that hold a whole tagged text, in order of preference.
 _TEXT_FIELDS = (
     *("text", "response", "output", "completion", "generated_text", "prediction", "trajectory", "sequence"),
     *("full_response", "rollout", "sequences_str", "solution_str", "gen_text_store", "Output"),
 )
-#: The tool's name in a call that is not quite JSON.
+#: The tool's name in a call that is not valid JSON.
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
 #: The note that a program adds to the model's text after an invalid action: its tags are examples.
 _NOTES = re.compile(r"My (?:previous )?action is (?:invalid|not correct)\..{0,600}?Let me try again\.", re.DOTALL)
@@ -57,11 +57,9 @@ _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 
 
 class _Dialect(NamedTuple):
-    """Tags around a search, tags around its results, and the reader of the results."""
-
-    query: tuple[str, str]
-    found: tuple[str, str]
-    read: Callable[[str], Any]
+    query: tuple[str, str]  # the tags around a search
+    found: tuple[str, str]  # the tags around the results
+    read: Callable[[str], Any]  # reads the results
 
 
 def _read_passages(text: str) -> Any:
@@ -168,7 +166,7 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
 
 
 def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
-    """Return the speaker, the begin and the end of each mark. Ignore marks inside results: they belong to pages."""
+    """Return the speaker, the start and the end of each mark. Ignore marks inside results: they belong to pages."""
     tagged, pieces, at = TaggedText(text), [], 0
     while (span := tagged.find_span(_RESULT_TAGS, at)) is not None:
         pieces += [text[at : span.begin], " " * (span.end - span.begin)]
@@ -178,7 +176,7 @@ def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
 
 
 def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the begin and the end of each Search-R1 prompt. White space before a prompt belongs to the prompt."""
+    """Yield the start and the end of each Search-R1 prompt. White space before a prompt belongs to the prompt."""
     tagged, at = TaggedText(text), 0
     for found in _PROMPT.finditer(text):
         if found.start() < at:
@@ -202,7 +200,7 @@ def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
 
 
 def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
-    """Yield speaker and text in order. Without marks, all text after Search-R1's prompt is the assistant's."""
+    """Yield speaker and text in order. Without marks, all text after Search-R1's prompt belongs to the assistant."""
     marks = _find_speaker_marks(text)
     if not marks:
         begin, end = next(_find_prompts(text), (1, 0))
@@ -217,7 +215,7 @@ def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """Yield the begin and the speeches of each conversation. A system prompt, or else the user, begins a conversation."""
+    """Yield the start and the speeches of each conversation. A system prompt, or else the user, starts a conversation."""
     marks = _find_speaker_marks(text)
     opener = "system" if any(speaker == "system" for speaker, _, _ in marks) else "user"
     begins = [begin for speaker, begin, _ in marks if speaker == opener]

@@ -12,8 +12,8 @@ from typing import Any
 
 from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.formats.openai_chat import advise_citations
 from goodgain.logs.traces.formats.openai_responses import read_source
-from goodgain.options import spell
 
 _ROLES = {"user", "assistant", "system", "tool", "data"}
 #: Types of parts without a call or a result, in UI messages, model messages and steps; `data-...` is the program's own.
@@ -37,11 +37,6 @@ _STEP_READ = {
 }
 
 
-def _advise() -> str:
-    what = "the provider ran the search and logs only citations"
-    return f"{what}: count the citations as results with {spell('citations', True)}"
-
-
 def sniff(head: FileHead) -> bool:
     return any(tree.has_messages(record, _is_message) or _are_steps(record) for record in head.conversations)
 
@@ -58,7 +53,6 @@ def _has_model_parts(content: Any) -> bool:
 
 
 def _are_steps(value: Any) -> bool:
-    """Return whether a value is a list of steps, or an object with steps (a result of `generateText`)."""
     return tree.any_object(tree.find_list(value, "steps")[0], _is_step)
 
 
@@ -171,7 +165,7 @@ class _Messages(Conversation):
     def _add_call(self, part: dict[str, Any], at: str) -> ToolCall:
         call = tree.read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
         if part.get("providerExecuted") is True:
-            call.remedy = _advise()
+            call.remedy = advise_citations()
             call.is_search = self.source.is_search(call.tool)
         self._made += 1
         return self.call(call)
@@ -210,7 +204,7 @@ class _Messages(Conversation):
         if not isinstance(action, dict):
             call.output = output
             return
-        call.remedy, call.is_search = _advise(), action.get("type") == "search"
+        call.remedy, call.is_search = advise_citations(), action.get("type") == "search"
         if as_word(action.get("type")) in ("openPage", "open_page"):
             call.opened = (action.get("url"),)
         if call.is_search and isinstance(sources := output.get("sources"), list):
@@ -220,6 +214,6 @@ class _Messages(Conversation):
         """Report the pages that a message cites. If the message has no call, add a search by the provider."""
         self.say([], self._cited)
         if self._cited and not self._made:
-            self.call(ToolCall("web_search", at, is_search=True, remedy=_advise()))
+            self.call(ToolCall("web_search", at, is_search=True, remedy=advise_citations()))
         if self._cited and self.source.citations:
             self.cite([{key: one.get(key) for key in ("url", "title")} for one in self._cited])
