@@ -1,7 +1,4 @@
-"""Builds a trace from the messages of a conversation: turns, steps, calls and their answers.
-
-A format imports from here what it reads a log with: the file and its beginning, the reader of a conversation, the model.
-"""
+"""Builds a trace from the messages of a conversation: turns, steps, calls and answers. Formats import these names."""
 
 from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations.turns_and_calls import Conversation

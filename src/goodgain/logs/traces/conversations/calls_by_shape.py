@@ -1,4 +1,4 @@
-"""Finds calls of tools in any JSON by the keys of its objects, and pairs them with their answers."""
+"""Finds tool calls in any JSON by the keys of objects, and pairs calls with answers."""
 
 import re
 from collections.abc import Callable, Collection
@@ -18,7 +18,7 @@ from goodgain.logs.traces.tool_outputs.service_answers import LIST_KEYS, unwrap_
 from goodgain.logs.traces.tools import extract_queries
 from goodgain.options import spell
 
-#: The keys of a call and of its answer, the best first, in lower case and without punctuation.
+#: Keys of calls and answers in order of preference, in lower case and without punctuation.
 _TOOLS = ("toolname", "tool", "functionname", "function", "name", "action")
 _ARGUMENTS = (
     *("args", "arguments", "input", "parameters", "params", "actioninput", "toolinput", "toolargs", "toolarguments"),
@@ -30,20 +30,20 @@ _OUTPUTS = (
 )
 _IDS = ("toolcallid", "tooluseid", "callid", "functioncallid", "invocationid", "id", "runid")
 _ERRORS = ("error", "iserror", "errormessage", "toolerror")
-#: The keys that say what an object is, and values of them in lower case and without punctuation.
+#: Keys with the type of an object, and normalised types of answers and calls.
 KINDS = ("type", "event", "kind", "role", "from")
 _ANSWER = re.compile(
     r"(on)?(tool|function)?(call)?(result|response|output|return|end|finished|observation)s?|tool|function"
 )
 _CALL = re.compile(r"(on)?(tool|function)(call|use|start|request|invocation)s?")
-#: Outputs that stand beside a call in an object, not in it.
+#: Keys for the output of the calls inside an object.
 _BESIDE = tuple(name for name in _OUTPUTS if name not in ("content", "response"))
 _AGENTS = {"assistant", "assistantmessage", "ai", "aimessage", "agent", "agentmessage", "model", "bot", "gpt"}
 _USERS = {"user", "usermessage", "human", "humanmessage"}
 _PIECE = re.compile("chunk|delta|partial")
 _TEXTS = ("content", "text", "message", "value")
 _JSON_FIELDS = {"data", "payload", "body", "event", "record", "trace", "trajectory", "messages", "steps", "toolcalls"}
-#: A name is one line, and not a sentence of 80 characters.
+#: A tool name: one line of at most 80 characters.
 _NAME = re.compile(r"(?=.{1,80}$).*\S.*")
 _EVENT = re.compile(r"on_(tool|retriever|chat_model|llm|chain|prompt|parser)_(start|stream|end|error)")
 
@@ -54,26 +54,24 @@ Holders = tuple[tuple[Place, Object], ...]
 
 
 class Found(Struct):
-    """A call, an answer, a text of the user, or traces that a known format read."""
+    """A call, an answer, a text of the user, or the traces that a known format read."""
 
     place: Place
-    holders: Holders  # the objects around it and itself with their places, the outermost first
+    holders: Holders  # the objects around the value, and the value if it is an object; the outermost first
     call: ToolCall | None = None
-    ids: tuple[str, ...] = ()  # of a call, or of an answer and its call
-    is_sure: bool = False  # the object names itself a call or an answer, or has the id of a call
-    is_apart: bool = False  # the answer of the call is another object
+    ids: tuple[str, ...] = ()  # the ids in the object: the id of a call, and ids that an answer refers to
+    is_sure: bool = False  # a type, an id or an output shows that the object is a call or an answer
+    is_apart: bool = False  # another object holds the answer to the call
     tool: str | None = None  # the tool that an answer names
     output: Any = UNANSWERED  # of an answer
     failed: bool = False
-    perhaps: str = ""  # the key of what may be the output of an answer
-    text: str | None = None  # of the user; empty for a text of the agent, which ends its work
+    perhaps: str = ""  # the key that may hold the output of an answer
+    text: str | None = None  # of the user; empty: the agent spoke
     traces: list[Trace] = field(default_factory=list)
     query: Any = None  # identifies the query; None: unknown
 
 
 class _Fields:
-    """The fields of an object, found by the meaning of their keys."""
-
     def __init__(self, item: Object) -> None:
         self.item = item
         self.keys = {name: key for key, name in reversed(normalise_keys(tuple(item)))}
@@ -82,7 +80,7 @@ class _Fields:
         return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
 
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
-        """Return the first of these keys with a value, and the value. If all values are null, return the first key."""
+        """Return the first key with a value, and the value. If all values are null, return the first key found and None."""
         held = self.select(names)
         return next((pair for pair in held if pair[1] is not None), held[0] if held else (None, None))
 
@@ -101,15 +99,15 @@ class _Fields:
 
     @property
     def failed(self) -> bool:
-        """Whether the object has an error. A message that nothing was found is not an error."""
+        """Whether the object reports an error. A message such as "nothing found" is not an error."""
         error = self.find(_ERRORS)[1]
         return error not in (None, "", False, {}, []) and not (isinstance(error, str) and is_nothing_found(error))
 
 
 class CallFinder:
-    """Finds calls and answers in a value, and pairs them.
+    """Finds calls and answers in a value, and pairs calls with answers.
 
-    `locate` returns a place in words. `read_known` returns the traces of a value that a known format claims, or None.
+    `locate` converts a place to text. `read_known` returns the traces of a value, or None if no known format reads the value.
     """
 
     def __init__(
@@ -168,8 +166,8 @@ class CallFinder:
                 self._check_output(call, (*place, output_key), held)
             inside = next((one.call for one in inner if one.call and self._is_search(one.call.tool)), None)
             if inside is not None and is_search:
-                twice = f"{at}: the search {tool} holds the search {inside.tool} ({inside.at})"
-                raise InputError(f"{twice}; name the one that counts with {spell('tools')}")
+                twice = f"{at}: the search {tool} contains the search {inside.tool} ({inside.at})"
+                raise InputError(f"{twice}; name the tool that counts with {spell('tools')}")
             is_sure = refers or call.answered or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
             return [Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered), *inner]
         if output_key is not None and (says_answer or refers or tool is not None):
@@ -187,16 +185,16 @@ class CallFinder:
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
     def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
-        """Refuse a search in the output of another tool: an agent may have made the search, or a page may quote it."""
+        """Refuse a search in the output of another tool. An agent may have made the search, or a page may quote the search."""
         for one in found:
             if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
                 raise InputError(
-                    f"{call.at}: the output of {call.tool} holds a call of {one.call.tool} ({one.call.at}). If an agent made "
-                    f"it, name the tools that search with {spell('tools')}"
+                    f"{call.at}: the output of {call.tool} contains a call of {one.call.tool} ({one.call.at}). If an agent "
+                    f"made this call, name the search tools with {spell('tools')}"
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Give the output of an object to the calls inside the object. Without such calls, search the output."""
+        """Give the output of an object to the open calls inside the object. If no call fits, find calls in the output."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
@@ -207,16 +205,16 @@ class CallFinder:
         return []
 
     def is_certain(self, one: Found) -> bool:
-        """Return whether an object is a call. A search with a query is a call; other objects may only look like calls."""
+        """Return whether an object is certainly a call, or holds traces. A search with a query is certainly a call."""
         if (call := one.call) is None:
             return bool(one.traces)
         asks = self._is_search(call.tool) and bool(extract_queries(call.arguments))
         return one.is_sure or call.answered or asks
 
     def pair(self, found: list[Found]) -> list[Found]:
-        """Give each call its answer, by id, else in order. Drop copies of calls, and objects that only look like calls.
+        """Pair calls with answers by id, else in order. Drop copies of calls and objects that are not certainly calls.
 
-        Ids may restart in each query. If the query of an answer is unknown, the answer may belong to any query.
+        Ids are unique only within a query. An answer from an unknown query may belong to any query.
         """
         kept: list[Found] = []
         by_id: dict[tuple[Any, str], Found] = {}
@@ -254,26 +252,26 @@ class CallFinder:
         for answer, waiting in guesses:
             if left := [one.call.at for one in waiting if one.call and not one.call.answered]:
                 raise InputError(
-                    f"{self._locate(answer.place)}: the answer could belong to several calls; {left[0]} has none; "
-                    "write the searches in the format jsonl"
+                    f"{self._locate(answer.place)}: the answer could belong to several calls, and the call at {left[0]} has no "
+                    "answer; write the searches in the format jsonl"
                 )
         return [one for one in kept if one.call is None or self.is_certain(one)]
 
     def _answer(self, call: ToolCall, output: Any, place: Place, *, failed: bool) -> None:
-        """Answer a call. A second answer must repeat the first answer in another form, or be empty."""
+        """Set the answer to a call. Refuse a second, different answer to a search."""
         if not call.answered:
             call.output, call.failed = output, failed
         elif self._is_search(call.tool) and output not in (UNANSWERED, "") and _read(call.output) != _read(output):
             raise InputError(
-                f"{self._locate(place)}: the search {call.tool} with this id has another answer too ({call.at}); give each call "
+                f"{self._locate(place)}: the search {call.tool} ({call.at}) has two different answers; give each call "
                 "its own id, leave out one of the answers, or write the searches in the format jsonl"
             )
 
 
 def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
-    """Return the fields of a call, and the key of the inner object that holds these fields; None if the object holds them.
+    """Return the fields of a call, and the key of the inner object with these fields (None: no inner object).
 
-    An example with an inner object: `{"tool": "search", "state": {"input": ..., "output": ...}}`.
+    Example of an inner object: `{"tool": "search", "state": {"input": ..., "output": ...}}`.
     """
     if own.tool is None or own.find(_ARGUMENTS)[0] is not None or _ANSWER.fullmatch(own.kind):
         return own, None
@@ -287,26 +285,26 @@ def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
 
 
 def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
-    """Return a key, otherwise not read, whose value may be the output; empty if there is none."""
+    """Return a key outside `read` whose value may be the output. Return an empty text without such a key."""
     held = ((key, value) for key, value in own.select(LIST_KEYS) if key not in read)
     return next((key for key, value in held if value not in (None, "", [], {})), "")
 
 
 def _is_copy(one: ToolCall, other: ToolCall) -> bool:
-    """Return whether two calls with one id are one call. Streams send a call in pieces, histories send a call again."""
+    """Return whether two calls with the same id are copies. Streams and histories repeat calls."""
     asked, again = parse_if_json(one.arguments), parse_if_json(other.arguments)
     return one.tool == other.tool and (not asked or not again or asked == again)
 
 
 def _read(output: Any) -> Any:
-    """Return an answer in one form: JSON text is parsed, and parts of text are joined."""
+    """Parse JSON text and join parts of text, to compare answers."""
     if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
         output = tree.message_text(output)
     return parse_if_json(output)
 
 
 def find_opening(value: Any) -> str:
-    """Return the user's words at the beginning of a list of messages; empty if others than the system speak before."""
+    """Return the user's text at the beginning of a list of messages. Only system messages may precede the text."""
     said = []
     for item in tree.objects_in(value):
         kinds = {normalise_key(kind) for key in KINDS if isinstance(kind := item.get(key), str)}
@@ -318,10 +316,10 @@ def find_opening(value: Any) -> str:
 
 
 def _read_events(members: list[Any]) -> list[Any]:
-    """Replace LangChain's events (`astream_events`) in a list by calls and answers; return other lists unchanged.
+    """Replace the events of LangChain's `astream_events` by calls and answers. Return other lists unchanged.
 
-    The run id joins a call and its answer. A call below another tool is in `children` of that tool. A retriever below a
-    tool replaces the tool. Events of models and chains repeat the calls, and become None.
+    A call and an answer share the run id. Calls below a tool are in `children` of the tool. A retriever below a tool
+    replaces the tool. Events of models and chains only repeat calls, and become None.
     """
     events = {index: found for index, member in enumerate(members) if (found := _read_event_kind(member)) is not None}
     calls = {index: kind for index, kind in events.items() if kind[0] in ("tool", "retriever") and kind[1] != "stream"}
@@ -353,7 +351,7 @@ def _read_events(members: list[Any]) -> list[Any]:
 
 
 def _read_event_kind(member: Any) -> tuple[str, str] | None:
-    """Return the subject of an event, such as a tool, and the stage; None for other values."""
+    """Return the subject (such as `tool`) and the stage (such as `start`) of an event; None for other values."""
     if not isinstance(member, dict) or not isinstance(member.get("data"), dict):
         return None
     found = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None

@@ -1,4 +1,4 @@
-"""The queries of a log read by its shape: what tells them apart, and which of what was found belongs to each."""
+"""Groups the calls in a log by query, for the format `shape`."""
 
 import re
 from collections.abc import Callable, Collection, Iterable
@@ -15,26 +15,26 @@ from goodgain.logs.traces.expected_values import OF_RUNS, QUERY_IDS, REPEATS, fi
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_key
 
-#: The fields of a record with the query's id, the best first, then those with a conversation's.
+#: Fields with the id of a query, then fields with the id of a conversation, in order of preference.
 _QUERY_IDS = (
     *(*QUERY_IDS, "sample_id", "instance_id", "example_id", "problem_id"),
     *("session_id", "sessionId", "conversation_id", "thread_id", "chat_id"),
 )
-#: Fields of steps and events: objects with one of them are parts of one trace.
+#: Fields of steps and events. An object with such a field is part of a trace.
 _OF_STEPS = {
     *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
     *("timestamp", "time", "thought"),
 }
-#: The fields of a record with its question, and those that are never arguments of a call.
+#: Fields with the question of a record. Those in `ASKED` are never arguments of a call.
 QUESTIONS = ("question", "query", "task", "prompt", "instruction", "problem", "user_query", "input", "topic")
 ASKED = ("question", "user_query")
-#: Fields and kinds of a record that is one step or event.
+#: Fields and types of a record that is a step or an event.
 _OF_PARTS = re.compile("(step|turn|iteration|iter|round|hop)(number|num|no|id|index|idx)?|observation|thought")
 _SPEAKER = "ai|agent|assistant|model|llm|user|human|tool|function|action"
 _PART = re.compile(
     rf"(on)?({_SPEAKER})?(message|call|step|turn|event|action|observation|result|response|output|use|start|end)s?|{_SPEAKER}"
 )
-#: The last word of a key that names a part of a run: a step, an agent, or a list of what was said or done.
+#: Last words of keys that name a part of a run, such as a step, an agent or a history.
 _PART_WORDS = {
     *("step", "turn", "iteration", "iter", "round", "hop", "stage", "phase", "node", "span", "event", "message", "msg"),
     *("call", "toolu", "tool", "function", "action", "observation", "thought", "subquestion", "subquery", "subtask"),
@@ -43,9 +43,9 @@ _PART_WORDS = {
     *("router", "judge", "critic", "grader", "evaluator", "verifier", "reviewer"),
     *("history", "conversation", "transcript", "trajectory", "trace", "log", "input", "output", "response", "result"),
 }
-#: What follows the last word of a key: its number, letter or hash, as in `step2`, `agent_a`, `call-1f9c`.
+#: The suffix of a key: a number, letter or hash, as in `step2`, `agent_a`, `call-1f9c`.
 _NUMBER = re.compile(r"(?<=[a-z])[\W_]*\d+$|[\W_]([a-z]|[0-9a-z]*\d[0-9a-z]*)$", re.IGNORECASE)
-#: An id: a word for a query with its number, or a text with three digits. No date, time in seconds, or address.
+#: A query id: a word such as `query` with a number, or a text with three digits. Not a date, a Unix time or a URL.
 _QUERY_ID = re.compile(
     r"(?!.*(20\d\d-?\d\d-?\d\d|://)|1\d{9})"
     r"((q|query|question|task|instance|example|problem|topic|case)(id)?[\W_]*\d+|(\D*\d){3}.*)",
@@ -55,16 +55,14 @@ _LONGEST_ID = 200
 
 
 class Key(NamedTuple):
-    """The place of a query's record, the value that identifies the query, the query's id, and the name of the run."""
-
-    place: Place
-    query: Any = None
+    place: Place  # of the query's record
+    query: Any = None  # identifies the query and the run
     query_id: str | None = None
-    trial: str | None = None
+    trial: str | None = None  # the name of the run
 
 
 def split_traces(one: Found) -> list[Found]:
-    """Split a list that a known format read into its traces, each with its own record."""
+    """Split a list that a known format read: return one `Found` per trace."""
     if len(one.traces) < 2:
         return [one]
     records = [((*one.place, number), trace) for number, trace in enumerate(one.traces)]
@@ -75,16 +73,14 @@ def split_traces(one: Found) -> list[Found]:
 
 
 class FoundQuery(Struct):
-    """The calls and answers of one query, the first record of the query, and the questions of all its records."""
-
     key: Key
-    record: Any = None
+    record: Any = None  # the first record of the query
     members: list[Found] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)  # the questions of all records
 
     @property
     def question(self) -> str:
-        """The question in the record. If the record is a call, `query` and `input` are arguments and not questions."""
+        """The question in the record. If the record is a call, `query` and `input` are arguments, not questions."""
         is_call = any(one.call and one.place == self.key.place for one in self.members)
         return find_question(self.record, [name for name in QUESTIONS if not is_call or name not in ("query", "input")])
 
@@ -92,10 +88,15 @@ class FoundQuery(Struct):
 def tell_queries_apart(
     calls: list[Found], locate: Callable[[Place], str], source: Source
 ) -> Callable[[Found], Key | None]:
-    """Return the function that finds the key of a query.
+    """Return a function that finds the query of a call or an answer.
 
-    An id that all calls have around them tells queries apart; else the question of records that are calls; else records
-    under the keys of an object; else records in a list with a question, or with lists of calls; else several ids in metadata.
+    The log is one query, unless all calls have one of these properties. The first property decides:
+
+    1. an id in an object around the call
+    2. the question of a record with one call
+    3. the key of a record, as in `{"q1": record, "q2": record}`
+    4. the position of a record in a list, if records have questions or lists of calls
+    5. an id in metadata
     """
     if not calls:
         return lambda one: Key(())
@@ -104,7 +105,7 @@ def tell_queries_apart(
         find_id = partial(_find_id, name=name)
         if all(map(find_id, calls)):
             source.summary.ids_from = source.summary.ids_from or name
-            # The lists of records that have a list of calls each and are not parts of a query.
+            # Lists whose records each have a list of calls and are not parts of a query.
             records = [(one, key.place) for one in calls if (key := find_id(one)) and has_list(one, key.place)]
             whole = {place[:-1] for one, place in records if not is_part(dict(one.holders)[place])}
             return partial(_find_run, find=find_id, whole=whole, of_runs=all(map(_find_trial, calls)))
@@ -127,7 +128,7 @@ def tell_queries_apart(
 
 
 def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
-    """Group calls and answers by query. A record without calls is a query too, if it is beside records with calls."""
+    """Group calls and answers by query. A record without calls, beside records with calls, is also a query."""
     groups: dict[Any, FoundQuery] = {}
     records: dict[Place, Any] = {}
     for one in found:
@@ -172,13 +173,13 @@ def _is_below(one: Found, level: int) -> bool:
 
 
 def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
-    """Return the place that holds a call, with the last key as query id. Without places, all calls are one query."""
+    """Find the query by place. The last key of the place is the query id. Without places, the log is one query."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
 
 
 def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
-    """Return the key from `find`, made different for each whole record and for each run of a query."""
+    """Return the key from `find`, extended by the run and, for a record in one of the lists `whole`, by the place."""
     if (key := find(one)) is None:
         return None
     is_whole = key.place[:-1] in whole and not is_part(dict(one.holders)[key.place])
@@ -195,7 +196,7 @@ def _find_trial(one: Found) -> str | None:
 
 
 def _find_level(calls: list[Found]) -> int:
-    """Return how many keys lead to the record of a query; 0 if all calls belong to one query."""
+    """Return the depth of the records of queries; 0 if all calls belong to one query."""
     levels = range(1, min(len(one.place) for one in calls) + 1)
     lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
     held = [(one, level, dict(one.holders).get(one.place[:level], {})) for level in lists for one in calls]
@@ -220,15 +221,13 @@ def _follow(value: Any, place: Place) -> Any:
 
 
 class _KeyedRecords(NamedTuple):
-    """The places of records whose keys are query ids. `place` and `doubtful` name records whose keys may be query ids."""
-
-    places: frozenset[Place] = frozenset()
-    place: Place = ()
-    doubtful: tuple[str, ...] = ()
+    places: frozenset[Place] = frozenset()  # of records whose keys are query ids
+    place: Place = ()  # of the object with the records
+    doubtful: tuple[str, ...] = ()  # keys that may be query ids
 
 
 def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
-    """Return the records of the outermost object whose keys are query ids: `{"q1": record, "q2": record}`.
+    """Return the records in the outermost object whose keys are query ids: `{"q1": record, "q2": record}`.
 
     Inside a record with a question, keys are not query ids.
     """
@@ -246,9 +245,9 @@ def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
 
 
 def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> _KeyedRecords:
-    """Return the values of an object that are queries, or that may be queries.
+    """Return the records in an object whose keys are, or may be, query ids.
 
-    `is_asked`: an object around these values has a question, which may be the question of all values.
+    `is_asked`: an outer object has a question, perhaps the question of all records.
     """
     searching = {str(one.place[len(place)]): None for one in calls}
     alike = _select_alike(held, searching)
@@ -277,7 +276,7 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
 
 
 def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str, Any]:
-    """Return the values that resemble the values with calls: all are lists, or all are objects that share a field."""
+    """Return the values that resemble the values under `searching`: lists, or objects with a shared field."""
     values: list[Any] = [held.get(key) for key in searching]
     if all(isinstance(value, list) for value in values):
         return {key: value for key, value in held.items() if isinstance(value, list)}
@@ -294,7 +293,7 @@ def _are_groups(values: Iterable[Any]) -> bool:
 
 
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
-    """Return whether the values are parts of one run: a key names a part, or a value has its fields or refers to another."""
+    """Return whether values are parts of one run: a key names a part, or a value looks like a part or refers to another value."""
     records = [value for value in alike.values() if isinstance(value, dict)]
     named = ((value, record) for record in records for value in record.values() if isinstance(value, str))
     names_other = (value in alike and alike[value] is not record for value, record in named)
@@ -302,7 +301,7 @@ def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
 
 
 def _names_part(key: str) -> bool:
-    """Return whether a key names a part of a run, such as a step. A user with a number is a person and not a part."""
+    """Return whether a key names a part of a run, such as a step. `user7` names a person, not a part."""
     name = _NUMBER.sub("", key)
     word = snake_case(name).rpartition("_")[2]
     is_person = word in ("user", "human") and name != key
@@ -310,7 +309,7 @@ def _names_part(key: str) -> bool:
 
 
 def _select_ids(keys: Iterable[str]) -> set[str]:
-    """Return the keys that are query ids: all have one form, and they are not the positions in a list."""
+    """Return the keys that are query ids. All ids must have the same form, and must not be positions in a list."""
     short = [key for key in keys if len(key) <= _LONGEST_ID]
     ids = {key for key in short if _QUERY_ID.fullmatch(key)}
     if any(map(str.isdecimal, ids)):

@@ -1,6 +1,6 @@
-"""Walks the records of a log: finds objects with their places, messages, calls and ids.
+"""Reads the records of a log: objects and their places, messages, calls and ids.
 
-A function that meets a value of another type raises an InputError, which names the place.
+A value of the wrong type raises an InputError with the place of the value.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -38,9 +38,9 @@ PLAIN_PARTS = {
     *("text", "image", "image_url", "input_audio", "audio", "video", "video_url", "audio_url", "file", "document"),
     *("thinking", "redacted_thinking", "reasoning", "refusal"),
 }
-#: The value of a missing field; None is a possible value.
+#: Stands for a missing field: None is a possible value of a field.
 ABSENT = object()
-#: Keys under which logs keep messages besides `messages`, and the roles of the speakers of ShareGPT.
+#: Keys of lists of messages other than `messages`, and the roles of ShareGPT's speakers.
 _MESSAGE_KEYS = (
     *("conversations", "conversation", "history", "chat_history", "message_history", "traj", "trajectory"),
     *("completion", "transcript", "rollout", "response", "output", "steps"),
@@ -49,7 +49,7 @@ _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "functi
 
 
 def read_records(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the records of a file and their places: the members of a list, or one value per line."""
+    """Yield the records of a file and their places. A file holds one list of records, or one record per line."""
     for value, at in source.documents():
         if isinstance(value, list):
             yield from ((member, f"{at}/{index}") for index, member in enumerate(value))
@@ -71,7 +71,7 @@ def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
 
 
 def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
-    """Yield objects with places. Neighbours with different numbers under `key` are sorted by these numbers."""
+    """Sort consecutive objects by the number under `key`. Duplicate numbers keep the order of the log."""
     for is_numbered, row in groupby(members, lambda one: type(one[0].get(key)) is int):
         held = list(row)
         numbers = [one.get(key) for one, _ in held]
@@ -83,24 +83,24 @@ def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
 
 
 def walk_parts(content: Any, at: str) -> Iterator[Placed]:
-    """Yield the objects among the parts of a message's content, with their places. Plain values hold no calls."""
+    """Yield the parts of a message's content that are objects, and their places."""
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if isinstance(part, (dict, list)):
             yield expect_object(part, f"{at}/{index}"), f"{at}/{index}"
 
 
 def convert(record: Any, kind: type[T], at: str) -> T:
-    """Convert a record to a struct. Fields that the struct lacks are ignored."""
+    """Convert a record to a struct. Ignore fields that the struct does not have."""
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
         raise InputError(
-            f"{format_place(at)}: {error}; correct it, or leave out such traces with {spell('errors', 'skip')}"
+            f"{format_place(at)}: {error}; correct the value, or leave out such traces with {spell('errors', 'skip')}"
         ) from None
 
 
 def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
-    """Return a list and its path: the value itself, or the list at the first of the paths that has one."""
+    """Return the value if it is a list, else the first list at `paths`, and the path of the list."""
     if isinstance(value, list):
         return value, ""
     for path in paths:
@@ -117,15 +117,15 @@ def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> It
 
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether a value is or holds a list of messages, and a message satisfies `of`."""
+    """Return whether a value is or holds a list of messages, and at least one message satisfies `of`."""
     key = find_message_key(value)
     return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
 
 
 def find_messages(value: Any, at: str) -> Iterator[Placed]:
-    """Yield the messages of a record and their places: the record is a list, or holds a list under a key for messages.
+    """Yield the messages of a record and their places. The record is a list of messages, or holds the list under a key.
 
-    A prompt that is a list of messages comes first. Messages with `from` and `value` get a role and content.
+    A prompt that is a list of messages comes first. ShareGPT's `from` and `value` become role and content.
     """
     key = find_message_key(value)
     if key is not None:
@@ -139,7 +139,7 @@ def find_messages(value: Any, at: str) -> Iterator[Placed]:
 
 
 def find_message_key(value: Any) -> str | None:
-    """Return the key of an object's messages: `messages`, else the first other key that holds messages."""
+    """Return `messages`, else the first other key of an object that holds messages. Return None without messages."""
     if not isinstance(value, dict):
         return None
     if "messages" in value:
@@ -153,7 +153,7 @@ def is_message(member: Any) -> bool:
 
 
 def _as_message(member: Any) -> Any:
-    """Give a message of ShareGPT (`from`, `value`) a role and content; return any other value unchanged."""
+    """Convert `from` and `value` of a ShareGPT message to role and content. Return other values unchanged."""
     if not isinstance(member, dict) or "role" in member or not is_message(member):
         return member
     rest = {key: value for key, value in member.items() if key not in ("from", "value")}
@@ -166,20 +166,20 @@ def _as_message(member: Any) -> Any:
 
 
 def message_text(content: Any) -> str:
-    """Return the text of a message's content: the text itself, or the joined texts of the parts."""
+    """Return the text of a message's content. Join the texts of several parts."""
     return join_texts([content] if isinstance(content, dict) else content) or ""
 
 
 def read_call(
     item: dict[str, Any], at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
 ) -> ToolCall:
-    """Return the call in an item. The arguments `name`, `call_id` and `arguments` are keys of the item."""
+    """Read the call in an item. `name`, `call_id` and `arguments` are the keys to read."""
     tool = expect_text(item.get(name), f"{at}/{name}")
     return ToolCall(tool, at, expect_id(item.get(call_id), f"{at}/{call_id}"), item.get(arguments))
 
 
 def read_function_call(call: dict[str, Any], at: str) -> ToolCall:
-    """Return the call in an item of OpenAI, with the tool and the arguments under `function` or `custom`."""
+    """Read a call in OpenAI's form: `function` or `custom` holds the name of the tool and the arguments."""
     is_custom = "custom" in call and "function" not in call
     key, arguments = ("custom", "input") if is_custom else ("function", "arguments")
     made = read_call(expect_object(call.get(key), f"{at}/{key}"), f"{at}/{key}", arguments=arguments)
@@ -195,19 +195,19 @@ def require_id(item: dict[str, Any], at: str, key: str, what: str = "the id of t
 
 
 def expect_output(output: Any, at: str) -> Any:
-    """Return the output of a tool: text, parts or an object. Null becomes UNANSWERED."""
+    """Return the output of a tool, which must be text, a list or an object. Null becomes UNANSWERED."""
     if output is not None and not isinstance(output, (str, list, dict)):
         raise unexpected_value(at, "text or parts", output)
     return or_unanswered(output)
 
 
 def or_unanswered(output: Any) -> Any:
-    """Return an output. Null becomes UNANSWERED, because most logs write null for a call without an answer."""
+    """Return an output. Null becomes UNANSWERED: most logs write null for a call without an answer."""
     return UNANSWERED if output is None else output
 
 
 def text_or_none(value: Any) -> str | None:
-    """Return a text, such as an optional name or time; None for an empty text or any other value."""
+    """Return a text that is not empty; None for any other value."""
     return value if isinstance(value, str) and value else None
 
 
@@ -222,7 +222,7 @@ def find_query_id(metadata: Any, at: str) -> str | None:
 
 
 def follow_path(record: Any, path: str) -> Any:
-    """Return the value at a JSON pointer or a path of names with dots; ABSENT if there is none."""
+    """Return the value at a JSON pointer (`/a/b`) or a dotted path (`a.b`). Return ABSENT for a missing value."""
     keys = path.removeprefix("/").split("/") if path.startswith("/") else path.split(".")
     for key in keys:
         key = key.replace("~1", "/").replace("~0", "~")

@@ -1,4 +1,4 @@
-"""Reads calls from the spans of tools and retrievers, and decides which of two nested spans is the search."""
+"""Reads calls from spans of tools and retrievers. Decides which of several nested spans counts as the search."""
 
 from typing import Any
 
@@ -14,11 +14,15 @@ from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_o
 
 
 def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> dict[int, Span | None]:
-    """Return the spans that are not searches, by `id()`: a retriever with the tool that counts instead, a tool with None.
+    """Return the tools and retrievers that do not count as searches, by `id(span)`.
 
-    The agent saw what the tool returned: the outermost tool with its own list counts, and the retrievers below it do not.
-    If a model ran in a tool, only the innermost tool may count. Any other tool gives way to the retrievers below it. If an
-    agent between tool and retrievers read the results, the retrievers count. So do retrievers that the caller names as tools.
+    The value for a retriever is the tool that counts instead; the value for a tool is None.
+
+    - The agent sees the results of the outermost tool. If that tool returns a list, the retrievers below do not count.
+    - If a tool returns no list, the retrievers below count instead of the tool.
+    - An outer tool that runs a model does not count.
+    - If an agent runs between tool and retriever, the retriever counts.
+    - A retriever counts if the caller names it as a search tool.
     """
     with_model = {id(one) for span in spans if span.kind in ("LLM", "AGENT") for one in iterate_ancestors(span, by_id)}
     given_way: dict[int, Span | None] = {}
@@ -41,10 +45,10 @@ def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str
 
 
 def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
-    """Return whether the output of a tool above a retriever is a list of results.
+    """Return whether a tool's output is a list of results.
 
-    Text from a tool with a model below it is an answer, even if the text has links. A tool without the name of a search
-    needs two or more results with ids.
+    Text from a tool that runs a model is an answer, not a list. If a tool does not have the name of a search tool, the
+    list must have at least two results with ids.
     """
     call = read_tool(tool, "")
     is_text = isinstance(parse_if_json(call.output), str)
@@ -63,19 +67,19 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
 
 
 def name_in_summary(span: Span, above: Span | None) -> ToolCall:
-    """Return a call that only the summary shows. Another span, such as the tool above, is the search."""
+    """Return a call that does not count as a search. The summary names the tool that counts (`above`)."""
     call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())
 
 
 class StepFinder:
-    """Finds the step of each call: ids of calls and parents decide before time.
+    """Finds the step of each call. The first rule that applies decides:
 
-    1. A call belongs to the model's answer that has the call's id.
-    2. A call that starts while another call of the same parent runs is parallel to that call, even if a model began
-       between them. This does not hold if the model called a tool of this name.
-    3. Any other call belongs to the latest model.
+    1. A call belongs to the model's answer that contains the id of the call.
+    2. A call that starts while another call with the same parent runs belongs to the step of that call. Exception: the
+       latest model called a tool of this name.
+    3. A call belongs to the step of the latest model.
     """
 
     def __init__(self) -> None:
@@ -85,7 +89,6 @@ class StepFinder:
         self._running: dict[tuple[str, str | None], tuple[int, int]] = {}
 
     def add_model(self, span: Span, index: int) -> None:
-        """Add the span of a model, which begins the step with this index."""
         made = span.attributes[CALLS]
         self._ends[index] = span.end
         self._by_call |= dict.fromkeys(made, index)
@@ -95,14 +98,14 @@ class StepFinder:
         end, running = self._running.get((span.trace_id, span.parent_id), (0, latest))
         is_parallel = span.start < end and find_tool_name(span) not in self._names
         index = self._by_call.get(str(span.get(CALL_ID)), running if is_parallel else latest)
-        # Where a model "ends" after its calls begin, the ends of spans say nothing about what ran in parallel.
+        # If a model's span ends after the calls begin, the ends of spans do not show which calls ran in parallel.
         until = span.end if self._ends.get(index, 0) <= span.start else 0
         self._running[span.trace_id, span.parent_id] = max(end, until) if index == running else until, index
         return index
 
 
 def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
-    """Return whether a span is below a span of the same call, such as an MCP server's tool below the agent's tool."""
+    """Return whether an outer span records the same call, as an agent's tool does around the tool of an MCP server."""
     if span.kind == "RETRIEVER":  # the agent saw the list of the outer retriever
         return any(one.kind == "RETRIEVER" and read_retrieval(one, "").answered for one in above)
     name = find_tool_name(span)
@@ -146,7 +149,6 @@ def read_tool(span: Span, remedy: str) -> ToolCall:
     output = next((one for one in outputs if one is not None), None)
     value = tree.object_or_empty(parse_if_json(output))
     body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
-    # LangChain's instrumentation writes its message.
     message = body if {"content", "tool_call_id"} <= body.keys() else {}
     content, artifact = message.get("content"), message.get("artifact")
     found = tree.or_unanswered(output if content is None else content)

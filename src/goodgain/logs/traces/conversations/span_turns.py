@@ -1,7 +1,7 @@
 """Reads turns, steps and searches from spans.
 
-A root span and all below it are a turn, a session is a conversation, a span of a model begins a step, and spans of tools and
-retrievers are calls.
+A session is a conversation. A root span, with all spans below, is a turn. The span of a model begins a step. Spans of tools
+and retrievers are calls.
 """
 
 from collections import Counter
@@ -20,16 +20,14 @@ from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 
 _SESSIONS = ("session.id", "gen_ai.conversation.id")
-#: Kinds of spans that hold results; and kinds that begin a turn only if the trace has no other root.
+#: Kinds of spans with results, and kinds that begin a turn only if the trace has no other root.
 _SEARCH_KINDS = {"RETRIEVER", "TOOL", "RERANKER"}
 _LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
-#: Attributes kept of spans without results: they name the session or the query, or show a call of a database.
 _KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system", OUTCOMES)
-#: The attributes where `_drop_bodies` keeps what it read from a span, besides `CALLS`; no log uses these names.
+#: Internal attributes for the values that `_drop_bodies` reads. No log uses these names.
 _MESSAGES, _USAGE, _ANSWER = "goodgain.messages", "goodgain.usage", "goodgain.answer"
-#: Where the output of a span that is an object has the answer, the best first.
+#: Keys of the answer in the output of a span, in order of preference.
 _ANSWERS = ("output", "answer", "response", "content", "text", "result")
-#: The attributes with the tokens and the price of a span of a model.
 _USAGE_NAMES = {
     "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
@@ -40,19 +38,16 @@ _REMEDY = (
     "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
 )
 _NO_TOOL_SPAN = "the model called a search, but no span records it: instrument the tool, or convert the chat log"
-#: An error names at most this many root spans, and this many characters of each.
 _SHOWN_NAMES, _SHOWN_NAME = 5, 40
 
 
 class _Root:
-    """A root span and all spans below it: one turn."""
-
     def __init__(self, spans: list[Span], top: Span) -> None:
         self.spans, self.top = spans, top
         self.by_id = {(span.trace_id, span.span_id): span for span in spans}
-        # The turns of one trace are one conversation; any other root is a conversation by itself.
+        # Turns of the same trace are one conversation. Any other root is a conversation by itself.
         alone = top.trace_id + ("" if top.kind == "TURN" else f" {spans[0].span_id}")
-        #: Whether any span is, or may be, that of a model, tool, agent ...
+        #: Whether a span is, or may be, the span of a model, tool or agent.
         self.is_of_agent = any(span.unknown or span.kind in KNOWN_KINDS for span in spans)
         rooted = [top, *(span for span in spans if span is not top)]
         sessions = (id_or_none(span.get(name)) for span in rooted for name in _SESSIONS)
@@ -65,7 +60,7 @@ class _Root:
 
     @cached_property
     def query_id(self) -> str | None:
-        """The query id in the metadata of the top span, else of the first other span with a query id."""
+        """The query id in the metadata of the top span, else of the first span with a query id."""
         named = (
             tree.find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
             for span in [self.top, *self.spans]
@@ -74,7 +69,7 @@ class _Root:
 
     @property
     def answer(self) -> str | None:
-        """The final answer: the output of the top span, else the text of the last model's span after all calls."""
+        """The output of the top span, else the text of the last model if that model makes no calls."""
         last = self.select_kind("LLM")[-1:]
         said = [self.top, *(span for span in last if not span.attributes[CALLS])]
         return next(filter(None, (span.get(_ANSWER) for span in said)), None)
@@ -84,9 +79,9 @@ class _Root:
 
 
 def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
-    """Yield one trace per session. A root without a session is a trace by itself.
+    """Yield one trace per session, or several if the session has several queries. A root without a session is a trace.
 
-    Memory holds the spans without the bodies of model calls. `remedy` says how to record the results of a search.
+    `remedy` says how to record missing results of a search.
     """
     sessions: dict[str, list[_Root]] = {}
     for root in _select_agents(source, _find_roots(source, spans)):
@@ -109,13 +104,13 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
 
 
 def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
-    """Return the roots among spans. A span with a missing parent belongs to the root of its trace."""
+    """Return the roots, each with the spans below. A span without a known parent belongs to the first root of the trace."""
     traces: dict[str, dict[tuple[str, str, int], Span]] = {}
     for span in spans_read:
         _drop_bodies(source, span)
         of_trace = traces.setdefault(span.trace_id, {})
         key = span.span_id, span.name, span.start
-        if (earlier := of_trace.get(key)) is not None:  # exported twice, or when it began and when it ended
+        if (earlier := of_trace.get(key)) is not None:  # exported twice, or at start and at end
             span.end, span.failed = max(span.end, earlier.end), span.failed or earlier.failed
             kept = {name: one for name, one in span.attributes.items() if one or name not in earlier.attributes}
             span.attributes = {**earlier.attributes, **kept}
@@ -129,7 +124,7 @@ def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
         tops: dict[str, Span] = {}
         end = -1
         for top in [span for span in all_tops if span.kind not in _LEAF_KINDS] or all_tops or spans[:1]:
-            if top.start > end:  # one that begins before the last one's end is a span without its parent
+            if top.start > end:  # a span that begins before the last root ends is not a root: its parent is missing
                 tops[top.span_id], end = top, top.end
         by_id = {(span.trace_id, span.span_id): span for span in spans}
         members: dict[str, list[Span]] = {span_id: [] for span_id in tops}
@@ -142,10 +137,7 @@ def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
 
 
 def _drop_bodies(source: Source, span: Span) -> None:
-    """Drop the attributes that no later step needs from spans without results.
-
-    The bodies of model calls are most of a log, and would fill the memory until the last span is read.
-    """
+    """Drop the attributes of spans without results, except those needed later: the bodies of model calls fill the memory."""
     if span.kind in _SEARCH_KINDS:
         return
     kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
@@ -179,7 +171,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
 
 
 def _split_session(roots: list[_Root]) -> list[list[_Root]]:
-    """Group the roots of a session by query id. If a root continues another root, all roots are turns of one query."""
+    """Group the roots of a session by query id. If a root repeats an earlier question, all roots are turns of one query."""
     queries: dict[str | None, list[_Root]] = {}
     for root in roots:
         queries.setdefault(root.query_id, []).append(root)
@@ -189,7 +181,7 @@ def _split_session(roots: list[_Root]) -> list[list[_Root]]:
 
 
 def _read_messages(span: Span) -> tuple[list[str], str]:
-    """Return the texts before the user's question, and the question, from a span's input."""
+    """Return the earlier texts in a span's input, and the user's last message."""
     if _MESSAGES in span.attributes:
         return span.attributes[_MESSAGES]  # type: ignore[no-any-return]  # put there by _drop_bodies
     messages = []
@@ -202,7 +194,7 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
         if held is None:
             return [], given if isinstance(given, str) else ""
         held = held[0] if len(held) == 1 and isinstance(held[0], list) else held
-        for message in tree.objects_in(held):  # in one of the shapes that frameworks use in their root spans
+        for message in tree.objects_in(held):  # in the shapes that frameworks use in root spans
             body = message.get("data", message.get("kwargs", message))
             body = body if isinstance(body, dict) else message
             role = message.get("role", body.get("type", message.get("type")))
@@ -215,7 +207,6 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
 
 
 def _read_answer(span: Span) -> str | None:
-    """Return the text of a span's output: a model's message, the last message of a list, or a text in an object."""
     said = [tree.message_text(one.get("message.content")) for one in span.get_objects("llm.output_messages")]
     given = tree.objects_in(parse_if_json(span.get("gen_ai.output.messages")))
     said += [tree.message_text(part.get("content")) for one in given for part in tree.objects_in(one.get("parts"))]
@@ -296,10 +287,10 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 
 
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
-    """Add the searches that a model called and no span answers.
+    """Add the searches that a model called and no tool span records.
 
-    They count if the log has no other call, or if all spans of tools name their calls. Of nested spans of models with the
-    same call, the innermost gives the step.
+    If the log has other calls, every tool span must name a call: otherwise add nothing. If nested model spans show the same
+    call, the innermost span gives the step.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
     if any(step.calls for step in steps) and (not answered or "None" in answered):
@@ -315,7 +306,7 @@ def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> 
 
 
 def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[ToolCall]:
-    """Read the calls of Haystack's ToolInvoker: one span holds all tools of a step. Return none if tools have spans."""
+    """Return the calls in a span of Haystack's ToolInvoker. Return no calls if tools have their own spans below."""
     is_invoker = str(span_calls.find_tool_name(span)).replace("_", "").lower().startswith("toolinvoker")
     above = (one for tool in root.select_kind("TOOL") for one in iterate_ancestors(tool, root.by_id))
     if not is_invoker or any(one is span for one in above):

@@ -1,6 +1,6 @@
-"""Vocabularies of attributes besides OpenInference and OTel GenAI: Vercel AI SDK, Traceloop, MLflow, Langfuse, Monocle.
+"""Translates the span attributes of Vercel AI SDK, Traceloop, MLflow, Langfuse and Monocle.
 
-`translate` adds to a span's attributes the names that the span reader knows: `tool.name`, `tool_call.id`, `input.value`,
+`translate` copies attributes to the names that the span reader knows: `tool.name`, `tool_call.id`, `input.value`,
 `output.value`, `session.id`, `metadata`, `gen_ai.output.messages`.
 """
 
@@ -17,18 +17,18 @@ Attributes = dict[str, Any]
 
 #: The attribute with the id of the call that a tool's span answers.
 CALL_ID = "tool_call.id"
-#: The attribute with the calls in a model's answer, by their ids; no log uses its name.
+#: Internal attribute: the calls in a model's answer, by id. No log uses this name.
 CALLS = "goodgain.calls"
-#: The attribute with advice on how to record the results of a search; no log uses its name.
+#: Internal attribute: how to record the results of a search. No log uses this name.
 REMEDY = "goodgain.remedy"
-#: The attribute of a Langfuse span whose kind was found by its name.
+#: Internal attribute of a Langfuse span: whether the name decided the kind.
 BY_NAME = "goodgain.by_name"
-#: Names under which logs keep the id of a conversation, the best first.
+#: Names for the id of a conversation, in order of preference.
 SESSIONS = (
     *("session_id", "sessionId", "session.id", "thread_id", "threadId"),
     *("conversation_id", "conversationId", "chat_id"),
 )
-#: Where Traceloop's instrumentation of frameworks keeps the query, the best first.
+#: Keys of the query in Traceloop's input, in order of preference.
 _TRACELOOP_INPUTS = ("inputs", "query", "input_str", "kwargs", "args")
 #: The number in `llm.input_messages.0.content`.
 _INDEX = re.compile(r"\d{1,5}")
@@ -37,9 +37,9 @@ _MAX_DEPTH = 20
 #: How many times JSON text may be encoded in JSON text.
 _MAX_ENCODINGS = 3
 _TRACELOOP_KINDS = {"tool": "TOOL", "workflow": "CHAIN", "task": "CHAIN", "agent": "AGENT", "session": "CHAIN"}
-#: In place of the kind of a generic type: the span's name decides.
+#: The kind of generic types: the span's name decides.
 BY_ITS_NAME = "by its name"
-#: Kinds that MLflow does not have in common with OpenInference.
+#: Kinds of MLflow that OpenInference does not have.
 _MLFLOW_KINDS = {
     **dict.fromkeys(("PARSER", "MEMORY", "WORKFLOW", "TASK"), "CHAIN"),
     **dict.fromkeys(("CHAT_MODEL", "COMPLETION"), "LLM"),
@@ -62,13 +62,13 @@ _MONOCLE_KINDS = {
     "agentic.delegation": "CHAIN",
     "inference.modelapi": "CHAIN",  # below the span of the model
 }
-_MONOCLE_REMEDY = "Monocle keeps only 100 characters of what a retriever found: return it from a tool of the agent"
+_MONOCLE_REMEDY = "Monocle keeps only 100 characters of a retriever's results: return them from a tool of the agent"
 
 
 def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    """Add the names that the span reader knows to a span's attributes. Return the span's kind, empty if unknown.
+    """Copy attributes to the names that the span reader knows. Return the kind of the span; empty if unknown.
 
-    `is_search` decides by name if the kind of a span is generic.
+    If the type of the span is generic, `is_search` decides by the span's name.
     """
     for prefix, (start, copies, read) in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):
@@ -83,7 +83,7 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
 
 
 def decode(value: Any) -> Any:
-    """Return a value without its JSON encodings; other text is unchanged."""
+    """Decode JSON text, even if it is encoded several times. Return other values unchanged."""
     for _ in range(_MAX_ENCODINGS):
         if isinstance(value, str) and value.lstrip().startswith(("{", "[", '"')):
             value = parse_if_json(value)
@@ -91,7 +91,7 @@ def decode(value: Any) -> Any:
 
 
 def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
-    """Return the objects in a list attribute, with flat keys. The list is flat (`name.0.x`, `name.1.x` ...) or nested."""
+    """Return the objects in a list attribute, with dotted keys. The list is flat (`name.0.x`, `name.1.x` ...) or nested."""
     if isinstance(nested := attributes.get(name), list):
         return list(map(_flatten, objects_in(nested)))
     found: dict[int, Attributes] = {}
@@ -104,7 +104,7 @@ def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
 
 
 def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
-    """Flatten nested objects and lists of calls into one object whose keys have dots. Metadata stay unchanged."""
+    """Flatten nested objects and lists of calls to dotted keys. Metadata stay nested."""
     flat: Attributes = {}
     for key, member in value.items():
         opens_list = key.endswith("tool_calls") and isinstance(member, list)
@@ -144,7 +144,7 @@ def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     given, output = decode(attributes.get("traceloop.entity.input")), decode(attributes.get("traceloop.entity.output"))
     if isinstance(output, dict) and {"output", "kwargs"} == output.keys():
-        output = output["output"]  # LangChain's tools; decorated functions write their value as it is
+        output = output["output"]  # LangChain's tools; decorated functions write the value itself
     elif isinstance(output, dict) and {"documents", "count"} == output.keys():
         output = output["documents"]
     if isinstance(given, dict):
@@ -155,7 +155,7 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 
 
 def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
-    """Return the kind of a span by its type. If the type is generic, the span's name decides."""
+    """Return the kind for the type of a span. If the type is generic, the span's name decides."""
     kind = given.upper() if isinstance(given, str) else ""
     found = kinds.get(kind, kind)
     return found if found != BY_ITS_NAME else "TOOL" if is_search(name) else "CHAIN"
@@ -192,7 +192,7 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
             if isinstance(output, dict) and (
                 "retrieved_references" in output or {"assistant", "session_id"} >= output.keys()
             ):
-                output = output.get("retrieved_references")  # Bedrock's; its answer may be in their place
+                output = output.get("retrieved_references")  # Bedrock's results, or the answer in their place
             elif isinstance(output, str) and output.endswith("..."):
                 output = None
             _add(attributes, REMEDY, _MONOCLE_REMEDY)
@@ -200,7 +200,7 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
     return kind
 
 
-#: By a prefix of attributes: the prefix of metadata, the attributes to copy by our names, and the function that finds the kind.
+#: Prefix of attributes -> prefix of metadata, {new name: attribute to copy}, function that finds the kind.
 _VOCABULARIES: dict[str, tuple[str, dict[str, str], Callable[[Attributes, str, ToolPredicate], str]]] = {
     "ai.": ("ai.telemetry.metadata.", {
         "tool.name": "ai.toolCall.name", CALL_ID: "ai.toolCall.id", "input.value": "ai.toolCall.args",

@@ -1,4 +1,4 @@
-"""Reads OpenTelemetry spans from the dumps in use (OTLP JSON, OpenInference, Phoenix) into one record."""
+"""Reads OpenTelemetry spans from OTLP JSON and from dumps of OpenInference and Phoenix."""
 
 import base64
 import re
@@ -22,7 +22,6 @@ from goodgain.logs.traces.expected_values import (
 )
 from goodgain.logs.traces.input.sources import Source
 
-#: The kind of span for each operation of the GenAI conventions.
 _KINDS = {
     **dict.fromkeys(("chat", "text_completion", "generate_content", "call_llm"), "LLM"),
     "retrieval": "RETRIEVER",
@@ -39,7 +38,7 @@ KNOWN_KINDS = {
 }
 #: Kinds that say nothing about searches: OpenTelemetry's own, and the defaults of instrumentation.
 _EMPTY_KINDS = {"", "UNKNOWN", "UNSPECIFIED", "INTERNAL", "SERVER", "CLIENT", "PRODUCER", "CONSUMER"}
-#: Attributes that only spans of models, tools, retrievers and rerankers have, in all vocabularies in use.
+#: Attributes that only spans of models, tools, retrievers and rerankers have.
 _SEARCH_ATTRIBUTES = re.compile(
     r"(?:attributes\.)?(?:llm|tool|retrieval|reranker|gen_ai|ai|mlflow|langfuse|db\.vector)(?:\..|$)|.*(?:tool_?call|retriev)",
     re.IGNORECASE,
@@ -48,14 +47,14 @@ _SEARCH_ATTRIBUTES = re.compile(
 _FAILED = (2, "ERROR", "error", "STATUS_CODE_ERROR", "StatusCode.ERROR")
 _SCOPES = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 #: The smallest number that is a time in nanoseconds, microseconds, milliseconds or seconds, and the nanoseconds of each
-#: unit: from 1973 on the unit is unambiguous. A smaller number counts nanoseconds.
+#: unit. From 1973 on the unit is unambiguous. Smaller numbers are nanoseconds.
 _UNITS = ((10**17, 1), (10**14, 1_000), (10**11, 1_000_000), (10**8, 1_000_000_000))
 #: An id in hexadecimal: of 8 or 16 bytes, or a UUID.
 _HEX = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: A limit against malicious logs: attributes nested deeper are dropped, lists of spans refused.
 _MAX_DEPTH = 20
 
-#: The attribute under which a span has its outcomes; no log has one of this name.
+#: Internal attribute: the outcomes of a trace. No log uses this name.
 OUTCOMES = "goodgain.outcomes"
 
 
@@ -73,7 +72,7 @@ class Span(msgspec.Struct):
     unknown: str = ""  # what is not understood in the span; empty if nothing
 
     def get(self, name: str) -> Any:
-        """Return the value of an attribute, flat with dots or nested; None if the span lacks the attribute."""
+        """Return the value of a dotted or nested attribute; None if the span lacks the attribute."""
         if name in self.attributes:
             return self.attributes[name]
         if (flat := f"attributes.{name}") in self.attributes:
@@ -84,7 +83,7 @@ class Span(msgspec.Struct):
         return value
 
     def get_objects(self, name: str) -> list[Attributes]:
-        """Return the objects in a list attribute (see `collect_objects`), which may be JSON text."""
+        """Return the objects in a list attribute (see `collect_objects`). The attribute may be JSON text."""
         nested = parse_if_json(self.get(name))
         return collect_objects({name: nested} if isinstance(nested, list) else self.attributes, name)
 
@@ -119,7 +118,7 @@ def read_each(
 
 
 def iterate_ancestors(span: Span, by_id: Mapping[tuple[str, str], Span]) -> Iterator[Span]:
-    """Yield the spans above a span, from the parent up. Damaged logs may have cycles: stop there."""
+    """Yield the ancestors of a span, the parent first. Stop at a cycle: damaged logs may have cycles."""
     seen = {span.span_id}
     at = by_id.get((span.trace_id, span.parent_id or ""))
     while at is not None and at.span_id not in seen:
@@ -197,7 +196,7 @@ def _read_id(value: Any, at: str) -> str:
 
 
 def read_nanoseconds(value: Any, at: str) -> int:
-    """Return a time in nanoseconds since 1970, from ISO 8601, a data frame's time, or a number, whose size gives the unit."""
+    """Convert ISO 8601, a datetime or a number to nanoseconds since 1970. The size of a number shows the unit."""
     if isinstance(value, datetime):
         value = value.isoformat()
     if isinstance(value, str) and value.isdecimal() and len(value) < 30:
@@ -210,7 +209,7 @@ def read_nanoseconds(value: Any, at: str) -> int:
 
 
 def _read_events(events: Any, at: str) -> Attributes:
-    """Return the attributes of a span's events under names such as `data.input.input`: the event, then the attribute."""
+    """Return the attributes of a span's events as `<event>.<attribute>`, such as `data.input.input`."""
     found: Attributes = {}
     for index, event in enumerate(objects_in(events)):
         attributes = event.get("attributes")

@@ -1,4 +1,4 @@
-"""Builds a trace from a conversation, message by message: turns, steps, calls paired with their answers, and costs."""
+"""Builds a trace from the messages of a conversation: turns, steps, calls with answers, and costs."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Self
@@ -11,26 +11,25 @@ from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 from goodgain.logs.traces.tool_outputs import overlooked_results as overlooked
 
-#: A larger count is damaged: no answer takes so many searches.
+#: A larger count of searches in an answer is damaged.
 _MAX_SEARCHES = 1000
-#: The names for the tokens and the price of a model call, by vendors and libraries.
 _INPUT = ("input_tokens", "prompt_tokens", "inputTokens", "promptTokens", "request_tokens")
 _OUTPUT = ("output_tokens", "completion_tokens", "outputTokens", "completionTokens", "response_tokens")
 _COST = ("cost", "cost_usd", "total_cost")
 #: Tokens that `input_tokens` excludes: read from a cache or written to one.
 _READ_FROM_CACHE = ("cache_read_input_tokens", "input_tokens_cache_read")
 _WRITTEN_TO_CACHE = ("cache_creation_input_tokens", "input_tokens_cache_write")
-#: Where a record keeps the usage of all its steps together.
+#: Fields with the total usage of a record.
 _OF_WHOLE = ("usage", "token_usage", "total_usage")
-#: Types and marks of parts with thoughts, and the fields of a part of an answer that hold its citations.
+#: Types and keys of parts with thoughts, and fields with citations.
 _THOUGHTS = {"thought", "thinking", "reasoning", "redacted_thinking", "reasoning_content"}
 _NOTES = ("citations", "annotations")
-#: A larger number is damaged, and sums of such numbers would not fit into a column.
+#: Larger numbers are damaged. Sums of such numbers do not fit into a column.
 _MAX_NUMBER = 10**15
 
 
 class Conversation:
-    """Builds one trace from the events of a conversation, reported in order. `trace` returns the trace."""
+    """Builds one trace. Report the messages and calls of a conversation in order, then call `trace`."""
 
     query_id: str | None = None
     session_id: str | None = None
@@ -51,12 +50,12 @@ class Conversation:
         of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
         of_line: Callable[[dict[str, Any]], bool] | None = None,
     ) -> Iterator[Trace]:  # fmt: skip
-        """Yield the traces of a file whose traces are lists of objects: messages, steps.
+        """Yield the traces of a file. A trace is a list of objects, such as messages or steps.
 
         Args:
             find: yields the objects of a value. The value is a list, or holds a list.
-            of_list: whether a member shows that its list is one trace, not a list of traces. None: no list is one trace.
-            of_line: whether a line shows that all lines are one list.
+            of_list: tests a member of a list: True if the list is one trace, not a list of traces. None: no list is one trace.
+            of_line: tests a line: True if all lines together are one trace.
         """
         if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
             with source.handle_errors():
@@ -85,7 +84,7 @@ class Conversation:
         self._turns[-1].time = tree.text_or_none(time)
 
     def spend(self, holder: Any) -> None:
-        """Report the usage of the next step, or an object that holds the usage. Nothing happens unless costs are read.
+        """Report the usage of the next step: a `Usage`, or an object that holds the usage. Do nothing without `source.costs`.
 
         If one answer of a model has several steps, the first step gets the usage.
         """
@@ -94,7 +93,7 @@ class Conversation:
             self._spent = add_usages(self._spent, usage)
 
     def step(self, time: Any = None) -> None:
-        """Report a step of the agent. Later calls belong to this step, and earlier texts are not the answer."""
+        """Report a step of the agent. Later calls belong to this step. Earlier texts are not part of the answer."""
         if not self._turns:
             self._turns.append(Turn())
         self._turns[-1].steps.append(Step(time=tree.text_or_none(time), usage=self._spent))
@@ -105,10 +104,10 @@ class Conversation:
     def say(
         self, content: Any, cited: Iterable[Any] = (), *, is_call: Callable[[dict[str, Any]], bool] | None = None
     ) -> None:
-        """Report the text or parts that the agent says, and the citations. The answer is kept if uses are read.
+        """Report what the agent says and cites. The answer is kept only with `source.uses`.
 
-        The answer is what the agent says in the last step of a turn, after the last part that `is_call` finds. With None as
-        content, all texts so far are not the answer.
+        The answer is the text in the last step of a turn, after the last part that `is_call` accepts. None as content
+        discards the text so far.
         """
         if content is not None and self._written is None and not (self._open and not self._open[-1].answered):
             called = overlooked.find_written_calls(tree.message_text(content))
@@ -146,13 +145,13 @@ class Conversation:
         return call_id is not None and call_id in self._calls
 
     def has_open_call(self, call_id: str | None, name: str | None) -> bool:
-        """Return whether a call waits for an answer with this id or, without an id, for an answer of this tool."""
+        """Return whether a call has this id. Without an id, return whether a call of this tool is open."""
         if call_id is not None:
             return self.has_call(call_id)
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
     def merge_copy(self, call: ToolCall) -> None:
-        """Report a copy of a call, sent again with the history. If one of the two has an answer, keep that answer."""
+        """Report a copy of a call from a repeated history. If the earlier call has no answer, use the answer of the copy."""
         for earlier in self._calls.get(call.call_id or "", ()):
             if not earlier.answered and call.answered:
                 earlier.output, earlier.failed = call.output, call.failed
@@ -161,9 +160,9 @@ class Conversation:
         self, call_id: str | None, output: Any, at: str, *,
         name: str | None = None, failed: bool = False, spare: Any = UNANSWERED,
     ) -> ToolCall:  # fmt: skip
-        """Report a tool's answer to the latest open call with this id, or to the first open call of this tool.
+        """Report a tool's answer to the latest open call with this id or, without an id, to the first open call of this tool.
 
-        Logs may be cut at the beginning. An answer without a call, and a second answer to a search, are left out and reported.
+        An answer without a call, and a second answer to a search, are reported as not understood and left out.
         """
         if call_id is not None:
             known = self._calls.get(call_id, [])
@@ -190,7 +189,7 @@ class Conversation:
         return self.source.is_search(call.tool) if call.is_search is None else call.is_search
 
     def cite(self, citations: list[Any]) -> None:
-        """Use the citations in an answer as results of the last search, if the log lacks the search's own results."""
+        """Use the citations of an answer as results of the last search without results."""
         for call in reversed(self._open):
             if call.is_search and not call.answered:
                 call.output = citations
@@ -199,11 +198,11 @@ class Conversation:
     def read_calls(
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
-        """Report the calls in a list. The arguments `name`, `call_id` and `arguments` are keys of the calls."""
+        """Report the calls in a list. `name`, `call_id` and `arguments` are the keys to read."""
         return [self.call(tree.read_call(*one, name, call_id, arguments)) for one in tree.walk(calls, at)]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
-        """Add the searches that the usage of an answer counts, if the answer does not show its searches."""
+        """Add the searches that the usage of an answer counts, without results. Return the number of searches."""
         holders = tree.objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
         numbers = (one.get("web_search_requests") for one in holders)
         number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
@@ -220,7 +219,7 @@ class Conversation:
         return self
 
     def read_file(self, lines: Iterable[tuple[Any, str]]) -> Trace:
-        """Return the one trace of a file whose lines are one conversation."""
+        """Return the trace of a file whose lines are one conversation."""
         read = list(lines)
         return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
 
@@ -243,9 +242,9 @@ class Conversation:
         """Read data outside the items, such as ids, after the last item."""
 
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
-        """Return the trace with numbered turns: one turn even if nothing was reported. Call this method once, at the end.
+        """Return the trace, with at least one turn. Call this method once, at the end.
 
-        An id of the query in the record (`query_id`, `task_id`) comes before all other ids. The session's id comes last.
+        A query id in the record (`query_id`, `task_id`) comes before all other ids. The session's id comes last.
         """
         self._end(at)
         session, turns = session_id or self.session_id, self._turns or [Turn()]
@@ -271,7 +270,7 @@ class Conversation:
         self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
 
     def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
-        """Report the parts of a message's content with an unknown type. A part without a type needs one of `keys`."""
+        """Report parts of unknown type in a message. If `keys` are given, a part without a type must have one of them."""
         for part, part_at in tree.walk_parts(content, at):
             if "type" not in part and keys:
                 if part.keys().isdisjoint(keys):
@@ -284,7 +283,7 @@ class Conversation:
         self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
-        """Report the unread fields of an item that look like a search, or like the content that the item lacks."""
+        """Report fields outside `read` that look like a search, or like content if the item has no content."""
         lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
             if key in read:
@@ -295,9 +294,9 @@ class Conversation:
 
 
 def read_usage(holder: Any) -> Usage | None:
-    """Return the usage in an object with numbers of tokens, a price or a time; None if the object has none of them.
+    """Return the tokens, the cost and the seconds in an object; None if all are missing.
 
-    Input tokens include tokens read from a cache. A value that is not a number is left out.
+    Input tokens include tokens read from a cache or written to a cache. Values that are not numbers are ignored.
 
     >>> read_usage({"prompt_tokens": 10, "completion_tokens": 2})
     Usage(input_tokens=10, output_tokens=2, seconds=None, cost=None)

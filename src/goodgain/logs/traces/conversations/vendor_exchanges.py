@@ -1,4 +1,4 @@
-"""Joins recorded exchanges with a model's vendor (request and response) into conversations."""
+"""Joins recorded requests to a model and the responses into conversations."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator
@@ -15,19 +15,19 @@ from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import Trace
 from goodgain.logs.traces.tool_outputs.readers import looks_like_results
 
-#: A message, of any type, and its place.
+#: A message of any type and its place.
 Item = tuple[Any, str]
-#: The beginning of a stream of server-sent events, or of JSON: an answer that was recorded as text.
+#: The beginning of a response recorded as text: server-sent events or JSON.
 _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
 
 
 class Exchange(msgspec.Struct):
-    """The messages of a request and of its answer, each with its place."""
+    """The messages of a request and of the response, with their places in the log."""
 
     at: str
     messages: list[Item]
     answer: list[Item]
-    response: dict[str, Any]  # the object around the answer, for formats that read more from it
+    response: dict[str, Any]  # the whole response
     response_at: str
     id: str | None = None  # the vendor's id of this exchange
     previous: str | None = None  # the id of the exchange that this one continues
@@ -35,12 +35,12 @@ class Exchange(msgspec.Struct):
 
 
 class JoinedConversation(Conversation):
-    """A conversation whose items may come in exchanges with a vendor's endpoint."""
+    """A conversation that may be logged as requests and responses of a vendor's endpoint."""
 
-    #: The fields with the messages of a request and of its answer. Only this endpoint has both.
+    #: The fields with the messages of a request and of a response. No other endpoint has both fields.
     asked: ClassVar[str] = ""
     answered: ClassVar[str] = ""
-    #: Whether earlier states may come after later states. Their messages must have ids.
+    #: Whether earlier states may come after later states in a file. If so, messages must have ids.
     any_order: ClassVar[bool] = False
 
     @staticmethod
@@ -51,11 +51,11 @@ class JoinedConversation(Conversation):
     def join_exchanges(
         cls, source: Source, make: Callable[[Any, str], Exchange | None] | None = None
     ) -> Iterator[Trace]:
-        """Join recorded exchanges into conversations, and yield their traces.
+        """Join recorded exchanges into conversations, and yield the trace of each conversation.
 
-        A request continues an earlier exchange if the request names the id of that exchange. So does a request whose messages
-        begin with the messages and the answer of the earlier exchange, if both records have the same query id and run id, or none.
-        `make` turns a record that is not a request with its response into an exchange.
+        A request continues an earlier exchange if the request names the id of that exchange. Otherwise the messages of the
+        request must begin with the messages and the answer of that exchange, with the same query id and run id.
+        `make` converts records of another form to exchanges.
         """
         threads: list[list[Exchange]] = []
         others: list[str] = []
@@ -78,7 +78,7 @@ class JoinedConversation(Conversation):
                 histories = _hash_histories(cls, exchange.messages, start)
                 thread = by_id.get(exchange.previous or "")
                 if thread is None:
-                    # Most clients send the whole history again: the longest known one identifies the conversation.
+                    # Most clients repeat the whole history. The longest known history identifies the conversation.
                     longest_first = range(len(histories) - 1, 0, -1)
                     exchange.known = next((count for count in longest_first if histories[count] in by_history), 0)
                     thread = by_history[histories[exchange.known]] if exchange.known else []
@@ -102,7 +102,7 @@ class JoinedConversation(Conversation):
             for trace in source.read_numbered(read_thread, thread, thread[0].at):
                 has_calls = has_calls or any(step.calls for turn in trace.turns for step in turn.steps)
                 yield trace
-        # Not the model but the program around it searched.
+        # The program searched, not the model.
         for at in () if has_calls else others:
             source.not_understood("exchange with another endpoint, which returned results", at, "calls of the model")
 
@@ -132,7 +132,7 @@ class JoinedConversation(Conversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return a key that is equal for copies of a message, such as the role, the ids of calls and the text.
+        """Return a key that is equal for copies of a message, such as role, call ids and text.
 
         Return None for messages that clients may omit from a repeated history: thoughts and calls of the vendor's tools.
         """
@@ -149,7 +149,7 @@ def place(messages: Any, at: str) -> list[Item]:
 
 
 def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return the request with the field `asked` and the response with the field `answered`; None for other records."""
+    """Return request and response, if the request has the field `asked` and the response has the field `answered`."""
     request = record.get("request") if isinstance(record, dict) else None
     if not isinstance(request, dict) or asked not in request:
         return None
@@ -165,7 +165,7 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:
-    """Return a hash of the first n messages for each n from 0 on. Messages without a key change nothing."""
+    """Return the hash of the first n messages for each n from 0. Messages without a key do not change the hash."""
     found = [start]
     for message, _ in messages:
         key = reader.key(message) if isinstance(message, dict) else None
@@ -174,7 +174,7 @@ def _hash_histories(reader: type[JoinedConversation], messages: list[Item], star
 
 
 def _check_endpoint(record: Any, asked: str, at: str) -> None:
-    """Refuse an exchange with this endpoint whose answer is a stream of events or text that could not be read."""
+    """Refuse an exchange with this endpoint if the response is an unreadable stream of events."""
     record = record if isinstance(record, dict) else {}
     response = record.get("response")
     found = response if isinstance(response, list) else _find_stream(response)
@@ -186,7 +186,7 @@ def _check_endpoint(record: Any, asked: str, at: str) -> None:
 
 
 def _has_field(request: Any, field: str, depth: int = 3) -> bool:
-    """Return whether a request has a field: in itself, in its body, or in a body that is JSON text (proxies write such)."""
+    """Return whether a request has a field, directly or in the body. Proxies write the body as JSON text."""
     if isinstance(request, dict) and depth:
         bodies = (request.get(key) for key in ("body", "json", "content"))
         return field in request or any(_has_field(body, field, depth - 1) for body in bodies)

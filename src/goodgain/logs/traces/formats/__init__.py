@@ -1,7 +1,6 @@
 """Finds the format of a file.
 
-A format is a module in this folder, or an object of the entry point group `goodgain.traces`. A format has the functions and
-names of `Format`.
+A format is a module in this folder, or an object of the entry point group `goodgain.traces`. Both have the names of `Format`.
 """
 
 import importlib
@@ -29,14 +28,14 @@ class Format:
     sniff: Callable[[FileHead], bool]
     read: Callable[[Source], Iterator[Trace]]
     iteration: str  # the default iteration, `ITERATION` of the module
-    find: Callable[[Path], list[Path]]  # the files to read, one per trace, if a directory as a whole has the format
+    find: Callable[[Path], list[Path]]  # for formats of a whole directory: the files to read, one per trace
     is_plugin: bool
-    is_inside: bool  # `INSIDE` of the module: False if only whole files have the format, not values inside them
+    is_inside: bool  # `INSIDE` of the module; False: only a whole file has the format, not a value inside a file
 
 
 @lru_cache(maxsize=1)
 def formats() -> dict[str, Format]:
-    """Return all formats by name: those in the folder, then those of plugins.
+    """Return all formats by name: the formats in this folder, then the formats of plugins.
 
     Raises:
         InputError: a plugin cannot be loaded, lacks a function, or has the name of another format.
@@ -51,7 +50,7 @@ def formats() -> dict[str, Format]:
             known[point.name] = _make_format(point.name, point.load(), is_plugin=True)
         except Exception as error:  # a plugin may raise anything on import
             fault = f"cannot be used as a trace format ({type(error).__name__}: {error})"
-            raise InputError(f"plugin {point.value}: {fault}; repair or uninstall it") from error
+            raise InputError(f"plugin {point.value}: {fault}; repair or uninstall the plugin") from error
     return known
 
 
@@ -74,7 +73,7 @@ def get_format(name: str) -> Format:
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
-    """Return the only format that claims a file; None if no format does. A wrong format would give wrong numbers."""
+    """Return the only format that claims a file; None if no format claims the file. Several claims raise an error."""
     claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]
@@ -85,14 +84,14 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
         raise InputError(f"{path}: is empty; give its format with {spell('format')} ({', '.join(formats())})")
     if head.kind in ("json", "jsonl") and not (head.whole or head.extent[0]):
         raise InputError(
-            f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name it with "
+            f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name the format with "
             f"{spell('format')}: {', '.join(formats())}"
         )
     return None
 
 
 def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
-    """Return the function that reads a value, if exactly one format claims it."""
+    """Return the `read` function of the format that claims a value; None if no format or several formats claim the value."""
     claims = [known for known in _find_claims(Path(head.name), head) if known.is_inside]
     return claims[0].read if len(claims) == 1 else None
 
@@ -102,7 +101,7 @@ def is_claimed(name: str, head: FileHead) -> bool:
 
 
 def _find_claims(path: Path, head: FileHead, name: str = "auto") -> list[Format]:
-    """Return the formats that claim a file, of all formats or of the named one. An error of a plugin names the plugin."""
+    """Return the formats that claim a file: of all formats, or only the format called `name`."""
     claims = []
     for known in formats().values() if name == "auto" else [get_format(name)]:
         try:
@@ -112,7 +111,7 @@ def _find_claims(path: Path, head: FileHead, name: str = "auto") -> list[Format]
             if not known.is_plugin:
                 raise
             raise InputError(
-                f"{path}: the plugin format {known.name} failed on it ({type(error).__name__}: {error}); "
+                f"{path}: the plugin format {known.name} failed on this file ({type(error).__name__}: {error}); "
                 f"name the format with {spell('format')}, or repair or uninstall the plugin"
             ) from error
     return claims

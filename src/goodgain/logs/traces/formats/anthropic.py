@@ -1,11 +1,11 @@
 """Anthropic Messages: content blocks such as `tool_use`, `server_tool_use`, `web_search_tool_result`.
 
-An assistant message is a step; inside it a new step begins at each call that follows a result. Calls and results are
-paired by id over the whole turn. A user message with tool results is not a turn.
+An assistant message is a step. Inside the message, a new step begins at each call that follows a result. Calls and results
+are paired by id over the whole turn. A user message with tool results is not a turn.
 
 Lost: Texts and scores of hosted searches: the API gives URL, title and age.
 Query id: None in the log.
-Record: A search that only `usage` counts has no results in the log; record whole answers.
+Record: Record whole answers: the log has no results of a search that only `usage` counts.
 Costs: `usage` of each answer.
 """
 
@@ -16,7 +16,7 @@ from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Tra
 from goodgain.logs.traces.conversations.vendor_exchanges import JoinedConversation
 from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
 
-#: Types of blocks that are calls. The vendor runs all but the first: their results are in the answer itself.
+#: Types of blocks that are calls. The client runs `tool_use`. The vendor runs the others and returns their results.
 CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _RESULT_TYPE = "tool_result"
 #: Types of blocks without a call or a result.
@@ -27,7 +27,7 @@ _OTHER_BLOCK_TYPES = tree.PLAIN_PARTS | {
 BLOCKS = "a block such as text, tool_use, tool_result"
 #: Types of blocks that only this API writes.
 _HOSTED_MARKS = {"server_tool_use", "web_search_tool_result"}
-_REMEDY = "ask for the messages as the API gives them: the log lacks the block with the results"
+_REMEDY = "record the messages as the API returns them: the log lacks the block with the results"
 
 
 def sniff(head: FileHead) -> bool:
@@ -125,7 +125,7 @@ class _Messages(JoinedConversation):
 
 
 def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
-    """Return the id of the answered call, the content of a block, and whether the block reports a failure."""
+    """Return the id of the answered call, the content of the block, and whether the call failed."""
     call_id = tree.require_id(block, at, "tool_use_id")
     content = block.get("content", UNANSWERED)
     failed = block.get("is_error") is True

@@ -1,10 +1,10 @@
 """ATIF, the Agent Trajectory Interchange Format of Harbor: `steps` of a user, the system, or the agent.
 
-A step of the agent is a step, one of the user a turn. Results are paired with calls by `source_call_id`.
+A step of the agent is a step; a step of the user is a turn. Results are paired with calls by `source_call_id`.
 
 Lost: Searches of subagents. A notice counts them: convert their trajectories too.
 Query id: `extra.query_id`, else `session_id`, else `trajectory_id`. The system is `agent.name`.
-Costs: `metrics` of a step, `cost_usd`, and seconds from the `timestamp` of the step before.
+Costs: `metrics` of a step, `cost_usd`, and seconds since the `timestamp` of the previous step.
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ class _Trajectory(Conversation):
             raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
 
     def _set_output(self, calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
-        """Give a result to its call. Several results of one call are joined in order."""
+        """Set the output of the call that a result answers. Join several results of one call in order."""
         call_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
         content = tree.expect_output(result.get("content"), f"{at}/content")
         if call_id is None and not calls:

@@ -1,7 +1,7 @@
 """AutoGen: messages of AgentChat (`TaskResult`, `ToolCallRequestEvent` ...) and saved states of its agents.
 
-A request of calls, or another message of an agent, is a step; a message of the source `user` is a turn. Summaries repeat
-results and are left out.
+A `ToolCallRequestEvent`, or another message of an agent, is a step. A message with the source `user` is a turn. Summaries
+repeat results and are left out.
 
 Lost: Which agent of a team searched: all messages are one trace.
 Query id: None in the log.
@@ -15,14 +15,14 @@ from typing import Any
 from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
 
-#: Types of messages with calls and with results; `AssistantMessage` and the last one are in saved states.
+#: Types of messages with calls and with results. `FunctionExecutionResultMessage` is in saved states.
 _REQUEST, _RESULTS = "ToolCallRequestEvent", {"ToolCallExecutionEvent", "FunctionExecutionResultMessage"}
-#: Types of messages without a call: what agents and the user say.
+#: Types of messages without a call.
 _OTHER = {
     *("TextMessage", "MultiModalMessage", "StopMessage", "HandoffMessage", "StructuredMessage", "MemoryQueryEvent"),
     *("CodeGenerationEvent", "CodeExecutionEvent", "SelectSpeakerEvent", "SelectorEvent"),
 }
-#: Messages that repeat others, or are pieces of them.
+#: Types of messages that repeat other messages, as a whole or in pieces.
 _REPEATS = {"ToolCallSummaryMessage", "ModelClientStreamingChunkEvent", "ThoughtEvent", "UserInputRequestedEvent"}
 _STATE = {"SystemMessage", "UserMessage", "AssistantMessage"}
 _MARKS = {_REQUEST, *_RESULTS, *_STATE, "TextMessage", "ToolCallSummaryMessage"}

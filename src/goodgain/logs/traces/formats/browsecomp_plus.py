@@ -1,9 +1,10 @@
-"""BrowseComp-Plus runs: one object a query, with `result` entries of type tool_call, reasoning and output_text.
+"""BrowseComp-Plus runs: one object per query, with `result` entries of type tool_call, reasoning and output_text.
 
-The runs do not record which calls belong to one step, so each call is an iteration; iteration="step" groups calls
-without reasoning or text between them.
+The runs do not record which calls belong to one step, so each call is an iteration. iteration="step" groups calls without
+reasoning or text between them.
 
-Lost: Failed searches of published runs, which only `tool_call_counts` counts. They are unrecorded, as is `output: ""`.
+Lost: Failed searches of published runs: only `tool_call_counts` counts them. They are unrecorded, as are searches with
+`output: ""`.
 Query id: `query_id`. The system is `metadata.model`.
 Record: Pass `--iteration call` to confirm that each call is an iteration. Publish ids only, not the benchmark's texts.
 """
@@ -16,9 +17,8 @@ from goodgain.logs.traces.conversations import Conversation, FileHead, Source, T
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.options import spell
 
-#: The default iteration: the format does not record steps.
 ITERATION = "call"
-#: A larger count is damaged: it must not make millions of steps.
+#: A larger count is damaged, and would make millions of steps.
 _MAX_MISSING = 10_000
 
 
@@ -41,10 +41,10 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     reader = _Entries(source, value)
     reader.by_reasoning = tree.any_object(run.get("result"), lambda entry: entry.get("type") == "reasoning")
     reader.read_all(tree.walk_list(run, "result", at))
-    # The searches that are counted and not in the result are unrecorded calls.
+    # Searches that are counted but missing in `result` are unrecorded.
     missing = sum(count for tool, count in counts.items() if source.is_search(tool)) - reader.searches
     if missing > _MAX_MISSING:
-        raise unexpected_value(f"{at}/tool_call_counts", "no more calls than an agent makes", missing)
+        raise unexpected_value(f"{at}/tool_call_counts", f"at most {_MAX_MISSING:,} missing searches", missing)
     for _ in range(missing):
         reader.step()
         remedy = f"published runs drop searches that failed: {spell('unrecorded', 'empty')} counts them as searches without results"
@@ -65,7 +65,7 @@ class _Entries(Conversation):
             self.say(None)
             made, output = self.call(tree.read_call(entry, at, "tool_name")), entry.get("output")
             tree.expect_output(output, f"{at}/output")
-            # Published runs lack the output of single calls.
+            # Published runs lack the output of some calls.
             made.may_lack = isinstance(output, str) and not output.strip()
             if "output" in entry and not made.may_lack:
                 made.output, made.failed = output, output is None

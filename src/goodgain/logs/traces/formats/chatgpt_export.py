@@ -1,9 +1,9 @@
 """Exports of ChatGPT's chats: `conversations.json`, whose `mapping` is a tree of messages.
 
-The branch to `current_node` is read. A message of the user is a turn. A message to a tool is a step, and so is the answer of
-a search whose call the export hides.
+Only the branch to `current_node` is read. A message of the user is a turn. A message to a tool is a step. If the export hides
+the call of a search, the answer is a step.
 
-Lost: Results that the export writes below the answer for several searches together. They are unrecorded.
+Lost: The results of several searches in one list below the answer. They are unrecorded.
 Query id: The `conversation_id`. The system is the model of the last answer.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_object, id_or_none
 
-_REMEDY = "the export has the results of several searches in one list, or none"
+_REMEDY = "the export has no results, or one list of results for several searches"
 
 
 def sniff(head: FileHead) -> bool:
@@ -40,10 +40,8 @@ def _find_branch(record: dict[str, Any], at: str) -> list[tree.Placed]:
 
 
 class _Chat(Conversation):
-    """Reports messages. `last` is the call that waits for an answer, `searches` are the searches of the turn."""
-
-    last: ToolCall | None = None
-    searches: tuple[ToolCall, ...] = ()
+    last: ToolCall | None = None  # waits for an answer
+    searches: tuple[ToolCall, ...] = ()  # of the turn
 
     def read(self, message: dict[str, Any], at: str) -> None:
         author, data = (tree.object_or_empty(message.get(key)) for key in ("author", "metadata"))

@@ -1,7 +1,7 @@
 """Claude Code and the Claude Agent SDK: session files (JSON Lines) and `--output-format stream-json`.
 
-A message of the assistant, which may take several lines, is a step; a prompt of the user is a turn. A session file is a
-tree of lines; the branch to its last line is read.
+A message of the assistant, which may take several lines, is a step. A prompt of the user is a turn. A session file is a
+tree of lines: only the branch to the last line is read.
 
 Lost: Texts and scores of WebSearch, and calls in the background.
 Query id: The session's id. The system is the model of the last answer.
@@ -39,12 +39,10 @@ _ONLY_RESULT = (
 
 
 class _Line(NamedTuple):
-    """A line of a session. All lines stay in memory, so empty `calls` and `answers` share one tuple."""
-
     record: dict[str, Any]
     at: str
     id: str | None
-    parent: str | None  # the id of the line before it in the tree
+    parent: str | None  # the id of the parent line
     kind: str
     message: dict[str, Any]
     message_id: str
@@ -130,22 +128,20 @@ def _walk_lines(source: Source) -> Iterator[tuple[Any, str]]:
 
 
 def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
-    """Return the lines of each session. A line without a session's id belongs to the session before it."""
+    """Return the lines of each session. A line without the id of a session belongs to the previous session."""
     found: dict[str | None, list[_Line]] = {}
     session: str | None = None
     for line in lines:
         given = line.record.get("sessionId", line.record.get("session_id"))
         session = expect_id(given, f"{line.at}/sessionId") or session
         found.setdefault(session, []).append(line)
-    if None in found and len(found) > 1:  # lines without an id before the first that has one
+    if None in found and len(found) > 1:  # lines before the first id belong to the first session
         first = next(name for name in found if name is not None)
         found = {first: [*found.pop(None), *found.pop(first)], **found}
     return found
 
 
 class _Branches:
-    """The lines of a file, with the positions of the lines that other lines refer to."""
-
     def __init__(self, source: Source, lines: list[_Line]) -> None:
         self._source, self._lines = source, lines
         self._positions = {id(line): index for index, line in enumerate(lines)}
@@ -170,11 +166,11 @@ class _Branches:
         while at is not None and at not in chain:
             chain[at] = -len(chain)
             at = self._find_parent(at, chain)
-        # Answers of parallel calls are beside the branch: they are live if their calls are, like all lines of a live message.
+        # Answers of parallel calls, and other lines of a live message, are live beside the branch.
         live = set(chain).union(*(self._of_message.get(lines[index].message_id, ()) for index in chain))
         calls = {str(call.get("id")) for index in live for call in lines[index].calls}
         live.update(*(self._of_call.get(call_id, ()) for call_id in calls))
-        # The ids give the order. A line beside the branch follows its parent or, without one, the line before it.
+        # A line beside the branch follows its parent or, without a parent, the previous line.
         depths, depth = dict(chain), 0
         for index in sorted(live):
             parent = self._by_id.get(lines[index].parent or "", -1)
@@ -245,7 +241,7 @@ class _SessionReader(Conversation):
         self.say(line.message.get("content"), is_call=anthropic.is_call_or_result)
 
     def _read_result(self, line: _Line, block: dict[str, Any], at: str, *, alone: bool) -> None:
-        """Read the answer of a tool. An answer that is alone on its line may be there as an object too."""
+        """Read the answer of a tool. If it is the only answer on the line, `toolUseResult` may hold the answer as an object."""
         call_id, content, failed = anthropic.read_result_block(block, at)
         structured = line.record.get("toolUseResult", line.record.get("tool_use_result")) if alone else None
         if isinstance(structured, dict) and structured.get("detachedToolCall") is True:

@@ -1,11 +1,11 @@
 """Codex CLI: rollouts (lines of timestamp, type and payload) and the events of `codex exec --json`.
 
-A rollout holds items of OpenAI's Responses, with the steps of that format; a message that the user typed is a turn. In
-the events of `exec`, the items between thoughts and messages are a step.
+A rollout holds items of OpenAI's Responses: steps are those of the format `openai_responses`. A message that the user typed
+is a turn. In the events of `exec`, all items between two thoughts or messages are one step.
 
 Lost: Results of hosted web searches, and encrypted results of `web.run`: both are unrecorded.
 Query id: The id of the session or thread. The system is the model of the last turn (rollouts only).
-Record: Give the agent a search tool of yours, such as an MCP server.
+Record: Give the agent your own search tool, such as an MCP server.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _NOT_TYPED = (
 #: Types of the items of `exec` without a search, and events without an item.
 _OTHER_EXEC_ITEMS = {"command_execution", "file_change", "todo_list", "error", "collab_tool_call"}
 _OTHER_EVENTS = {"thread.started", "turn.completed", "turn.failed", "error", "item.updated"}
-_REMEDY = "Codex does not log what its web search returned; search with a tool of an MCP server, whose answers it logs"
+_REMEDY = "Codex does not log the results of its web search; give it a search tool of an MCP server"
 
 
 def sniff(head: FileHead) -> bool:
@@ -70,7 +70,7 @@ class _Rollout(ItemReader):
     web_remedy = _REMEDY
 
     def read_lines(self, lines: list[tree.Placed]) -> Trace:
-        """Return the trace of a session from its items, each read once, and from events without an item."""
+        """Return the trace of a session from items and from events without an item. Read each item once."""
         items: list[tree.Placed] = []
         session = None
         events = [_read_payload(record, "event_msg") for record, _ in lines]
@@ -123,7 +123,7 @@ def _is_of_user(item: dict[str, Any]) -> bool:
 
 
 def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the items that only events hold: messages of the user, and calls of MCP tools without an item."""
+    """Convert events without an item to items: messages of the user, and calls of MCP tools."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
         yield {"role": "user", "content": tree.message_text(event.get("message"))}
@@ -154,7 +154,7 @@ class _Thread(Conversation):
                 elif kind in ("item.started", "item.completed"):
                     item = expect_object(record.get("item"), f"{at}/item")
                     item_id = expect_id(item.get("id"), f"{at}/item/id") or ""
-                    if kind == "item.completed" or item_id not in completed:  # one never completed counts as started
+                    if kind == "item.completed" or item_id not in completed:  # never completed: the start counts
                         completed.add(item_id)
                         self.read(item, f"{at}/item")
                 elif kind not in _OTHER_EVENTS:
@@ -185,7 +185,7 @@ class _Thread(Conversation):
             self.say(item.get("text") or [])
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
-        """Read a web search. Without an action, the query shows whether it searched or opened a page."""
+        """Read a web search. If there is no action, a URL as query means that Codex opened a page."""
         action, query = item.get("action"), tree.text_or_none(item.get("query")) or ""
         call_id = expect_id(item.get("id"), at)
         kind = as_word(tree.object_or_empty(action).get("type"))

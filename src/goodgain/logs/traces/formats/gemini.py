@@ -1,9 +1,9 @@
 """Gemini: contents and answers of the API, sessions of Google's ADK, sessions and checkpoints of Gemini CLI.
 
-A content of the model, an event of an agent or a `gemini` message is a step; what the user says is a turn. The grounding
+A content of the model, an event of an agent or a `gemini` message is a step. A message of the user is a turn. The grounding
 of an answer is one hosted search.
 
-Lost: Grounding without chunks, which is unrecorded. URLs of grounding are redirects: one page can have several.
+Lost: Grounding without chunks, which is unrecorded. URLs of grounding are redirects: one page can have several URLs.
 Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
 Record: Record the answers, not only the requests: they hold the grounding.
 """
@@ -28,13 +28,12 @@ from goodgain.logs.traces.expected_values import (
 )
 
 _EXPECTED = "contents (a role and parts), an answer (candidates), a session of ADK (events) or of Gemini CLI (messages)"
-#: Keys of parts, in camelCase: calls and responses of the client's functions and of tools that Google runs; parts without
-#: a call; and keys that only accompany others.
+#: Keys of parts in camelCase: calls and responses; parts without a call; keys that accompany other keys.
 _CALLS = ("functionCall", "functionResponse", "toolCall", "toolResponse")
 _OTHER_PARTS = ("text", "inlineData", "fileData", "executableCode", "codeExecutionResult")
 _BESIDE = ("thought", "thoughtSignature", "videoMetadata", "partMetadata", "mediaResolution")
-#: The searches that Google runs, and its tool that opens pages. The response to a search holds only suggestions: its
-#: results are the grounding of the answer.
+#: Google's hosted searches and tool to open pages. Responses to searches hold only suggestions: the results are in the
+#: grounding of the answer.
 _HOSTED_SEARCHES = {"google_search_web", "google_search_image", "google_maps", "file_search"}
 _OPENS_PAGES = "url_context"
 _NO_RESULTS = {"search_suggestions", "searchSuggestions", "google_maps_widget_context_token"}
@@ -47,7 +46,7 @@ _GROUNDS = (*_QUERIES, "groundingChunks", "grounding_chunks")
 _GROUNDING_REMEDY = "the answer's groundingMetadata has queries and no groundingChunks"
 #: The fields of requests and responses of other vendors' endpoints.
 _OTHER_ENDPOINTS = (("messages", "choices"), ("messages", "content"), ("input", "output"))
-#: The fields of an event of ADK that are read, or are instructions to its program.
+#: The fields of an ADK event that are read, or that instruct the program.
 _EVENT_READ = ("content", "groundingMetadata", "grounding_metadata", "actions")
 _CLI_KEYS = {"sessionId", "projectHash"}
 #: Types of the messages of Gemini CLI that are neither a turn nor a step.
@@ -62,7 +61,7 @@ _KNOWN = {spelling for key in (*_CALLS, *_OTHER_PARTS, *_BESIDE) for spelling in
 def sniff(head: FileHead) -> bool:
     if not JoinedConversation.are_exchanges(head):
         return any(map(_is_of_format, head.conversations))
-    # A log of exchanges with several vendors is read in the other format, which counts those with Gemini as left out.
+    # A log of exchanges with several vendors is read in the other format. That format reports Gemini's as left out.
     others = (split_exchange(record, *other) for record in head.objects for other in _OTHER_ENDPOINTS)
     return _Contents.claims(head) and not any(others)
 
@@ -141,7 +140,7 @@ class _Contents(JoinedConversation):
 
     @classmethod
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
-        """Return the contents of a request and of the client library's own calls. Its history repeats the request."""
+        """Return the contents of a request and of automatic function calls, without duplicates."""
         asked = super().find_asked(request, response, at, response_at)
         history = tree.get_either(response, "automaticFunctionCallingHistory")
         made = list(tree.walk(history, f"{response_at}/automaticFunctionCallingHistory"))
@@ -164,7 +163,7 @@ class _Contents(JoinedConversation):
         return self
 
     def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
-        """Read a content and the hosted search behind it: one search, however many queries it has."""
+        """Read a content and the grounding. All queries of a grounding are one search."""
         found = tree.get_either(holder, "groundingMetadata")
         grounded = isinstance(found, dict) and any(found.get(key) for key in _GROUNDS)
         if content is not None:
@@ -188,7 +187,7 @@ class _Contents(JoinedConversation):
                 self.say([], [held] if any(index in of_support for of_support in numbers) else [])
 
     def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
-        """Read one content. Its role says who wrote it, unless `by_agent` is given."""
+        """Read one content. Without `by_agent`, the role of the content decides whether the agent wrote it."""
         content = expect_object(content, at)
         role = content.get("role")
         if by_agent is None:
@@ -249,7 +248,7 @@ class _Contents(JoinedConversation):
 
 
 def _set_output(call: ToolCall, response: Any) -> None:
-    """Set the output of a call from its response: the value of `result` or `output`, or a failure under `error`."""
+    """Set the output of a call: `result`, `output` or `error` of the response, else the whole response."""
     if isinstance(response, dict):
         held = [key for key in ("result", "output") if response.get(key) is not None]
         if response.get("error") is not None and not held:
@@ -277,7 +276,7 @@ def _read_event_rows(source: Source) -> Iterator[Trace]:
 
 
 def _read_cli_lines(source: Source) -> Iterator[Trace]:
-    """Yield the one trace of a session in lines: metadata, then messages and changes to earlier lines."""
+    """Yield the trace of a session. Lines hold metadata, messages, and changes to earlier lines."""
     record: dict[str, Any] = {}
     messages: dict[str, tree.Placed] = {}
     first_at = ""
@@ -298,7 +297,7 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
                 messages = {message_id: messages[message_id] for message_id in kept}
             elif "projectHash" in line:
                 record |= line
-            else:  # the same id again replaces the message
+            else:  # a repeated id replaces the message
                 messages[tree.require_id(line, at, "id", _OF_MESSAGE)] = (line, at)
         yield _CliSession(source, record).read_all(messages.values()).trace(first_at)
 

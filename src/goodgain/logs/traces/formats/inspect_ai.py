@@ -1,9 +1,9 @@
-"""Inspect AI logs: `.json`, or `.eval` archives; a sample is a trace, an epoch of it a run of the system.
+"""Inspect AI logs: `.json` or `.eval` archives. A sample is a trace; each epoch is a run of the system.
 
 An assistant message is a step, a user message a turn. Searches that a model's vendor ran are `tool_use` parts of the
 assistant's content.
 
-Lost: Tool events outside the sample's messages, such as those of subagents. A notice names them if they searched.
+Lost: Tool events outside the sample's messages, such as those of subagents. A notice names those that searched.
 Query id: `sample.id`. The system is the model; each epoch is a replicate.
 Costs: `usage` and `time` of the model's events.
 """
@@ -19,7 +19,7 @@ from goodgain.logs.traces.model import Usage
 
 _PART_TYPES = tree.PLAIN_PARTS | {"data", "tool_use"}
 _OF_HEADER = {"task", "eval_id", "run_id"}
-#: Inspect keeps long texts once, in `attachments`, and refers to them by this address.
+#: The prefix of a reference to a long text in `attachments`.
 _ATTACHMENT = "attachment://"
 #: A limit against malicious logs: content nested deeper is not searched for attachments.
 _MAX_DEPTH = 20
@@ -57,7 +57,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_archive(source: Source) -> Iterator[Trace]:
-    """Yield the traces of an archive's samples. The header names the model and comes first by name."""
+    """Yield the trace of each sample in an archive. The header comes first and names the model."""
     model, found = None, False
     for value, name in read_json_members(source.path):
         at = f"{source.path}, {name}, at "
@@ -95,8 +95,7 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
 
 
 def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
-    """Return the usage of each assistant message by message id, from the events of model calls."""
-    found: dict[str, Usage] = {}
+    found: dict[str, Usage] = {}  # by the id of the assistant message
     for event in events:
         output = tree.object_or_empty(event.get("output") if event.get("event") == "model" else None)
         message_id = tree.object_or_empty(tree.follow_path(output, "/choices/0/message")).get("id")
@@ -136,7 +135,7 @@ class _Messages(Conversation):
                 expect_text(part.get("type"), f"{part_at}/type")
             call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
             name, failed = tree.text_or_none(message.get("function")), message.get("error") is not None
-            # Without an open call of it, the log lacks the call: only that of a search is missed.
+            # Without an open call, the log lacks the call. Report this for searches only.
             if name is None or self.source.is_search(name) or self.has_open_call(call_id, name):
                 self.answer(call_id, output, f"{at}/content", name=None if call_id else name, failed=failed)
         elif role != "system":

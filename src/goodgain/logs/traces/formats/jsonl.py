@@ -5,11 +5,12 @@
     ]}]}]}
 
 A trace with one turn may have `steps` instead of `turns`. A search that failed has `error` instead of `results`. A step may
-have `opens`, the documents that it opened, and a turn an `answer` and its `citations`.
+have `opens`, a list of opened documents. A turn may have `answer` and `citations`.
 
 Lost: Nothing. A notice names unknown fields.
 Query id: `query_id`, else `--query-id`, else `<file>-<k>`. The system is `system`.
-Costs: `input_tokens`, `output_tokens`, `seconds` and `cost` of a step; without `seconds`, from the `time` of the step before.
+Costs: `input_tokens`, `output_tokens`, `seconds` and `cost` of a step. Without `seconds`, the time since the previous step
+(`time`) counts.
 """
 
 from collections.abc import Iterator
@@ -83,7 +84,6 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _report_unknown(source: Source, value: dict[str, Any], kind: type[Struct], at: str) -> None:
-    """Report unknown fields of a trace and its parts, such as a misspelt `searches`."""
     names = kind.__struct_encode_fields__
     for name, held in value.items():
         if name not in names:

@@ -3,9 +3,9 @@
 An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
 from its content. States of a graph that repeat the messages of earlier states are one conversation.
 
-Lost: Searches that a vendor ran, in `additional_kwargs` or unknown parts. They are not understood.
-Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata` or `config.configurable`, else the `thread_id`
-there.
+Lost: Searches that a vendor ran, in `additional_kwargs` or unknown parts. They are reported as not understood.
+Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata` or `config.configurable`, else the
+`thread_id` in one of them.
 Record: `create_retriever_tool(..., response_format="content_and_artifact")` keeps ids and URLs of documents.
 Costs: `usage_metadata`, or `token_usage` in `response_metadata`.
 """
@@ -20,17 +20,17 @@ from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, Joined
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
-#: Types of parts: those of calls repeat `tool_calls`.
+#: Types of parts. Parts with calls repeat `tool_calls`.
 _PART_TYPES = tree.PLAIN_PARTS | {
     *("tool_use", "tool_call", "input_json_delta", "reasoning_content", "text-plain", "function_call"),
     *("invalid_tool_call", "tool_call_chunk", "media"),
 }
-#: The fields of a message that are read, or repeat calls of others.
+#: The fields of a message that are read, or that repeat calls.
 _READ = {
     *("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "artifact", "function_call"),
     *("__openai_function_call_ids__", "__gemini_function_call_thought_signatures__"),
 }
-#: Where a state of a graph has its messages, and the caller's metadata, the best first.
+#: Paths of the messages and of the caller's metadata in a state of a graph, in order of preference.
 _MESSAGE_PATHS = ("messages", "values/messages", "checkpoint/channel_values/messages")
 _METADATA_PATHS = ("metadata", "config/metadata", "config/configurable", "configurable")
 
@@ -85,13 +85,11 @@ def _read_query_id(record: Any, at: str) -> str | None:
 
 
 class _Messages(JoinedConversation):
-    """Reports each message once: checkpoints repeat the messages before them."""
-
     any_order = True
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
-        self._seen: set[str] = set()
+        self._seen: set[str] = set()  # the ids of messages, which checkpoints repeat
         self._longest = 0
 
     @classmethod
@@ -103,7 +101,7 @@ class _Messages(JoinedConversation):
 
     def read_exchange(self, exchange: Exchange) -> None:
         super().read_exchange(exchange)
-        if len(exchange.messages) >= self._longest:  # the latest state, wherever it stands in the file
+        if len(exchange.messages) >= self._longest:  # the longest state is the latest
             self._longest, self.record = len(exchange.messages), exchange.response
             self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
 

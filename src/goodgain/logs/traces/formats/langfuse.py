@@ -1,9 +1,9 @@
 """Langfuse traces and observations: downloads of the UI, the API's answers, exports in JSON and JSON Lines.
 
 A trace is a turn, and a session joins turns. A search belongs to the step of the latest GENERATION that started before
-it; searches before the first one are one step.
+the search. Searches before the first GENERATION are one step.
 
-Lost: Very large outputs, which downloads omit. Such a search is unrecorded.
+Lost: Very large outputs, which downloads omit. A search without output is unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the metadata, else the session, else the trace's id.
 Record: Export JSON, not CSV, and ask the API for `fields=io`.
 """
@@ -51,7 +51,7 @@ def read(source: Source) -> Iterator[Trace]:
         with source.handle_errors():
             spans += [*_read_value(source, value, at, {})]
     by_id = {(span.trace_id, span.span_id): span for span in spans}
-    # A span above one that does the work is not a search, whatever its name.
+    # A span around a tool, retriever or model is not a search, even if its name is that of a search.
     for span in [one for one in spans if one.kind in ("TOOL", "RETRIEVER", "LLM")]:
         for above in iterate_ancestors(span, by_id):
             if above.kind == "TOOL" and above.attributes.get(BY_NAME) and source.is_search(above.name):
@@ -61,10 +61,10 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _unite_copies(spans: list[Span], source: Source) -> None:
-    """Keep one of several observations of one search.
+    """Keep one of several observations of the same search: two integrations may record one call.
 
-    Copies have the same input and output, and one runs within the time of the other: two integrations may record one call.
-    Two calls of the same tool by one parent are not copies.
+    Copies have the same input and output, and one copy runs while the other copy runs. Calls of the same tool by the same
+    parent are not copies.
     """
     kept: dict[tuple[str, str], list[Span]] = {}
     for span in sorted(spans, key=lambda span: span.start - span.end):

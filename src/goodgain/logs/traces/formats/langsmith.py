@@ -1,7 +1,7 @@
 """LangSmith runs: what `Client.list_runs()`, the API and `langsmith trace export` give, as lists, lines or trees.
 
-A root run is a turn, and a thread joins turns. A search belongs to the step of the latest run of a model that started
-before it; searches before the first one are one step. Runs are in the order of `dotted_order`.
+A root run is a turn, and a thread joins turns. A search belongs to the step of the latest model run that started before the
+search. Searches before the first model run are one step. `dotted_order` gives the order of runs.
 
 Lost: A search whose `outputs` were not selected. It is unrecorded.
 Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the thread, else the trace's id.
@@ -30,13 +30,12 @@ _KINDS = {
     **{kind: kind.upper() for kind in ("llm", "tool", "retriever", "chain", "embedding")},
     **dict.fromkeys(("prompt", "parser"), "CHAIN"),
 }
-#: The last part of a dotted order: the run's start and its id; and the first part, with the id of the root.
+#: The last part of a dotted order (start and id of the run), and the first part (id of the root).
 _ORDER = re.compile(r"(?P<time>\d{8}T\d{6})(?P<micro>\d{6})Z\S+")
 _ROOT = re.compile(r"\d{8}T\d{12}Z([^.]+)")
 _REMEDY = "select inputs and outputs of the runs: the export lacks them"
-#: Where the calls in a model's answer are: in LangChain's generations, in OpenAI's choices.
+#: Keys on the path to the calls in a model's answer.
 _ANSWER_KEYS = ("generations", "choices", "message", "messages", "kwargs", "output")
-#: Trees of runs nested deeper are refused.
 _MAX_DEPTH = 200
 
 
@@ -61,7 +60,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Placed], depth: int = _MAX_DEPTH) -> None:
-    """Add the runs in a value and the runs below them. Two records of a run (its start, its end) are merged."""
+    """Add all runs in a value to `runs`. Merge two records of the same run, such as start and end."""
     if not depth:
         raise unexpected_value(at, f"runs nested at most {_MAX_DEPTH} deep", value)
     if isinstance(value, list):
@@ -101,7 +100,7 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
         span.attributes["input.value"] = inputs.get("input", inputs) if isinstance(inputs, dict) else inputs
     if kind == "llm":
         span.attributes["gen_ai.output.messages"] = [{"parts": _find_tool_calls(outputs)}]
-    elif outputs:  # of a tool or retriever: the value under `output`, or the documents
+    elif outputs:  # of a tool or retriever: the only value, such as `output` or `documents`, else all
         alone = isinstance(outputs, dict) and len(outputs) == 1
         span.attributes["output.value"] = next(iter(outputs.values())) if alone else outputs
     return span

@@ -1,7 +1,7 @@
 """MCP: logs of JSON-RPC messages between a client and servers (`tools/call` and their results).
 
-The log has neither steps nor turns: each call is an iteration by default; with iteration="step", consecutive calls
-without an answer between them are one. The file is one trace.
+The log has neither steps nor turns. By default, each call is an iteration. With iteration="step", consecutive calls
+without an answer between them are one iteration. The file is one trace.
 
 Lost: The user's questions, the model, and what the agent does without MCP.
 Query id: None in the log.
@@ -15,7 +15,7 @@ from goodgain.logs.traces.conversations import Conversation, FileHead, Source, T
 from goodgain.logs.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 
 ITERATION = "call"
-#: Keys under which logs keep the message beside a time or a direction.
+#: Keys of the message in logs that add a time or a direction.
 _WRAPPERS = ("message", "msg", "payload", "data", "body")
 
 
@@ -37,11 +37,9 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 class _Messages(Conversation):
-    """Reports requests and answers. The record of the trace is the list of all messages."""
-
     def __init__(self, source: Source) -> None:
-        super().__init__(source, [])
-        #: The calls without an answer by id, with their direction in the log; and whether other requests wait for one.
+        super().__init__(source, [])  # the record is the list of all messages
+        #: Open calls by id, with the direction in the log; and whether other requests are open, by id.
         self._waiting: dict[str, tuple[ToolCall, Any]] = {}
         self._others: dict[str, bool] = {}
         self._answered = True
@@ -84,10 +82,10 @@ class _Messages(Conversation):
             self.report_orphan(at, f"no open request has the id {number!r}")
 
     def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
-        """Return whether an answer belongs to the server's request, not to a call. Each side numbers its own requests."""
+        """Return whether a response answers a request of the server, not a call. Client and server may use the same ids."""
         asked, answered = self._waiting[key][1], record.get("direction")
         if asked is not None and answered is not None:
             return bool(asked == answered)
-        # Without a direction, the content of the answer decides.
+        # Without a direction, the content of the response decides.
         result = tree.object_or_empty(message.get("result"))
         return "role" in result or not ("structuredContent" in result or isinstance(result.get("content"), list))

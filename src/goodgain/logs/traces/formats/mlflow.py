@@ -1,7 +1,7 @@
 """MLflow traces: `Trace.to_json()`, with `info` and `data.spans`, of versions 2 and 3; one, a list, or one a line.
 
-A trace is a turn, and a session joins turns. A search belongs to the step of the latest span of a model that started
-before it; searches before the first one are one step.
+A trace is a turn, and a session joins turns. A search belongs to the step of the latest model span that started before the
+search. Searches before the first model span are one step.
 
 Lost: A traced function that returned nothing. Such a search is unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session, else the trace's id.

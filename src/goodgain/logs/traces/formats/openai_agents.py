@@ -20,7 +20,7 @@ from goodgain.logs.traces.expected_values import expect_id, expect_list, expect_
 from goodgain.logs.traces.formats.openai_responses import ItemReader, is_item
 
 _SQLITE = b"SQLite format 3\0"
-#: The columns of a table of messages; programs choose its name.
+#: Columns that identify the table of messages, whatever its name.
 _COLUMNS = {"session_id", "message_data"}
 _BRANCHES = "SELECT count(DISTINCT branch_id) FROM message_structure GROUP BY session_id"
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -47,7 +47,7 @@ def _read_database(source: Source) -> Iterator[Trace]:
         raise InputError(f"{source.path}: is a compressed SQLite database; decompress it first")
     sessions: dict[str | None, list[tree.Placed]] = {}
     try:
-        # Without a write-ahead log, nothing is locked and no file is created.
+        # `immutable=1` locks nothing and creates no file, but ignores a write-ahead log.
         log = source.path.with_name(f"{source.path.name}-wal")
         how = "" if log.exists() and log.stat().st_size else "&immutable=1"
         address = f"{source.path.absolute().as_uri()}?mode=ro{how}"
@@ -56,7 +56,7 @@ def _read_database(source: Source) -> Iterator[Trace]:
             is_advanced = database.execute(f"{_TABLES} AND name = 'message_structure'").fetchone() is not None
             if is_advanced and any(count > 1 for (count,) in database.execute(_BRANCHES)):
                 at = f"{source.path}, table message_structure, at "
-                source.not_understood("session with branches (all are read as one)", at, "one branch a session")
+                source.not_understood("session with branches (all are read as one)", at, "one branch per session")
             name = table.replace('"', '""')
             rows = database.execute(f'SELECT rowid, session_id, message_data FROM "{name}" ORDER BY rowid')
             for row, session, text in rows:

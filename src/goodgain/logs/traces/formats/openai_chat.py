@@ -26,7 +26,7 @@ from goodgain.logs.traces.expected_values import (
 from goodgain.logs.traces.formats import tagged_text
 from goodgain.options import spell
 
-#: Types of parts, and keys of messages and parts, in other formats that also write lists of messages with a role.
+#: Marks of other formats whose messages have a role: types of parts, keys of parts, keys of messages.
 _OTHER_PART_TYPES = {
     *("tool_use", "tool_result", "server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result"),
     *("tool-call", "tool-result", "input_text", "output_text"),
@@ -45,13 +45,11 @@ _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 _SEARCHING_MODELS = ("search-preview", "search-api")
 
 
-def _advise() -> str:
-    what = "the model searched by itself and logs only what it cites"
-    return f"{what}: count the citations as results with {spell('citations', True)}"
+def advise_citations() -> str:
+    return f"the vendor ran the search and logs only citations: count them as results with {spell('citations', True)}"
 
 
 def sniff(head: FileHead) -> bool:
-    """Return whether messages or exchanges are of this format, and of no more specific one."""
     if JoinedConversation.are_exchanges(head):
         return _Messages.claims(head)
     # Tagged text is often logged in messages of this format: the tags decide.
@@ -67,7 +65,6 @@ def _is_chat(record: Any) -> bool:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    """Return whether a message has a role, and content or calls that only this format has."""
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
@@ -96,10 +93,8 @@ def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
 
 
 class _Messages(JoinedConversation):
-    """Reports messages. `model` is the model of the object around them. `hosted` counts the vendor's searches so far."""
-
     asked, answered = "messages", "choices"
-    hosted = 0
+    hosted = 0  # the number of hosted searches so far
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
@@ -107,7 +102,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return an exchange whose response has `choices` or, from Cohere and Ollama, one `message`."""
+        """Return request and response, if the response has `choices` or, from Cohere and Ollama, a `message`."""
         found = super().split(record) or split_exchange(record, cls.asked, "message")
         is_whole = found is not None and ("choices" in found[1] or isinstance(found[1]["message"], dict))
         return found if is_whole else None
@@ -176,7 +171,7 @@ class _Messages(JoinedConversation):
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
         if name is not None and message["role"] != "function" and not self.has_open_call(None, name):
-            name = None  # it may differ from the function's
+            name = None  # the name may differ from the name of the function
         self.answer(call_id, tree.expect_output(content, content_at), content_at, name=name)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
@@ -210,19 +205,16 @@ class _Messages(JoinedConversation):
             if unique or (notes is not None and any(part in model for part in _SEARCHING_MODELS)):
                 cited = list(unique.values()) if self.source.citations and unique else UNANSWERED
                 self.hosted += 1
-                self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=_advise()))
+                self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=advise_citations()))
         self._add_unlogged_searches(message, shown, at)
 
     def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
         if self.hosted == shown and (usage := holder.get("usage")):
-            self.hosted += self.add_counted_searches(usage, at, _advise())
+            self.hosted += self.add_counted_searches(usage, at, advise_citations())
 
 
 def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
-    """Return each tool that Groq ran once. A stream sends a tool twice, at first without results.
-
-    A tool has a type (`search` for a search). The results stand beside the text for the model.
-    """
+    """Merge copies of Groq's tool calls. A stream sends each call twice, the first time without results."""
     found: dict[tuple[Any, ...], tree.Placed] = {}
     for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}

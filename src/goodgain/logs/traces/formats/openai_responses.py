@@ -1,12 +1,12 @@
 """OpenAI Responses: output items such as `function_call`, `web_search_call`, `file_search_call`, `mcp_call`.
 
-Calls of the client's tools in a response are one step. Hosted tools run inside a response: if it has reasoning items,
-calls without reasoning or a message between them are one step; otherwise each call is a step.
+Calls of the client's tools in a response are one step. Hosted tools run inside a response. If the response has reasoning
+items, hosted calls without reasoning or a message between them are one step. Otherwise each hosted call is a step.
 
 Lost: Results of hosted searches, unless the request asks for them. They are unrecorded.
 Query id: None in the log: `resp_...` names an answer.
 Record: Pass `include=["web_search_call.action.sources", "file_search_call.results"]`.
-Costs: `usage` of each response. If a response holds several iterations, the first one pays.
+Costs: `usage` of each response. If a response holds several iterations, the first iteration has the whole usage.
 """
 
 import re
@@ -32,18 +32,17 @@ _OTHER_ACTIONS = {"open_page", "find", "find_in_page"}
 _ROLES = ("user", "assistant", "system", "developer")
 #: Types of items without a search or a result.
 _OTHER_TYPES = {
-    "reasoning",
     *("computer_call_output", "local_shell_call_output", "shell_call_output", "apply_patch_call_output"),
     *("tool_search_output", "mcp_approval_response", "item_reference", "compaction", "additional_tools"),
-    *("compaction_trigger", "program", "program_output", "configuration_update"),
+    *("compaction_trigger", "program", "program_output", "configuration_update", "reasoning"),
 }
 _PART_TYPES = {"input_text", "input_image", "input_file", "input_audio", "text", "output_text", "refusal"}
 #: Types of items that only this format has.
 _OWN_TYPES = {"web_search_call", "file_search_call", "mcp_call", "mcp_list_tools", "function_call", *_CLIENT_ANSWERS}
 _WEB_REMEDY = 'record them with include=["web_search_call.action.sources"]'
 _FILE_REMEDY = 'record them with include=["file_search_call.results"]'
-#: Our name for calls of Codex's web tool, and a hit in its text: a line with title and URL, and a line that begins with
-#: its mark. `turnNviewM` marks an opened page.
+#: The name for calls of Codex's web tool, and a result in the output: a line with title and URL, then a line with a mark.
+#: The mark `turnNviewM` means an opened page.
 _WEB_RUN = "web.run"
 _WEB_RUN_HIT = re.compile(
     r"^(?P<title>[^\n]{0,500}?) ?\((?P<url>[a-z]+://[^\s]{1,2000})\)[ \t]*\n"
@@ -77,7 +76,7 @@ def read(source: Source) -> Iterator[Trace]:
     if JoinedConversation.are_exchanges(source.head):
         return ItemReader.join_exchanges(source)
     if tree.any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):
-        # A stored response is an exchange with itself: its output, and its input if it has one.
+        # A stored response holds the output and perhaps the input: it is both request and response.
         return ItemReader.join_exchanges(
             source, lambda record, at: ItemReader.pair(expect_object(record, at), record, at, at)
         )
@@ -120,7 +119,7 @@ class ItemReader(JoinedConversation):
 
     @classmethod
     def key(cls, item: dict[str, Any]) -> Hashable | None:
-        """Return kind, role and text or id of an item; None for thoughts and hosted calls, which histories may omit."""
+        """Return a key that is equal for copies of an item; None for thoughts and hosted calls, which histories may omit."""
         kind = as_word(item.get("type"), "message")
         if kind == "message":
             text = tree.message_text(item.get("content")).strip()
@@ -128,7 +127,7 @@ class ItemReader(JoinedConversation):
         return (kind, str(item.get("call_id"))) if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS else None
 
     def read_exchange(self, exchange: Exchange) -> None:
-        # Of repeated items, only what the first copy lacks is read.
+        # A repeated call may have the output that the first copy lacks.
         for item, at in exchange.messages[: exchange.known]:
             kind = as_word(expect_object(item, at).get("type"), "message")
             is_call = kind != "message" and kind not in _CLIENT_ANSWERS
@@ -188,7 +187,7 @@ class ItemReader(JoinedConversation):
                     notes = tree.objects_in(part.get("annotations"))
                     notes = [note for note in notes if note.get("type") == "url_citation"]
                     cited = {str(note.get("url")): {**note, "type": None} for note in notes}
-                    if cited and waiting:  # the log does not name their search: it is the last one before
+                    if cited and waiting:  # the citations belong to the last search before them
                         waiting.pop().output = list(cited.values())
                 continue
             if (call := self._read_call(kind, item, at)) is None:
@@ -267,7 +266,7 @@ def _read_web_run(call: ToolCall) -> ToolCall:
 
 
 def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
-    """Return a hit of a file search. The file's id becomes the doc_id; several hits may be of one file."""
+    """Convert a result of a file search. `file_id` becomes `doc_id`, so several results may share a `doc_id`."""
     if hit.get("file_id") is None:
         raise unexpected_value(f"{at}/file_id", "the id of a file", None)
     kept = {"title": "filename", "text": "text", "score": "score", "file_name": "filename"}
@@ -280,7 +279,7 @@ def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
 
 
 def read_source(source: dict[str, Any], at: str) -> dict[str, Any]:
-    """Return a source of a web search: a URL, or the name of an interface (weather, sports) that answered."""
+    """Convert a source of a web search to a result: a URL, or the name of a service such as weather or sports."""
     if source.get("url") is None and source.get("name"):
         return {"title": expect_text(source["name"], f"{at}/name"), "type": source.get("type")}
     return {"url": expect_text(source.get("url"), f"{at}/url")}

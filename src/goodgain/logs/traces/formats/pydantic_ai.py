@@ -1,7 +1,7 @@
 """pydantic-ai messages: requests and responses with `parts`, as `all_messages_json()` writes them.
 
-A response is a step; a request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`; a hosted
-tool has both in one response.
+A response is a step. A request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`. A hosted
+tool has call and return in one response.
 
 Lost: Hosted searches of OpenAI without sources. They are unrecorded.
 Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. The system is the model.
@@ -24,7 +24,7 @@ _OTHER_PARTS = {
     *("instruction-delta", "instruction-baseline", "instruction-digest", "model-settings-delta"),
     *("tool-availability-delta", "capability-load-delta"),
 }
-#: Values of `outcome` of a call that was made and failed, and of one that was not made.
+#: Values of `outcome` for failed calls, and for calls that were not made.
 _FAILED, _NOT_MADE = {"failed", "retried", "interrupted"}, {"denied"}
 _PATHS = ("messages", "message_history", "all_messages", "new_messages", "message_list")
 _REMEDY = "ask the provider to return the search's sources: the log lacks what its own tool found"
@@ -81,7 +81,7 @@ class _Messages(Conversation):
                 call.is_search, call.opened = False, ()
         elif kind == "retry-prompt":
             retried = expect_id(part.get("tool_call_id"), f"{at}/tool_call_id")
-            if part.get("tool_name") is not None and self.has_call(retried):  # else it is about the answer's text
+            if part.get("tool_name") is not None and self.has_call(retried):  # else the retry concerns the answer
                 self.answer(retried, part.get("content"), at, failed=True)
         elif kind not in _OTHER_PARTS:
             expected = "a part such as user-prompt, text, tool-call, tool-return, retry-prompt"

@@ -1,11 +1,11 @@
-"""Records of retrieval: a question beside the passages retrieved for it, of RAG pipelines and their evaluations.
+"""Records of retrieval in RAG pipelines and evaluations: a question and the passages retrieved for this question.
 
 The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or alike. Each such
-list is one search and one step. A list of texts has a result a text.
+list is one search and one step. In a list of texts, each text is a result.
 
 Lost: The name of the tool, and results that were cut or reranked away.
 Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
-Record: An id or URL for each passage: their texts distinguish passages without one.
+Record: An id or URL for each passage. Passages without id and URL are distinguished by text.
 """
 
 import re
@@ -20,15 +20,15 @@ from goodgain.logs.traces.tool_outputs.overlooked_results import holds_call
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
 from goodgain.logs.traces.tools import extract_queries
 
-#: Keys of the passages, the best first, in lower case and without punctuation.
+#: Keys of the passages in order of preference, in lower case and without punctuation.
 _CONTEXTS = (
     *("ctxs", "retrievedcontexts", "retrievedpassages", "retrieveddocuments", "retrieveddocs", "retrievedchunks"),
     *("retrievednodes", "retrievalresults", "retrievalcontext", "contexts", "searchresults", "sourcedocuments"),
 )
-#: Keys of what was searched for, which the agent wrote; all others hold what the user asked.
+#: Keys of the agent's queries, and keys of the user's question.
 _SEARCHED = ("search_queries", "search_query", "searchQuery")
 _ASKED = ("question", "user_input", "retrievalQuery", *QUESTIONS)
-#: Of these, the keys of a record's own question; the others also name what a step searched for, or a whole file.
+#: The keys of a record's own question. Other keys may also hold the query of a step, or describe a whole file.
 _OWN = ("question", "user_input", "user_query")
 #: Keys of messages, calls and spans: a log with them is of another format.
 _OF_OTHERS = re.compile(
@@ -41,12 +41,10 @@ INSIDE = False
 
 
 class _Search(NamedTuple):
-    """A list of passages and the objects around it. `turn` is the user's text in the turn that holds the list, else empty."""
-
-    holders: tuple[dict[str, Any], ...]
+    holders: tuple[dict[str, Any], ...]  # the objects around the passages
     passages: Any
     at: str
-    turn: str
+    turn: str  # the user's text in the turn with the passages; empty without a turn
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -93,7 +91,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _find_wrapper(value: Any) -> str | None:
-    """Return the one key of an object that holds records with passages; None if there is none, or several.
+    """Return the key under which an object holds records with passages. Return None if no key or several keys fit.
 
     Turns of a conversation are not records. Searches of an object with a question are not records either.
     """
@@ -122,7 +120,6 @@ def _find_searches(
 
 
 def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
-    """Yield the places of the parts of a record that hold calls and no passages."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, held in inner:
         place = f"{at}/{name}"
@@ -133,11 +130,11 @@ def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
 
 
 def _find_doubt(searches: list[_Search]) -> str:
-    """Return a reason to doubt that the searches of a record belong to one query; empty without one."""
+    """Return the reason why the searches of a record may not belong to one query; empty if there is no reason."""
     places = [one.at.rpartition("/")[0] + "/" for one in searches]
     for one, place in zip(searches, places, strict=True):
         if sum(other.startswith(place) for other in places) > 1:
-            return f"{one.at}: stands beside other passages of its question, and may repeat them"
+            return f"{one.at}: may repeat other passages of the same question"
     record = searches[0].holders[0] if searches else {}
     names = () if _find_question(record, _OWN) else _OWN if _find_question(record) else _ASKED
     inner = [[_find_question(held, names) for held in reversed(one.holders[1:])] for one in searches if not one.turn]
@@ -152,7 +149,7 @@ def _find_passages(value: dict[str, Any]) -> list[str]:
 
 
 def _read_passages(held: Any) -> Any:
-    """Return passages as a list of results; any other value unchanged."""
+    """Convert passages to a list of results. Return other values unchanged."""
     if isinstance(held, dict) and len(held) == 1:  # Bedrock's retrievalResults
         held = next(iter(held.values()))
     members = held if isinstance(held, list) else []
@@ -163,7 +160,6 @@ def _read_passages(held: Any) -> Any:
 
 
 def _find_question(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
-    """Return the user's question: a text or the parts of a prompt, in an object or in its `inputRecord`."""
     inner = tree.object_or_empty(value.get("inputRecord"))
     held = (one.get(name) for one in (value, inner) for name in names)
     texts = (tree.message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)

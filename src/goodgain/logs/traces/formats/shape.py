@@ -1,7 +1,7 @@
-"""By shape: any JSON with calls of tools beside their outputs; only `--format shape` chooses it.
+"""By shape: any JSON with tool calls and outputs. Only `--format shape` selects this format.
 
-A call is an object with the name of a tool, its arguments and its output; or a call and its answer, paired by id, else in
-order. Lists that a known format claims are read in that format.
+A call is an object with a tool name, arguments and an output. An output in a separate object is paired with the call by id,
+else in order. Lists that a known format claims are read in that format.
 
 Lost: Costs, the agent's answer, and calls written as text.
 Query id: The first of `query_id`, `question_id`, `qid`, `task_id` and others that all calls have around them.
@@ -26,9 +26,9 @@ from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.formats import find_reader
 from goodgain.options import spell
 
-#: The most values of a file, one a line: a small file can unpack to millions.
+#: The largest number of lines: a small file can unpack to millions of lines.
 _MOST_VALUES = 500_000
-#: How many values are tried in the known formats, and how deep ones.
+#: How many values are tried in the known formats, and the largest depth of such values.
 _MAX_TRIED, _TRIED_DEPTH = 2000, 8
 
 
@@ -37,7 +37,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per query: the calls below one object with the query's id or question, else all calls of the file."""
+    """Yield one trace per query. If the calls have no query id and no question, the file is one query."""
     try:
         yield from _read_queries(source)
     except RecursionError:
@@ -61,7 +61,7 @@ def _read_queries(source: Source) -> Iterator[Trace]:
     if not any(one.traces for one in found) and not any(map(source.is_search, made)):
         shown = ", ".join(f"{tool} {count}" for tool, count in Counter(made).most_common(5))
         raise InputError(
-            f"{source.path}: none of its calls is a search ({shown}); name the tools that search with {spell('tools')}"
+            f"{source.path}: none of its calls is a search ({shown}); name the search tools with {spell('tools')}"
         )
     for call in (one.call for one in found if one.call and find_key(one) is None):
         if source.is_search(call.tool):
@@ -80,15 +80,13 @@ def _read_queries(source: Source) -> Iterator[Trace]:
 
 
 class _Log:
-    """The values of a file, with their places in words."""
-
     def __init__(self, source: Source) -> None:
         self.source = source
         values = list(islice(_read_values(source), _MOST_VALUES + 1))
         if len(values) > _MOST_VALUES:
             raise InputError(
-                f"{source.path}: has more than {_MOST_VALUES:,} lines, and a log read by its shape is held as a whole; write its "
-                "queries to several files, or its searches in the format jsonl"
+                f"{source.path}: has more than {_MOST_VALUES:,} lines, too many for the format shape; write the queries to "
+                "several files, or write the searches in the format jsonl"
             )
         self._in_lines = not (len(values) == 1 and source.head.kind == "json")
         self._starts = [at for _, at in values]
@@ -101,7 +99,7 @@ class _Log:
         return format_place(start) if not rest else start + "".join(f"/{key}" for key in rest)
 
     def _read_in_known_format(self, value: Any, place: Place) -> list[Trace] | None:
-        """Return the traces of a value that one known format claims and reads without an error; None for other values."""
+        """Return the traces of a value, if one known format claims the value, reads it and finds a search. Else return None."""
         if self._tried >= _MAX_TRIED or len(place) > _TRIED_DEPTH or not value:
             return None
         if isinstance(value, list) and not any(isinstance(member, dict) for member in value):
@@ -171,7 +169,7 @@ def _list_calls(traces: list[Trace]) -> list[ToolCall]:
 
 
 def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
-    """Refuse a record with the same call in two of its parts: a person must decide which part counts."""
+    """Refuse a record that holds the same call in two parts: a person must decide which part counts."""
     first: dict[str, tuple[Place, Found]] = {}
     for one in members:
         part = tuple(0 if isinstance(key, int) else key for key in one.place)
@@ -185,11 +183,13 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
 
 
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
-    """Report calls in steps. Return whether a step joins whole calls that the agent may have made one after another.
+    """Report calls in steps. Return whether a step joins answered calls that the agent may have made one after another.
 
-    Calls before an answer are one step. So are the calls in one list inside a member of a list; `depth` is the record's depth.
-    The user's words after a call begin a turn only if the agent spoke before: programs write pages in the user's name.
-    After the last search, no words begin a turn: programs write reminders, and a turn without a search would count last.
+    - Calls before an answer are one step. Calls in the same list are one step, if another list of the record holds that list.
+    - User text after a call begins a turn only if the agent spoke before: programs write pages in the user's name.
+    - After the last search, user text begins no turn: it may be a reminder by a program.
+
+    `depth` is the depth of the record.
     """
     searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
     last_search = max(searches, default=0)

@@ -1,7 +1,7 @@
 """smolagents: the steps of an agent's memory, as `agent.memory.get_full_steps()` gives them, or its messages.
 
-A step with a number is a step, and its calls share one text of observations; a task is a turn. Messages with the roles
-`tool-call` and `tool-response` hold the same as text.
+A step with a number is a step, and all its calls share one text of observations. A task is a turn. Messages with the roles
+`tool-call` and `tool-response` hold calls and observations as text.
 
 Lost: Searches inside an agent's code (`python_interpreter`), and several searches in a step without headings. They are
 unrecorded.
@@ -18,17 +18,16 @@ from goodgain.logs.traces.expected_values import as_word, expect_optional_text, 
 from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
 
 _PATHS = ("steps", "full_steps", "memory", "intermediate_steps")
-#: The fields of a step that are read, or repeat others.
+#: The fields of a step that are read, or that repeat other fields.
 _READ = {"tool_calls", "observations", "model_input_messages", "model_output_message", "action_output"}
 #: Fields of steps without work of the agent.
 _OTHER_STEPS = {"system_prompt", "plan", "final_answer", "output"}
-#: The tool of agents that write code, which hides searches; and a function call in that code.
+#: The tool that runs the code of agents, and the functions that this code calls and defines.
 _CODE_TOOL = "python_interpreter"
 _FUNCTION = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(")
 _DEFINED = re.compile(r"\bdef\s+([A-Za-z_]\w*)")
 #: The heading that search tools of smolagents write above their results.
 _HEADING = re.compile(r"^## Search Results\s*$", re.MULTILINE)
-#: What stands before the texts of messages.
 _TASK, _CALLING, _OBSERVED, _FAILED = "New task:\n", "Calling tools:\n", "Observation:\n", "Error"
 _REMEDY = "the agent searched in its code: log the tool's calls, or record spans (format openinference)"
 _SHARED = "the step has one text for several calls, and no answer for this one"
@@ -108,7 +107,7 @@ class _Steps(Conversation):
             self.report_kind("message", message, "role", at, "system, user, assistant, tool-call, tool-response")
 
     def _answer_all(self, calls: Sequence[ToolCall], told: str, *, failed: bool) -> None:
-        """Give the one text of a step to its calls. If the text has a heading for each search, split the text there."""
+        """Give the text of a step to all calls. If the text has one heading per search, split the text at the headings."""
         for made in calls:
             made.failed, made.remedy = failed, _SHARED if len(calls) > 1 else ""
         searches = [made for made in calls if self.source.is_search(made.tool)]

@@ -63,7 +63,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def find(directory: Path) -> list[Path]:
-    """Return the first message of each agent in a folder of sessions, of one session or of an agent; then other logs."""
+    """Return the files to read in a folder of sessions or agents: the first message of each agent, then other logs."""
     folders = [directory, *(folder for pattern in _FOLDERS for folder in sorted(directory.glob(pattern)))]
     found = [_find_files(folder) for folder in folders if folder.is_dir()]
     sessions = [paths for paths in found if any(map(_is_of_session, paths))]
@@ -73,7 +73,7 @@ def find(directory: Path) -> list[Path]:
 
 
 def _is_of_session(path: Path) -> bool:
-    with suppress(InputError):  # damaged: its reader says so
+    with suppress(InputError):  # reading the file reports the damage
         return _is_session_message(tree.object_or_empty(_load(path)))
     return False
 
@@ -90,7 +90,7 @@ def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
 
 
 def _read_folder(source: Source) -> Trace:
-    """Read the session of a message: all messages in the folder, in the order of their numbers."""
+    """Read all messages in the folder of a message, in the order of the numbers in the file names."""
     folder = source.path.parent
     paths = _find_files(folder) or [source.path]
     records = [(expect_object(_load(path), f"{path}, at "), f"{path}, at /message") for path in paths]
@@ -146,7 +146,7 @@ class _Messages(Conversation):
 
 
 def _read_cited(block: dict[str, Any]) -> dict[str, Any]:
-    """Return a block. A block with citations becomes a text with the cited addresses."""
+    """Convert a block with citations to a text with the cited addresses. Return other blocks unchanged."""
     held = tree.object_or_empty(block.get("citationsContent"))
     places = (tree.object_or_empty(one.get("location")) for one in tree.objects_in(held.get("citations")))
     cited = [place.get("web") or place.get("document") or place for place in places]

@@ -1,9 +1,9 @@
 """Tagged text: Search-R1, ZeroSearch, StepSearch, ReSearch, R1-Searcher, Search-o1, Tongyi and WebDancer (`<tool_call>`).
 
-Each search in tags is a step; so is an assistant message with `<tool_call>`. A trace is one turn. Prompts do not count.
+A search in tags is a step, and so is an assistant message with `<tool_call>`. A trace is one turn. Prompts are ignored.
 
 Lost: Ids of Search-R1's documents without a line `URL: ...`; results of Search-o1 that a summary replaces.
-Query id: The `id` beside the text, else none. `--query-id question` takes a field.
+Query id: The `id` beside the text, else none. `--query-id question` uses the field `question`.
 """
 
 import re
@@ -16,7 +16,7 @@ from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHea
 from goodgain.logs.traces.expected_values import as_word, expect_object, expect_text, find_record_id, unexpected_value
 from goodgain.logs.traces.tool_outputs.values_in_text import Tagged, TaggedText
 
-#: The calls and responses of Tongyi and WebDancer; the last one may be cut off by a limit on tokens.
+#: The calls and responses of Tongyi and WebDancer. A limit on tokens may cut off the last response.
 _CALL, _CALL_END = "<tool_call>", "</tool_call>"
 _RESPONSE = ("<tool_response>", "</tool_response>")
 _RESPONSES = re.compile(r"<tool_response>(.*)</tool_response>|<tool_response>(.*)\Z", re.DOTALL)
@@ -34,19 +34,18 @@ _EXPECTED = "tags of a known dialect, such as <search> and <information>, or <to
 #: The marks of speakers in chat templates (ChatML, Llama 3).
 _SPEAKER = re.compile(r"<\|im_start\|>(\w+)[ \t]*\n?|<\|start_header_id\|>(\w+)<\|end_header_id\|>\s*")
 _END = re.compile(r"<\|(?:im_end|eot_id|end_of_text|endoftext)\|>")
-#: The beginning of Search-R1's prompt, for texts without a chat template's marks; the label at its end, and the most
-#: characters between the two.
+#: Search-R1's prompt in texts without a chat template: the beginning, the label at the end, and the largest distance.
 _PROMPT = re.compile(r"Answer the (?:given )?question\b|You (?:are|must|can)\b")
 _QUESTION, _LONGEST_PROMPT = "Question:", 8000
 #: The final answer, and thoughts, which may be cut off.
 _ANSWER = re.compile(r"<answer>(.*?)(?:</answer>|\Z)", re.DOTALL)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)|\A.*?</think>", re.DOTALL)
-#: Fields that hold a whole tagged text, the best first.
+#: Fields that hold a whole tagged text, in order of preference.
 _TEXT_FIELDS = (
     *("text", "response", "output", "completion", "generated_text", "prediction", "trajectory", "sequence"),
     *("full_response", "rollout", "sequences_str", "solution_str", "gen_text_store", "Output"),
 )
-#: The tool's name in a call that is not quite JSON.
+#: The tool's name in a call that is not valid JSON.
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\n]{1,200})["']""")
 #: The note that a program adds to the model's text after an invalid action: its tags are examples.
 _NOTES = re.compile(r"My (?:previous )?action is (?:invalid|not correct)\..{0,600}?Let me try again\.", re.DOTALL)
@@ -58,11 +57,9 @@ _PASSAGE = re.compile(r"\n[ \t]*\n(?=[ \t]*\")")
 
 
 class _Dialect(NamedTuple):
-    """Tags around a search, tags around its results, and the reader of the results."""
-
-    query: tuple[str, str]
-    found: tuple[str, str]
-    read: Callable[[str], Any]
+    query: tuple[str, str]  # the tags around a search
+    found: tuple[str, str]  # the tags around the results
+    read: Callable[[str], Any]  # reads the results
 
 
 def _read_passages(text: str) -> Any:
@@ -86,7 +83,7 @@ def _read_numbers(text: str) -> Any:
 
 
 def _read_list(text: str) -> Any:
-    """Read a JSON list whose ids are positions (Search-o1's RagAgent). Prose is a model's summary."""
+    """Read a JSON list (Search-o1's RagAgent) without the ids, which are positions. Other text is a model's summary."""
     value = parse_if_json(text)
     for one in tree.objects_in(value):
         one.pop("id", None)
@@ -169,7 +166,7 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
 
 
 def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
-    """Return the speakers, and where each mark begins and ends. Marks inside results belong to pages."""
+    """Return the speaker, the start and the end of each mark. Ignore marks inside results: they belong to pages."""
     tagged, pieces, at = TaggedText(text), [], 0
     while (span := tagged.find_span(_RESULT_TAGS, at)) is not None:
         pieces += [text[at : span.begin], " " * (span.end - span.begin)]
@@ -179,7 +176,7 @@ def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
 
 
 def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the beginning of each prompt of Search-R1, with the white space before it, and the end."""
+    """Yield the start and the end of each Search-R1 prompt. White space before a prompt belongs to the prompt."""
     tagged, at = TaggedText(text), 0
     for found in _PROMPT.finditer(text):
         if found.start() < at:
@@ -195,7 +192,7 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
-    """Return the position of the next search or call (-1: none), and the search if it is one."""
+    """Return the position of the next search or `<tool_call>` (-1: none), and the span of a search (None: not a search)."""
     search, call = tagged.find_span(_QUERY_TAGS, start), tagged.find(_CALL, start)
     if search is not None and (call < 0 or search.begin < call):
         return search.begin, search
@@ -203,7 +200,7 @@ def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
 
 
 def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
-    """Yield speaker and text in order. Without marks, all text after Search-R1's prompt is the assistant's."""
+    """Yield speaker and text in order. Without marks, all text after Search-R1's prompt belongs to the assistant."""
     marks = _find_speaker_marks(text)
     if not marks:
         begin, end = next(_find_prompts(text), (1, 0))
@@ -218,7 +215,7 @@ def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """Yield each conversation in a text and where it begins: at a system prompt or, without one, at a user."""
+    """Yield the start and the speeches of each conversation. A system prompt, or else the user, starts a conversation."""
     marks = _find_speaker_marks(text)
     opener = "system" if any(speaker == "system" for speaker, _, _ in marks) else "user"
     begins = [begin for speaker, begin, _ in marks if speaker == opener]
@@ -231,7 +228,7 @@ def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]
 
 
 class _Speeches(Conversation):
-    """Reports speeches, all in one turn: tool responses come in the user's role."""
+    """Reads all speeches as one turn, because tool responses come in the user's role."""
 
     _asked = False
     _waiting: Sequence[tuple[ToolCall, str]] = ()  # each with its text
@@ -256,7 +253,7 @@ class _Speeches(Conversation):
             self._read_assistant(_NOTES.sub("", text), at)
         elif speaker in ("user", "tool", "observation", "ipython"):
             if self._waiting and "<tool_response>" in text:
-                # One for each open call; the last one may be cut off, or hold the tag itself.
+                # One response for each open call. The last response may be cut off, or contain the tag.
                 whole = _RESPONSES.search(text)
                 found = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
                 if len(found) != len(self._waiting):
@@ -311,9 +308,9 @@ class _Speeches(Conversation):
         self.say(last[-1] if last else _THOUGHT.sub("", text[position:]))
 
     def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int | None:
-        """Read one search and its results. Return where the results end: tags inside pages are not calls.
+        """Read one search and its results. Return where the results end.
 
-        Return None for tags without a query and without results. Warnings of an environment name the tags like this.
+        Return None for tags without a query and without results, such as tags that a warning names.
         """
         query, begin = tagged.text[search.inner_begin : search.inner_end].strip(), tagged.skip_white(search.end)
         possible = [dialect for dialect in _DIALECTS if tagged.text.startswith(dialect.found[0], begin)]
@@ -342,7 +339,7 @@ def _answer(call: ToolCall, written: str, output: str) -> None:
 
 
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
-    """Return the text of the results, if any, and where it ends: at the last closing tag, as pages may contain the tag."""
+    """Return the text of the results, if any, and the end. Pages may contain the closing tag, so the last tag counts."""
     begin_tag, end_tag = dialect.found
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
     last = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
@@ -350,12 +347,12 @@ def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[st
     if end < 0:
         return None, len(tagged.text)  # cut off
     if 0 <= tagged.find(begin_tag, begin) < end:
-        return None, begin  # the closing tag is damaged: this one closes the results of a later search
+        return None, begin  # the closing tag is damaged: the tag found belongs to a later search
     return tagged.text[begin:end].strip(), end + len(end_tag)
 
 
 def _parse_call(text: str, at: str) -> ToolCall:
-    """Read the call in a tag. Agents accept nearly JSON (single quotes, a trailing comma), so this function does too."""
+    """Read the call in a tag. Like agents, accept invalid JSON (single quotes, a trailing comma)."""
     try:
         call = expect_object(loads(text), at)
     except NotJSONError:

@@ -1,7 +1,7 @@
-"""Results of tau-bench (tau2): `simulations` of tasks; a simulation is a trace, a trial of a task a run of the system.
+"""Results of tau-bench (tau2): `simulations` of tasks. A simulation is a trace; each trial is a run of the system.
 
-An assistant message is a step. A simulation is one query, its task, however often the user speaks. Calls by the
-simulated user are not the agent's, and are passed over.
+An assistant message is a step. The task of a simulation is the query, however often the user speaks. Calls of the simulated
+user are left out.
 
 Lost: `reward_info`.
 Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
@@ -21,7 +21,7 @@ _TIMING = "\n\n[Timing: retrieval="
 def sniff(head: FileHead) -> bool:
     return any(
         "simulations" in record
-        # The tasks are long, and stand before the simulations.
+        # The head may end before `simulations`, because the long tasks come first.
         or "agent_info" in tree.object_or_empty(record.get("info"))
         or _is_simulation(record)
         for record in head.objects

@@ -1,8 +1,8 @@
 """Vercel AI SDK: messages of `useChat` (`parts`, `toolInvocations`), `response.messages` and `steps`.
 
-In a UI message a step ends at each `step-start`; a model message of the assistant, or a member of `steps`, is a step.
+In a UI message, each `step-start` begins a step. A model message of the assistant, or a member of `steps`, is a step.
 
-Lost: Calls without a final output, which are unrecorded; time, model and usage, unless your program saves them in `metadata`.
+Lost: Calls without a final output, which are unrecorded. Time, model and usage, unless your program saves them in `metadata`.
 Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`.
 Record: A provider's search often logs only citations: `--citations` counts them as results.
 """
@@ -12,8 +12,8 @@ from typing import Any
 
 from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.formats.openai_chat import advise_citations
 from goodgain.logs.traces.formats.openai_responses import read_source
-from goodgain.options import spell
 
 _ROLES = {"user", "assistant", "system", "tool", "data"}
 #: Types of parts without a call or a result, in UI messages, model messages and steps; `data-...` is the program's own.
@@ -30,16 +30,11 @@ _UNANSWERED = {"input-streaming", "input-available", "approval-responded", "part
 _OUTPUT_TYPES = {"json", "text", "content", "error-text", "error-json", "execution-denied"}
 _OUTPUT_FIELDS = {"type", "value", "providerOptions", "reason"}
 _MESSAGE_READ = {"content", "parts", "toolInvocations"}
-#: The fields of a step that are read, or repeat others: the request has the messages before it.
+#: The fields of a step that are read, or that repeat other fields or earlier messages.
 _STEP_READ = {
     *("content", "text", "toolCalls", "toolResults", "sources", "request", "response", "warnings", "staticToolCalls"),
     *("dynamicToolCalls", "staticToolResults", "dynamicToolResults", "toolsContext", "runtimeContext"),
 }
-
-
-def _advise() -> str:
-    what = "the provider ran the search and logs only what the answer cites"
-    return f"{what}: count it as results with {spell('citations', True)}"
 
 
 def sniff(head: FileHead) -> bool:
@@ -58,7 +53,6 @@ def _has_model_parts(content: Any) -> bool:
 
 
 def _are_steps(value: Any) -> bool:
-    """Return whether a value is a result of `generateText`: steps, or an object with steps."""
     return tree.any_object(tree.find_list(value, "steps")[0], _is_step)
 
 
@@ -80,7 +74,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _is_call(part: dict[str, Any]) -> bool:
-    """Return whether a part is a call that the client ran, or the beginning of a step."""
+    """Return whether a part is a call, a result or the beginning of a step."""
     return "toolCallId" in part or "toolInvocation" in part or part.get("type") == "step-start"
 
 
@@ -118,7 +112,7 @@ class _Messages(Conversation):
         self._read_parts(placed)
         seen, step = {as_word(tree.follow_path(part, "/toolInvocation/toolCallId")) for part, _ in placed}, None
         invocations = tree.walk(message.get("toolInvocations"), f"{at}/toolInvocations")
-        for index, (invocation, call_at) in enumerate(invocations):  # those of version 4 may repeat the parts
+        for index, (invocation, call_at) in enumerate(invocations):  # version 4 may repeat calls that are parts
             if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") not in seen:
                 if index and invocation.get("step") != step:
                     self.step()
@@ -171,7 +165,7 @@ class _Messages(Conversation):
     def _add_call(self, part: dict[str, Any], at: str) -> ToolCall:
         call = tree.read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
         if part.get("providerExecuted") is True:
-            call.remedy = _advise()
+            call.remedy = advise_citations()
             call.is_search = self.source.is_search(call.tool)
         self._made += 1
         return self.call(call)
@@ -205,21 +199,21 @@ class _Messages(Conversation):
             self._set_output(call, output["value"] if kind and "value" in output else output, at)
 
     def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
-        """Set the output of a call. The output of OpenAI's hosted search is an action with sources."""
+        """Set the output of a call. OpenAI's hosted search returns an action with sources."""
         action = tree.object_or_empty(output).get("action")
         if not isinstance(action, dict):
             call.output = output
             return
-        call.remedy, call.is_search = _advise(), action.get("type") == "search"
+        call.remedy, call.is_search = advise_citations(), action.get("type") == "search"
         if as_word(action.get("type")) in ("openPage", "open_page"):
             call.opened = (action.get("url"),)
         if call.is_search and isinstance(sources := output.get("sources"), list):
             call.output = [read_source(*one) for one in tree.walk(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
-        """Report the pages that a message cites. If the message has no call, a provider searched for them."""
+        """Report the pages that a message cites. If the message has no call, add a search by the provider."""
         self.say([], self._cited)
         if self._cited and not self._made:
-            self.call(ToolCall("web_search", at, is_search=True, remedy=_advise()))
+            self.call(ToolCall("web_search", at, is_search=True, remedy=advise_citations()))
         if self._cited and self.source.citations:
             self.cite([{key: one.get(key) for key in ("url", "title")} for one in self._cited])
