@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+import goodgain as gg
 from goodgain.errors import GoodgainNotice, InputError
 from goodgain.logs.traces import Summary, formats, read_traces
 from tests.support.seconds import find_faster_growth, measure_seconds
@@ -225,3 +226,23 @@ def test_claude_code_takes_time_by_the_number_of_sessions_in_a_file_and_not_by_i
         return measure_seconds(lambda: read_traces(path, format="claude_code", iteration="step", unrecorded="empty"))
 
     assert not find_faster_growth(measure, 50)
+
+
+# tau-bench
+
+
+def test_the_text_of_a_task_comes_after_the_greeting_of_the_agent(save: Callable[..., Path], tmp_path: Path) -> None:
+    results = "1. On dunes\n   ID: d1\n   Score: 2.5000\n   Content: Sand.\n"
+    call = {"id": "a", "name": "KB_search", "arguments": {"query": "sand"}, "requestor": "assistant"}
+    spoken = [("assistant", "How can I help?"), ("user", "Tell me of dunes."), ("assistant", None), ("user", "Thanks.")]
+    messages: list[Json] = [{"role": role, "content": text} for role, text in spoken]
+    messages[2]["tool_calls"] = [call]
+    messages.insert(3, {"id": "a", "role": "tool", "content": results})
+    path = save({"simulations": [{"task_id": "t", "trial": 0, "messages": messages}]})
+    gg.convert_traces(path, tmp_path / "run.parquet", queries=tmp_path / "queries.parquet")
+    assert pl.read_parquet(tmp_path / "run.parquet").select("query_id", "iteration", "doc_id").rows() == [
+        ("t", 1, "d1")
+    ]
+    assert pl.read_parquet(tmp_path / "queries.parquet").select("query_id", "text").rows() == [
+        ("t", "Tell me of dunes.")
+    ]

@@ -68,7 +68,7 @@ class _Messages(Conversation):
                 output = output.partition(_TIMING)[0]
             failed = message.get("error") is True
             self.answer(expect_id(call_id, f"{at}/id"), output, f"{at}/content", failed=failed)
-        elif role == "user" and not self._turns:
+        elif role == "user" and not self._user_spoke:
             self.user(tree.message_text(message.get("content")))
         elif role not in ("system", "user"):
             self.report_kind("message", message, "role", at, "user, assistant, tool or system")
