@@ -30,7 +30,7 @@ def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_
     drawn = Drawn(title=Text(shown.title) if shown.title else None, title_justify="left", **style)
     for k, (heading, size) in enumerate(zip(shown.header, widths, strict=True)):
         drawn.add_column(Text(heading), justify="left" if k < shown.words else "right", overflow="fold", width=size)
-    for row, following in zip(shown.rows, [*shown.rows[1:], None], strict=True):
+    for row, following in zip(shown.rows, [*shown.rows, None][1:], strict=True):
         styles = ("bold" if cell.best else _COLOURS.get(cell.verdict, "") for cell in row)
         cells = (Text(cell.text, style=style) for cell, style in zip(row, styles, strict=True))
         drawn.add_row(*cells, end_section=by_first and following is not None and following[0] != row[0])

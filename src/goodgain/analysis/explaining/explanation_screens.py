@@ -121,8 +121,9 @@ def _build_side_by_side(of: Explanation) -> Iterator[Table | Line]:
             [name_document(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
             for row in of.repeats.iter_rows(named=True)
         ]
-        header = ["document", "found by", "first at iteration", "again at iteration"]
-        yield Table.of("Repeated results", header, 2, rows)
+        if rows:
+            header = ["document", "found by", "first at iteration", "again at iteration"]
+            yield Table.of("Repeated results", header, 2, rows)
 
 
 def _build_iterations_table(account: Account, rel: float) -> Table:

@@ -1,0 +1,89 @@
+"""Pictures of the shipped examples show what `pictures.json` says: scales, ticks, lines, bars, areas, texts and legends.
+
+    python -m tests.analysis.reporting.test_whole_pictures
+
+writes what they show today. Read the diff.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+from matplotlib.figure import Figure
+
+import goodgain as gg
+from goodgain import plots
+from tests.support.plot_labels import make_curve, make_ledger, make_precision_recall, make_spend_curve
+from tests.support.tables import ROOT
+from tests.support.whole_outputs import describe_figure
+
+FILE = Path(__file__).with_name("pictures.json")
+EXAMPLES = ROOT / "qrels_examples"
+AGENTS = EXAMPLES / "two_agents"
+QRELS, RUNS = AGENTS / "qrels.txt", {name: AGENTS / f"{name}.run" for name in ("quick", "late")}
+REPEATED = EXAMPLES / "repeated_runs"
+REPLICATES: Any = {name: [REPEATED / f"{name}.{k}.run" for k in (1, 2, 3)] for name in ("old", "new")}
+USED = EXAMPLES / "opened_and_cited"
+
+
+def _draw_inside(of: Any) -> Any:
+    """Several plots in one figure of the user."""
+    figure = Figure(figsize=(14, 8))
+    axes = figure.subplots(2, 2).ravel()
+    plots.curve(of, "nCG", ax=axes[0])
+    plots.new_good(of, "late", ax=axes[1])
+    plots.what_came_back(gg.ledger(QRELS, RUNS["late"]), ax=axes[2])
+    plots.per_query(gg.compare(QRELS, RUNS, "nCG"), ax=axes[3])
+    return axes[0]
+
+
+PICTURES: dict[str, Any] = {
+    "curve": lambda: plots.curve(gg.curve(QRELS, RUNS, "nCG")),
+    "curve of repeated runs": lambda: plots.curve(gg.curve(REPEATED / "qrels.txt", REPLICATES, "nCG")),
+    "curve of many systems": lambda: plots.curve(make_curve(9, 4)),
+    "curve without bands": lambda: plots.curve(make_curve(3, 30), bands=False),
+    "against spend": lambda: plots.against_spend(
+        gg.curve(QRELS, RUNS, "nCG", over="tokens", costs=AGENTS / "costs.csv")
+    ),
+    "against made spend": lambda: plots.against_spend(make_spend_curve(3, 5)),
+    "precision and recall": lambda: plots.precision_recall(gg.pr_curve(QRELS, RUNS)),
+    "precision and recall of many": lambda: plots.precision_recall(make_precision_recall(7)),
+    "new good": lambda: plots.new_good(gg.curve(QRELS, RUNS, "NumGood nCG"), "late"),
+    "what came back": lambda: plots.what_came_back(gg.ledger(QRELS, RUNS["late"])),
+    "what came back of many": lambda: plots.what_came_back(make_ledger(30)),
+    "iterations used": lambda: plots.iterations_used(gg.ledger(QRELS, RUNS["quick"])),
+    "per query": lambda: plots.per_query(gg.compare(QRELS, RUNS, "nCG")),
+    "funnel": lambda: plots.funnel(gg.funnel(USED / "judgments.qrels", USED / "uses.jsonl")),
+    "inside axes of the user": lambda: _draw_inside(gg.curve(QRELS, RUNS, "NumGood nCG")),
+}
+
+
+def _describe(name: str) -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        figure = PICTURES[name]().figure
+        found: list[Any] = json.loads(json.dumps(describe_figure(figure)))
+    return [_round_figure(figure), *found]
+
+
+def _round_figure(figure: Any) -> list[float]:
+    return [round(float(size), 2) for size in figure.get_size_inches()]
+
+
+@pytest.mark.skipif(
+    not matplotlib.__version__.startswith("3.11."), reason="the places in pictures.json are those of matplotlib 3.11"
+)
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_shows_the_same_as_before(name: str) -> None:
+    assert _describe(name) == json.loads(FILE.read_text("utf-8"))[name]
+
+
+if __name__ == "__main__":
+    FILE.write_text(
+        "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(_describe(name))}" for name in PICTURES) + "\n}\n", "utf-8"
+    )
