@@ -1,4 +1,4 @@
-"""The public functions that compare and explain systems. This file imports more than scores need."""
+"""The public functions that compare and explain systems. They are in a file of their own, because scoring needs fewer imports."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,10 +63,10 @@ def compare(
             such a frame; the columns of a funnel have their own directions.
         baseline_file: a file of `Comparison.write_baseline`. Its system is called `baseline`, and one run is enough to
             compare with it.
-        require: lines such as `nCG@3>=0.5`, for `flips`. The measures of the lines are compared too. `check_requirements`
-            checks the lines.
-        pass_k: k of `flips`; None: the smallest number of runs of a query.
-        detect: the difference for `detectable`; None: the observed difference.
+        require: requirements such as `nCG@3>=0.5`, for `flips`. Their measures are compared too. `check_requirements`
+            checks them.
+        pass_k: k of `Comparison.flips`; None: the smallest number of runs of a query.
+        detect: the difference for `Comparison.detectable`; None: the observed difference.
         {options}
 
     Returns:
@@ -187,7 +187,7 @@ def explain_pair(
     is_paired = any(len(several) > 1 for several in runs.values())
     if is_paired and (results is not None or uses is not None):
         option = spell("uses") if results is None else spell("results")
-        raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
+        raise InputError(f"{option} needs one run of each system. Give one run each, or leave out {option}.")
     check_uses(opened.qrels, uses)
     check_whole_number("top", top, 0)
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}

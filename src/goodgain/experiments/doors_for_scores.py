@@ -45,7 +45,7 @@ def evaluate(
 
     Returns:
         `Scores`. The means of our measures are over all queries of the qrels. A query that the run lacks counts as a query
-        without a search. Queries without judgments are left out. `signature` has the number of both. If a value is not
+        without a search. Queries without judgments are left out. `signature` counts both kinds of queries. If a value is not
         finite, the value and the mean of its measure are null, with a notice.
 
     Raises:

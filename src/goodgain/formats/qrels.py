@@ -1,4 +1,4 @@
-"""Qrels: reading from any source, the `Qrels` that every host accepts, and writing."""
+"""Reads qrels from any source into `Qrels`, which ir_measures and other hosts accept, and writes them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _NOTHING: Problem = (
 
 @dataclass(eq=False, repr=False)
 class Qrels(PandasFacade):
-    """Judgments that every host accepts.
+    """Judgments that ir_measures and other hosts accept.
 
-    Our measures read the labels of `frame` unchanged. ir_measures' providers see whole labels, one per document: through
+    goodgain's measures read the labels of `frame` unchanged. ir_measures' providers see whole labels, one per document: through
     `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
 
     Attributes:
@@ -113,7 +113,7 @@ class Qrels(PandasFacade):
 
     @cached_property
     def judgments(self) -> Judgments:
-        """The largest label of each document, by the number of the query."""
+        """The largest label of each document, as `Judgments`, which number the queries."""
         return number_judgments(self.largest)
 
     @cached_property
@@ -137,7 +137,7 @@ class Qrels(PandasFacade):
 
     @cached_property
     def host_frame(self) -> pl.DataFrame:
-        """The labels for classic measures of hosts: query_id, doc_id, relevance (Int64), iteration.
+        """The labels that hosts such as pytrec_eval read, with query_id, doc_id, relevance (Int64), iteration.
 
         Labels that can crash trec_eval change: a label below -1 becomes -1, or 0 if all labels of the query are below 0.
 
@@ -160,7 +160,7 @@ class Qrels(PandasFacade):
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
-        """Return whole labels as named tuples. The arguments, those of pandas' method, are ignored."""
+        """Return the labels of `host_frame` as named tuples. The arguments, those of pandas' method, are ignored."""
         return map(Qrel._make, self.host_frame.iter_rows())
 
     def __len__(self) -> int:
@@ -317,7 +317,7 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """Write judgments as TREC text, or in the format of the file's name: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
     In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX. TREC text leaves
-    out null labels. A notice counts each. Other formats keep ids and null labels. The file is written whole or not at all.
+    out null labels. Notices count changed ids and null labels. Other formats keep both. The file is written whole or not at all.
 
     Raises:
         InputError: the file cannot be written.

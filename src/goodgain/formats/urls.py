@@ -209,7 +209,7 @@ def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
 
 
 def _is_documentation(folders: re.Match[str], host: str) -> bool:
-    """Return whether the first folders select a language or version of documentation, by the host, the folders and the page."""
+    """Return whether the first folders of a path select a language or version of documentation."""
     if not folders["edition"]:
         return False
     has_version = folders["moving"] or folders["version"]
@@ -284,7 +284,7 @@ def _strip_page_path(path: str) -> str:
 
 
 def _select_parameters(query: str, *, plain: bool) -> list[str]:
-    """Return the sorted parameters, without those that track the visitor. A `plain` query has no escapes."""
+    """Return the sorted parameters of a URL's query, without those that track the visitor. A `plain` query has no escapes."""
     kept = []
     for part in query.replace("&amp;", "&").split("&"):
         if not part:
@@ -300,7 +300,7 @@ def _select_parameters(query: str, *, plain: bool) -> list[str]:
 
 
 def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
-    """Return the page with the query, and the parameters that select content. Page 1 and AMP views are dropped."""
+    """Return `item` and `choice` of `Url`. Parameters that ask for page 1 or for an AMP view are dropped."""
     kept, chosen = [], []
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")

@@ -243,7 +243,7 @@ def _find_rules(labels: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str]) -> Known | None:
-    """Apply the first matching rule to an address; return None if no rule matches."""
+    """Apply the first matching rule to an address and return `Known`; None if no rule matches."""
     values = {name.lower(): value for name, _, value in (part.partition("=") for part in parameters)}
     for identity, path_form, forms in rules:
         pairs = [(path_form, path), *((form, values.get(name, "")) for name, form in forms.items())]
@@ -281,7 +281,7 @@ _DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": 
 
 @lru_cache(maxsize=65_536)
 def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
-    """Return the authority without user information and default port, the host without www and m, and the host's rules.
+    """Return the authority without user information and default port, the host without www and m, and the rules for this host.
 
     Raises ValueError for an impossible host.
     """
