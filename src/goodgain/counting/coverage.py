@@ -217,7 +217,7 @@ def warn_of_run(
     if qrels.labels is not None and coverage.lowest == 0:
         wrong = "the run numbers its iterations from 0, but labels by iteration start at 1"
         remedy = "Number the iterations of the run from 1 to match the labels."
-        notice(f"{wrong}: iteration 0 gets only the labels for any iteration. {remedy}")
+        notice(f"{wrong}: iteration 0 gets only labels that apply to every iteration. {remedy}")
     warn_if_few_shared(coverage.queries)
     if low:
         warn_of_low_coverage(coverage.tabulate(), labels=qrels.labels)
@@ -255,7 +255,7 @@ def is_one_time(doc_id: Any) -> Any:
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
-    """Give the notice that no document has a label. `described` is the number of documents, as text."""
+    """Give the notice that no document has a label. `described` is their number as text, such as `12 unique results`."""
     rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
     example = "" if advice else _show_example(judgments, rows)

@@ -135,7 +135,7 @@ def _add_up_good(
 
 
 def find_unit(labels: Any) -> float:
-    """Return a power of two: each label is split into a multiple of it and a remainder. Return 0 if all labels are whole.
+    """Return a power of two that splits each label into a multiple and a remainder; 0 if all labels are whole.
 
     The last digit of a sum of floats depends on the order of rows, and blocks and engines change this order. The multiples
     have at most 26 bits. The remainders are short too, for labels of at least a hundredth of the largest. So the sums of

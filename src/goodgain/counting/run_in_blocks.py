@@ -44,7 +44,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class RunFile:
-    """A run in a large file: text (also .gz and .zst) or Parquet."""
+    """A run in a large TREC text file (also .gz and .zst) or Parquet file."""
 
     path: Path
     gaps: str  # `gaps` and `first` are as in `read_run`

@@ -44,7 +44,7 @@ def compare(
     detect: float | None = None,
     **options: Unpack[ExperimentOptions],
 ) -> Comparison:
-    """Compare two or more systems on any measures, ours and those of ir_measures.
+    """Compare two or more systems on any measures of goodgain and ir_measures.
 
     Args:
         qrels: what `read_qrels` takes.
@@ -55,7 +55,7 @@ def compare(
         baseline: the system to compare all others with. None compares all pairs, a later system with an earlier system.
         against: `previous` compares each system only with the system before it, for the stages of a pipeline. Holm's
             method then corrects over these pairs only.
-        iterations: a number n also compares measures of ours without @ at each iteration 1..n. A list of numbers compares
+        iterations: a number n also compares goodgain's measures without @ at each iteration 1..n. A list of numbers compares
             the measures at exactly these iterations.
         groups: a file or a frame of query_id and group, to compare on each group of queries too.
         outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is

@@ -50,7 +50,7 @@ class StatisticsOptions(TypedDict, total=False):
 
 
 class CurveOptions(CountingOptions, StatisticsOptions, total=False):
-    """The options of curves with intervals."""
+    """The options of `curve` and `spend`."""
 
 
 class ScoresOptions(ReportOptions, StatisticsOptions, total=False):

@@ -89,7 +89,7 @@ class _Same:
 
 
 def make_key(value: Any) -> Any:
-    """Return a cache key for the value of an option: tables by identity; numbers, text, paths, measures and lists by value.
+    """Return a cache key for an option. Tables are compared by identity; numbers, text, paths, measures and lists by value.
 
     >>> make_key([1, "a"]) == make_key([1, "a"]), make_key({}) == make_key({}), make_key(1) == make_key(True)
     (True, False, False)
@@ -236,7 +236,7 @@ class SharedSteps:
                     warn_of_low_coverage(coverage, labels=labels)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], asked: Sequence[ir_measures.Measure]) -> None:
-        """Give the notices on scores: low coverage, and values of IterationsForAllGoodResults that are not iterations."""
+        """Give the notices on scores: low coverage, and default values of IterationsForAllGoodResults (0 and 100)."""
         self.warn_of_coverage({name: of.coverage for name, of in scores.items()})
         with NoticesOfSystems() as notices:
             for name, of in scores.items():

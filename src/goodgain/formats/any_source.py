@@ -25,12 +25,12 @@ from goodgain.schema import BEIR, NUGGETS, QRELS, RUN, UNLABELLED, Table
 #: Common names for the column with an agent's round, in lower case.
 _LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(idx?|index|no|num|number))?"
 
-#: Name in the source -> our name. Pandas may have numbers as names; they match as text.
+#: Name in the source -> goodgain's name. Pandas may have numbers as names; they match as text.
 Columns = Mapping[Any, str]
 
 
 class FoundColumns(NamedTuple):
-    """The columns of a source that are read, as `names`: name in the source -> our name.
+    """The columns of a source that are read. `names` is name in the source -> goodgain's name.
 
     `renamed` has the names that the user's `columns` rename. `understood` is the part of `names` found through synonyms.
     `likely_iteration` is a column that looks like the iteration, if no column was read as the iteration.
@@ -224,7 +224,7 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
 
 
 def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
-    """Open a frame, a dict of dicts or named tuples. `columns` is name in the source -> our name.
+    """Open a frame, a dict of dicts or named tuples. `columns` is name in the source -> goodgain's name.
 
     Frames in memory become Polars frames. Lazy frames (Polars, DuckDB, PySpark ...) stay on their engine.
     """

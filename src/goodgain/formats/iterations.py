@@ -68,7 +68,6 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
 
 
 def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
-
     if isinstance(frame, nw.LazyFrame):
         raise InputError(f"{rows.label}: query {query_id!r} mixes values in column 2; {_RULE}")
     of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
@@ -82,7 +81,7 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 
 
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
-    """Remove the rows of queries that never searched. Return the other rows, their source and the removed queries.
+    """Remove the rows of queries that never searched. Return the other rows, the places of these rows, and the removed queries.
 
     Such a row has `-` or null as iteration and `-` as doc_id. The query has no other row.
     """
@@ -261,7 +260,6 @@ def warn_of_likely_iteration(run: Run | RunFile) -> None:
 
 
 def warn_once(run: Run | RunFile, text: str, *, about: str | None = None) -> None:
-
     if text not in run.warned:
         run.warned.add(text)
         notice(text, about=about)

@@ -157,7 +157,6 @@ def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
-
     judged = frame.with_row_index("row")
     keys = judged.group_by(key).agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
     clashing = keys.filter(pl.col("labels") > 1).sort("row")

@@ -145,7 +145,7 @@ class Qrels(PandasFacade):
             InputError: a label is not a whole number; pytrec_eval refuses it, and ranx silently truncates 2.9 to 2.
         """
         if self.fractional is not None:
-            wrong = f"the label {self.fractional:g} is not a whole number, and the hosts' classic measures take whole labels only"
+            wrong = f"the label {self.fractional:g} is not a whole number, and classic measures of other tools need whole labels"
             remedy = "use goodgain.evaluate, which computes the measures that are well defined for such labels"
             raise InputError(f"{wrong}; {remedy}")
         label_rules.check_levels(self.frame)
@@ -154,7 +154,7 @@ class Qrels(PandasFacade):
             if differing := label_rules.count_differing_labels(self.frame):
                 taken = f"the largest label of the {differing} documents whose labels differ"
                 other = "goodgain.evaluate takes the label at the first occurrence"
-                notice(f"labels by iteration: a classic measure called through a host takes {taken}; {other}")
+                notice(f"labels by iteration: a classic measure computed by another tool takes {taken}; {other}")
             rows = self.largest.with_columns(iteration=pl.lit("0"))
         whole = pl.col("relevance").cast(pl.Int64)
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
@@ -193,8 +193,8 @@ def read_qrels(
             subtopics, and other measures take the largest label of a document. A nugget is a subtopic: query_id,
             nugget_id, doc_id, grade and possibly vital (0 or 1), or autonuggetizer's assignments to documents.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> our name: {"topic": "query_id"}. qid, q_id, docno, docid, did, pid, label, gain,
-            grade and rel are understood without it, with a notice.
+        columns: name in the source -> goodgain's name, as {"topic": "query_id"}. qid, q_id, docno, docid, did, pid, label,
+            gain, grade and rel are understood without it, with a notice.
             In JSON a doc_id may be a list of documents, and a name a path into objects and lists:
             {"evidence.url": "doc_id"}.
         label: the label of every row, for a source without labels: a list of supporting documents for each question. The

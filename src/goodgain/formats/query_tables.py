@@ -32,7 +32,7 @@ _KEY = ["query_id", "system", "replicate", "iteration"]
 
 
 def read_queries(source: Any) -> pl.DataFrame:
-    """Read the texts of queries: query_id, text, and description (null if unknown).
+    """Read the texts of queries into a frame of query_id, text and description (null if unknown).
 
     The source is a .tsv file (query_id, text[, description], without a header); a .jsonl, .csv or .parquet file with columns
     of these names; {query_id: text}; a frame; or the id of an ir_datasets data set.
@@ -121,7 +121,6 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
 
 
 def _read_texts_of_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:
-
     for one, text in source.items():
         at = f"{label}: {key} {quote(str(one))}"
         if text is not None and not isinstance(text, (str, int, float)):
@@ -135,7 +134,7 @@ def _read_texts_of_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.D
 
 
 def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
-    """Read query_id and group for the judged queries: distinct pairs, as a query may be in several groups.
+    """Read the distinct pairs (query_id, group) of the judged queries. A query may be in several groups.
 
     A notice lists queries without a group.
     """
@@ -212,7 +211,7 @@ def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
 
 
 def read_uses(source: Any) -> pl.DataFrame:
-    """Read the documents that queries returned, opened and cited: the columns of `USES`.
+    """Read the documents that queries returned, opened and cited, with the columns of `USES`.
 
     The source is a file, a frame, or a list of such sources, with query_id, doc_id, returned_at, opened_at, opens and cited.
     Rows without a system belong to the system `goodgain`.
@@ -305,7 +304,7 @@ def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = 
 
 
 def read_costs(source: Any) -> pl.DataFrame:
-    """Read the costs of queries: the columns of `COSTS`, and `tokens` (input and output). Unknown costs are null.
+    """Read the costs of queries, with the columns of `COSTS` and `tokens` (input plus output). Unknown costs are null.
 
     The source is a file, a frame, or a list of such sources. The columns are query_id[, system][, replicate][, iteration],
     and any of calls, input_tokens, output_tokens, seconds and cost. Rows without a system belong to the only run. Rows without an

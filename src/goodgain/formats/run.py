@@ -204,7 +204,7 @@ def read_run(
             `first` to the query's largest number, as a search with no results.
         first: the number of a first iteration: 1, or 0 (TREC Dynamic Domain).
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> our name: {"step": "iteration"}. qid, q_id, docno, docid, did and pid are
+        columns: name in the source -> goodgain's name, as {"step": "iteration"}. qid, q_id, docno, docid, did and pid are
             understood without it, with a notice.
         page: cut the ranking of each query into iterations of this many results. The run must have no iterations.
             The classic ranking does not change.
@@ -317,7 +317,7 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
-    """Raise `InputError` for a wrong option, for options of a `Run` that is already read, and in a forked process."""
+    """Raise `InputError` for a wrong option, for options with a `Run` that is already read, and in a forked process."""
     check_fork()
     if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
         options = f"{spell('gaps')}, {spell('first')} and {spell('errors')}"

@@ -1,7 +1,7 @@
-"""Hosts, and web identities: the addresses of well-known sites that name one paper, video, question or product.
+"""Normalises hosts and declares web identities: addresses of well-known sites that name one paper, video or product.
 
 Each identity is one declaration: `NAME | CANONICAL | DROPS`, then a line for each spelling, two addresses of one page (`=`)
-and two addresses of different pages (`!`). The tests of these examples and docs/reference/web_identities.md follow from it.
+and two addresses of different pages (`!`). Tests and docs/reference/web_identities.md are made from it.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 
 
 class WebIdentity(NamedTuple):
-    """The spellings of one kind of address.
+    """A kind of web page, and the spellings of its addresses.
 
     Attributes:
         name: the kind of page that the addresses identify.
@@ -218,7 +218,7 @@ _DOTS = re.compile(r"/\.\.?(?:/|$)")
 
 
 class Rule(NamedTuple):
-    """One spelling of an identity. Patterns are compiled on first use, because compiling all takes 14 ms."""
+    """One spelling of a web identity. Patterns are compiled on first use, because compiling all takes 14 ms."""
 
     identity: WebIdentity
     path: str

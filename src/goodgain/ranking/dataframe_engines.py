@@ -220,12 +220,10 @@ def _add_keeps(firsts: Lazy, one_iteration: nw.Expr) -> Lazy:
 
 
 def _place(order: str, *by: str) -> nw.Expr:
-
     return _number_rows("query_id", by=[*PLACED_BY[order], *by, "doc_id"])
 
 
 def _span_iterations(run: Lazy) -> Lazy:
-
     iteration = nw.col("iteration")
     return run.group_by("query_id").agg(iteration.min().alias("lowest"), iteration.max().alias("highest"))
 
@@ -308,5 +306,4 @@ def _number_rows(*partition: str, by: Sequence[str]) -> nw.Expr:
 
 
 def _one_if(condition: nw.Expr) -> nw.Expr:
-
     return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
