@@ -203,7 +203,7 @@ def pr_curve(
     """Return interpolated precision at levels of recall: the highest precision at this level or a higher level.
 
     The value at level i/10 is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of
-    documents of the query with a label of at least `rel`; None means 1 here. The precision is 0 if R = 0 or the ranking
+    documents of the query with a label of at least `rel`; None means 1. The precision is 0 if R = 0 or the ranking
     never reaches the recall.
 
     Args:

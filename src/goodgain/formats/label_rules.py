@@ -66,7 +66,7 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
 
 
 def check_levels(labels: pl.DataFrame) -> None:
-    """Raise `InputError` for a label too large for the hosts: trec_eval would run out of memory, or return 0."""
+    """Raise `InputError` for a label too large for trec_eval, which would run out of memory, or return 0."""
     high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
     if len(high):
         limit = f"the memory of trec_eval grows with the largest label (the limit is {_MOST_LEVELS:,})"
@@ -87,7 +87,7 @@ def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def keep_whole_labels(frame: pl.DataFrame) -> pl.DataFrame:
-    """Cast labels to integers if all are whole, because hosts need integers."""
+    """Cast labels to integers if all are whole, because pytrec_eval and ranx need integers."""
     labels = frame.get_column("relevance")
     is_whole = (labels == labels.round()).all() and (labels.abs() < 2**53).all()
     return frame.with_columns(pl.col("relevance").cast(pl.Int64)) if is_whole else frame
@@ -147,7 +147,7 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[
 def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return two tables: the largest label per (query, document), and one row per (query, document, subtopic).
 
-    The second table is sorted by label, because a host without subtopics keeps the last row of a document.
+    The second table is sorted by label, because a tool without subtopics keeps the last row of a document.
     """
     key = ["query_id", "doc_id", "iteration"]
     _check_contradictions(frame, rows, key, "keep the one that is right")

@@ -1,4 +1,4 @@
-"""Reads qrels from any source into `Qrels`, which ir_measures and other hosts accept, and writes them."""
+"""Reads qrels from any source into `Qrels`, which ir_measures and other tools accept, and writes them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NOTHING: Problem = (
 
 @dataclass(eq=False, repr=False)
 class Qrels(PandasFacade):
-    """Judgments that ir_measures and other hosts accept.
+    """Judgments that ir_measures and other tools accept.
 
     goodgain's measures read the labels of `frame` unchanged. ir_measures' providers see whole labels, one per document: through
     `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
@@ -137,7 +137,7 @@ class Qrels(PandasFacade):
 
     @cached_property
     def host_frame(self) -> pl.DataFrame:
-        """The labels that hosts such as pytrec_eval read, with query_id, doc_id, relevance (Int64), iteration.
+        """The labels that tools such as pytrec_eval read, with query_id, doc_id, relevance (Int64), iteration.
 
         Labels that can crash trec_eval change: a label below -1 becomes -1, or 0 if all labels of the query are below 0.
 

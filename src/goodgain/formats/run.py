@@ -1,4 +1,4 @@
-"""Reads runs from any source into a `Run`, which ir_measures and other hosts accept, and writes them."""
+"""Reads runs from any source into a `Run`, which ir_measures and other tools accept, and writes them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Reading(NamedTuple):
 
 
 class PandasFacade:
-    """Looks up missing attributes in a pandas copy of `host_frame`, the rows for hosts. The first use makes the copy."""
+    """Looks up missing attributes in a pandas copy of `host_frame`, the rows that other tools see. The first use makes the copy."""
 
     @cached_property
     def _pandas(self) -> Any:
@@ -74,7 +74,7 @@ class PandasFacade:
 
 @dataclass(eq=False, repr=False)
 class Run(PandasFacade):
-    """A run with iterations. ir_measures and other hosts can use it like a classic run.
+    """A run with iterations. ir_measures and other tools can use it like a classic run.
 
     goodgain's measures read `frame`. ir_measures' providers see the flattened ranking (order `seen`, no duplicates): through
     `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
