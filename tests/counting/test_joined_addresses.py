@@ -62,7 +62,7 @@ def test_addresses_of_a_large_file_are_found_in_text_of_any_form(tmp_path: Path,
 
 def test_the_notice_says_how_many_ids_were_joined_and_in_how_many_queries_it_matters() -> None:
     with pytest.warns(
-        gg.GoodgainNotice, match=r"one document: 3 ids \(such as .* for .*\), which matters in 1 query. urls='keep'"
+        gg.GoodgainNotice, match=r"one document: 3 ids \(such as .* for .*\). This affects 1 query. urls='keep'"
     ):
         gg.evaluate(QRELS, RUN, "CG")
     with no_notices():

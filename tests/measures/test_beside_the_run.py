@@ -177,7 +177,7 @@ def test_compare_has_interval_and_test_and_reads_the_tables_of_each_system(tmp_p
     assert gg.Experiment(qrels, runs, costs=costs).check("AreaOver(over='tokens',budget=40)>=baseline significant")
     page = gg.report(qrels, runs, tmp_path / "page.csv", "nCG RepeatedQueries", results=results)
     assert "RepeatedQueries" in page.read_text()
-    with pytest.raises(gg.InputError, match="results= belongs to one run of each system"):
+    with pytest.raises(gg.InputError, match="results= needs one run of each system"):
         gg.evaluate(qrels, [runs["old"], runs["new"]], "RepeatedQueries", results=results)
     for name, run in runs.items():
         gg.write_run(run, tmp_path / f"{name}.run")

@@ -1,1 +1,1 @@
-"""Counts run and qrels into two small tables, the ledger and the pools."""
+"""Makes two small tables of counts from a run and qrels: the ledger (per iteration) and the pools (per query)."""

@@ -1,4 +1,4 @@
-"""Coverage: the judged queries and results of a run, and notices on values that may mislead."""
+"""Computes the coverage of a run (the judged share of its results), and warns of values that may mislead."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ _NO_QUERIES = pl.Series("query_id", [], pl.String)
 
 
 class SharedQueries(NamedTuple):
-    """The distinct query ids of a run and qrels."""
+    """The query ids of a run and qrels, divided into those in both and those in only one of them."""
 
     both: pl.Series
     only_searched: pl.Series  # only in the run
@@ -54,7 +54,7 @@ class SharedQueries(NamedTuple):
 
 
 def match_queries(searched: pl.Series, judged: pl.Series, never_searched: pl.Series = _NO_QUERIES) -> SharedQueries:
-    """Match the query ids of a run and qrels. `searched` lacks the queries of the run that never searched."""
+    """Compare the query ids of a run and qrels. `searched` does not contain the run's queries that never searched."""
     searched, judged = pl.concat([searched, never_searched]).unique(), judged.unique()
     is_judged, is_searched = searched.is_in(judged.implode()), judged.is_in(searched.implode())
     idle = never_searched.filter(never_searched.is_in(judged.implode()))
@@ -73,7 +73,7 @@ def join_examples(query_ids: pl.Series) -> str:
 
 
 class Coverage(NamedTuple):
-    """The judged queries and results of a run."""
+    """Counts of the queries and results of a run that are judged."""
 
     queries: SharedQueries
     unique: int  # first occurrences in judged queries
@@ -83,11 +83,11 @@ class Coverage(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """The judged share of the first occurrences; None without first occurrences."""
+        """The judged share of the unique results, from 0 to 1; None if judged queries have no result."""
         return (self.unique - self.unjudged) / self.unique if self.unique else None
 
     def tabulate(self) -> pl.DataFrame:
-        """Return a row for all iterations, then a row per iteration, with the columns of `COVERAGE`."""
+        """Return a frame with the columns of `COVERAGE`: a row for the whole run, then a row for each iteration."""
         overall = pl.DataFrame({"iteration": None, "unique": self.unique, "unjudged": self.unjudged})
         rows = pl.concat([overall.cast(self.by_iteration.schema), self.by_iteration])
         judged = pl.col("unique") - pl.col("unjudged")
@@ -108,7 +108,7 @@ class Coverage(NamedTuple):
 
     @property
     def renumbered(self) -> int:
-        """The number of queries with missing iteration numbers, counted from the run's lowest number."""
+        """The number of queries whose iteration numbers have gaps, or do not start at the lowest number in the run."""
         dense = pl.col("is_dense") & pl.col("lowest").eq_missing(self.lowest)
         return int(self.numbering.filter(~dense).get_column("queries").sum())
 
@@ -148,7 +148,7 @@ def list_shares(coverages: pl.DataFrame) -> str:
 
 
 def share_of_smaller(both: int, first: int, second: int) -> float:
-    """Return the number of shared queries / the number of queries of the smaller side; 1 if a side is empty."""
+    """Return the share of the queries of the smaller side that are in both sides; 1 if a side has no queries."""
     return both / min(first, second) if first and second else 1.0
 
 
@@ -217,7 +217,7 @@ def warn_of_run(
     if qrels.labels is not None and coverage.lowest == 0:
         wrong = "the run numbers its iterations from 0, but labels by iteration start at 1"
         remedy = "Number the iterations of the run from 1 to match the labels."
-        notice(f"{wrong}: iteration 0 gets only the labels for any iteration. {remedy}")
+        notice(f"{wrong}: iteration 0 gets only labels that apply to every iteration. {remedy}")
     warn_if_few_shared(coverage.queries)
     if low:
         warn_of_low_coverage(coverage.tabulate(), labels=qrels.labels)
@@ -227,14 +227,14 @@ def warn_of_run(
         warn_if_none_is_judged(judgments, sample_rows(run), f"{coverage.unique:,} unique results")
     one_time = count_one_time(run, qrels.query_ids)
     if one_time and iterated is not None:
-        found = f"in {count_of(one_time, 'query', 'queries')} ids are addresses that are new for each call"
+        found = f"in {count_of(one_time, 'query', 'queries')} several iterations returned addresses that are new for each call"
         effect = "SRR, SRE and NumDup are not comparable with those of other systems"
-        notice(f"{found}, in two iterations or more. Repeats cannot be found, so {effect}.")
+        notice(f"{found}. Repeated pages are not recognised, so {effect}.")
     return one_time
 
 
 def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
-    """Count the queries with one-time addresses in two iterations or more.
+    """Count the queries in which at least two iterations returned one-time addresses (see `is_one_time`).
 
     A large file is read only if a sample of the file has a one-time address.
     """
@@ -250,12 +250,12 @@ def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
 
 
 def is_one_time(doc_id: Any) -> Any:
-    """Return whether each id in a column (Polars or narwhals) is a one-time address: the service creates it for one call."""
+    """Return for each id of a column (Polars or narwhals) whether it is a URL that a search service makes for one call only."""
     return doc_id.str.starts_with(_ONE_TIME_ADDRESS)
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
-    """Give the notice that no document has a label. `described` is the number of documents, as text."""
+    """Give the notice that no document has a label. `described` is their number as text, such as `12 unique results`."""
     rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
     example = "" if advice else _show_example(judgments, rows)
@@ -269,7 +269,7 @@ def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, describe
 
 
 def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
-    """Return advice if an id of `rows` looks like a chunk of an id of `others`, in the same query; else None."""
+    """Return advice if some id of `rows` looks like a chunk of a document in `others`, in the same query; else None."""
     parts = rows.select("query_id", "doc_id", pl.col("doc_id").str.extract_groups(_NUMBERED).alias("parts"))
     found = parts.unnest("parts").join(
         others, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi"
@@ -283,7 +283,7 @@ def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
 
 
 def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
-    """Return text with two different ids of one query; if possible, only case, punctuation or %XX differs."""
+    """Return text with an id of the run and an id of the qrels, if possible two that differ only in case, punctuation or %XX."""
     judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
     plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"%[0-9a-f]{2}|[\W_]", "").alias("plain")
     for keys in (["query_id", plain], ["query_id"]):
@@ -296,7 +296,7 @@ def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
 
 
 def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
-    """Give a notice if URLs of a run are judged under another spelling. Return whether there are such URLs."""
+    """Give a notice if the qrels judge pages of a run under other URLs. Return whether they do."""
     is_url = pl.col("doc_id").str.starts_with("http")
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False

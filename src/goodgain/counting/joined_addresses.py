@@ -1,4 +1,4 @@
-"""Joins ids that spell the address of one web page in several ways, in the runs and qrels of one call."""
+"""Replaces doc_ids that are different URLs of the same web page by one id, in the runs and qrels of one call."""
 
 from collections.abc import Iterable, Mapping
 from copy import copy
@@ -24,11 +24,11 @@ _MOST_REPEATED = 1_000_000
 
 
 def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
-    """Return qrels (or None) and runs in which each web page has one id, with a notice on what was joined.
+    """Return qrels (or None) and runs in which each web page has one id. Give a notice if this affects a query.
 
-    An id of the qrels stays, and others of its page become this id; without one, they become the smallest of them. Of
-    several rows of the qrels the largest label stays. Runs are not looked at if the qrels have no address, since a large
-    file is read once more for its ids: repeats of such unjudged pages stay apart.
+    A page keeps the smallest of its ids in the qrels, else the smallest in the runs. If rows of the qrels get the same id,
+    the largest label is kept. If the qrels have no URL, ids do not change, because listing the ids of a large run means
+    reading the file once more: several URLs of an unjudged page then count as several documents.
     """
     if judged is not None and urls != OPTIONS["urls"].default:
         judged = sign(judged, urls=urls)
@@ -54,14 +54,14 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
         one, other = spellings.row(0)
         notice(
             f"ids that spell one web address in several ways count as one document: {count_of(spellings.height, 'id')} (such as "
-            f"{one} for {other}), which matters in {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} keeps them "
+            f"{one} for {other}). This affects {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} keeps them "
             "apart."
         )
     return None if judged is None else sign(judged, urls=urls), joined
 
 
 def join_labels(people: Qrels, judged: Qrels) -> Qrels:
-    """Return other labels with the ids of the qrels, where both spell the address of one page."""
+    """Return `people` with each URL replaced by the URL that `judged` has for the same page, if any."""
     known = select_addresses(judged.rows.get_column("doc_id"))
     ids = pl.concat([known, select_addresses(people.rows.get_column("doc_id"))]).unique()
     spellings = find_spellings(ids, known)
@@ -70,9 +70,9 @@ def join_labels(people: Qrels, judged: Qrels) -> Qrels:
 
 
 def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with the ids of queries and documents as `known` spells them: escaped, or another address of a page.
+    """Return a frame with query and document ids spelled as in `known`: with the same escapes, and the same URL for a page.
 
-    Uses and results keep the ids of the log. Several rows may have one id then.
+    Tables of uses and results have the ids of the log, but runs and qrels may not. Several rows may get the same id.
 
     >>> frame = pl.DataFrame({"query_id": "q", "doc_id": ["http://a.org/x/", "b"]})
     >>> spell_like(frame, pl.DataFrame({"query_id": "q", "doc_id": ["https://a.org/x", "b"]}))["doc_id"].to_list()
@@ -88,9 +88,9 @@ def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
-    """Return chunk_id, doc_id: each id that becomes another one of its page, and this one.
+    """Return a frame of chunk_id (an id to replace) and doc_id (the id of the same page that replaces it).
 
-    A page is named by the smallest of the `known` ids that spell it, else by the smallest id.
+    A page keeps the smallest of its ids in `known`, else the smallest of all its ids.
     """
     from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
 
@@ -111,7 +111,7 @@ def select_addresses(ids: pl.Series, hashes: pl.Series | None = None) -> pl.Seri
 
 
 class _Ids(NamedTuple):
-    """The distinct addresses of a run, and each row as numbers: `query`, `document`. None for a long file or an engine."""
+    """The distinct URLs of a run, and hashes of each row's ids (query, document; None for a long file or on an engine)."""
 
     addresses: pl.Series
     hashes: pl.DataFrame | None
@@ -136,7 +136,7 @@ def _list_ids(run: Run | RunFile) -> _Ids:
 
 
 def _list_ids_of_block(block: Block) -> tuple[pl.Series, pl.DataFrame]:
-    """Return the distinct ids of a block, and each row as in `_Ids`."""
+    """Return the distinct doc_ids of a block, and the hashes of each row's query_id and doc_id."""
     ids = block.read_ids()
     rows = _hash_ids(ids)
     return ids.get_column("doc_id").gather(rows.get_column("document").arg_unique()), rows
@@ -147,14 +147,14 @@ def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
-    """Return the ids that spell pages of several ids, with their hashes and those of the pages' ids: doc_id, document, page."""
+    """Return doc_id (each id of a page with several ids), document (its hash) and page (the hash of the id that is kept)."""
     names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
     page = pl.col("doc_id").hash()
     return pl.concat([spellings, names]).select(doc_id="chunk_id", document=pl.col("chunk_id").hash(), page=page)
 
 
 def _find_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> pl.DataFrame:
-    """Return query, document and page, as hashes, of the rows whose ids spell a page of several ids."""
+    """Return the rows whose doc_id is in `pages`, as hashes: query, document and page (the id that is kept for the page)."""
     spelled, pages = pages.select("doc_id"), pages.drop("doc_id")
     if hashes is not None:
         return hashes.join(pages, on="document")
@@ -166,7 +166,7 @@ def _find_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFr
 
 
 def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
-    """Return a run with other ids, as `DocumentMap.map_run` does; a file is mapped when it is read."""
+    """Return a run with doc_ids replaced as in `DocumentMap.map_run`. A large file is mapped when it is read."""
     if isinstance(run, RunFile):
         return replace(run, mappings=(*run.mappings, mapping))
     mapped = mapping.map_run(run)
@@ -175,14 +175,14 @@ def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
 
 
 def sign(qrels: Qrels, **options: str) -> Qrels:
-    """Return qrels whose signature names more options."""
+    """Return a copy of the qrels that adds these options to the signature of scores."""
     signed = copy(qrels)
     signed.documents = {**qrels.documents, **options}
     return signed
 
 
 def _count_queries(of_runs: Iterable[pl.DataFrame], labelled: pl.DataFrame) -> int:
-    """Return in how many queries several ids of a page meet, in a run and the qrels together."""
+    """Count the queries for which a run and the qrels together contain several ids of the same page."""
     queries = set[int]()
     for rows in of_runs:
         pages = rows.unique(["document", "page"]).get_column("page")

@@ -1,7 +1,7 @@
-"""Counts a run and qrels into ledger and pools. Every good-gain measure is a function of these two small tables.
+"""Makes two small tables from a run and qrels: ledger and pools. Every good-gain measure is a function of these tables.
 
-The ledger has one row per (query, iteration). The pools have one row per judged query. The run's engine, any that narwhals
-supports, groups and joins the rows of the run. Polars works on the small results.
+The ledger has one row per (query, iteration). The pools have one row per judged query. Rows of the run are grouped and joined
+on its engine (any that narwhals supports). Polars works on the small results.
 """
 
 import math
@@ -34,7 +34,7 @@ class Counts(NamedTuple):
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
-    """Return threshold -> `Counts`, as the Retrieved Good Gain guideline counts R^i, UR^i, GR^i and G_i.
+    """Count R^i, UR^i, GR^i and G_i of the Retrieved Good Gain guideline. Return threshold -> `Counts`.
 
     A document is good if its relevance is at least the threshold. `qrels` have query_id, doc_id and relevance. With
     `labels="iteration"` they also have iteration (Int64, null for any): the label for the iteration that first returned a
@@ -61,7 +61,7 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
 def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
     """Count the results of each query and iteration, on the engine of the run.
 
-    Columns: query_id, iteration (the number in the run), R, UR, Unjudged, and GR0, G0, GR1, G1 ..., a pair per threshold.
+    The frame has query_id, iteration (the number in the run), R, UR, Unjudged, and two columns per threshold: GR0, G0, GR1 ...
     """
     rows = to_lazy(nw.from_native(run))
     judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
@@ -90,7 +90,7 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
 def tally_first_occurrences(
     firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
 ) -> pl.DataFrame:
-    """Make the table of `tally` from first occurrences in the order `seen`, and the relevance of each."""
+    """Return the same columns as `tally`, from first occurrences in the order `seen` and the label of each."""
     number = firsts.iterations.height
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
@@ -117,10 +117,10 @@ def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
 def _add_up_good(
     of: Any, label: Any, number: int, rels: Sequence[float], names: tuple[str, str], unit: float
 ) -> dict[str, Any]:
-    """Return two columns per threshold: the number and the sum of the labels of each row that reach the threshold.
+    """For each row of a table and each threshold, count and sum the labels of the row that reach the threshold.
 
-    `of` has the row of each label. `number` is the number of rows. `names` are the names of the two columns, without the
-    position of the threshold. `unit` is `find_unit` of all labels.
+    `of` has the row of each label in the table, which has `number` rows. `names` are the prefixes of the two columns of a
+    threshold: `GR` becomes `GR0`, `GR1` ... `unit` is `find_unit` of all labels.
     """
     columns: dict[str, Any] = {}
     whole = np.floor(label / unit) * unit if unit else label
@@ -135,11 +135,11 @@ def _add_up_good(
 
 
 def find_unit(labels: Any) -> float:
-    """Return the power of two that splits labels into two parts with exact sums; 0 for whole labels.
+    """Return a power of two that splits each label into a multiple and a remainder; 0 if all labels are whole.
 
-    The last digit of a sum of floats depends on the order of rows, which blocks and engines change. Multiples of the unit
-    have at most 26 bits. The remainders are short too, for labels of at least a hundredth of the largest. So both sums are
-    exact for millions of labels; only the last addition rounds.
+    The last digit of a sum of floats depends on the order of rows, and blocks and engines change this order. The multiples
+    have at most 26 bits. The remainders are short too, for labels of at least a hundredth of the largest. So the sums of
+    the multiples and of the remainders are exact for millions of labels; only the addition of the two sums rounds.
     """
     known = np.asarray(labels, np.float64)
     known = known[~np.isnan(known)]
@@ -160,7 +160,7 @@ def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
 
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
-    """Make ledger and pools from a tally and `count_pools`, and number the iterations of each query 1..N."""
+    """Return threshold -> `Counts` from the frames of `tally` and `count_pools`. Iterations of a query are renumbered 1..N."""
     never_searched = tallied.filter(pl.col("iteration").is_null()).get_column("query_id").cast(pl.String)
     tallied = tallied.drop_nulls("iteration")
     numbered = _number_densely(tallied).with_columns(Dup=pl.col("R") - pl.col("UR"))
@@ -207,7 +207,7 @@ def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per query: N, lowest and highest (iteration numbers), is_dense (whether no number is missing)."""
+    """Return a row per query with N, lowest and highest (iteration numbers), and is_dense (whether no number is missing)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
     end = pl.col("row").shift(-1, fill_value=numbered.height)

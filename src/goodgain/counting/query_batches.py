@@ -1,4 +1,4 @@
-"""Splits a run into batches of whole queries. A batch has a tally and, on request, a ranking."""
+"""Splits a run into batches of whole queries. Each batch has counts per iteration and, on request, a ranking."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -31,7 +31,7 @@ _PLACES = ("query_id", "iteration", "doc_id", "rank", "score")
 
 
 class QueryBatch(NamedTuple):
-    """Some queries of a run with all their rows."""
+    """The counts and rankings of some queries of a run. No query is in two batches."""
 
     tally: pl.DataFrame  # what `counting.ledger.tally` returns for the rows
     #: query_id, doc_id, score and possibly more, the rows of a query together; None if not requested.
@@ -47,7 +47,7 @@ class QueryBatch(NamedTuple):
 
 
 class RankingRequest(NamedTuple):
-    """The rankings that batches must have."""
+    """Which rankings `consume_batches` makes, and with which columns and rows."""
 
     order: str  # how iterations become one ranking: `seen`, `interleaved` or `last`
     with_documents: bool = True  # whether the ranking with its doc_ids is needed
@@ -72,7 +72,7 @@ def consume_batches(
     """Call `consume` with the batches of a run and return the result. A large file has several batches, which share no query.
 
     If several blocks of a file contain rows of one query, temporary files group the rows by query. `consume` is then called
-    again with new batches: it must keep nothing from the first call. `rels` are the thresholds of the tallies.
+    again with new batches: it must keep nothing from the first call. `rels` are the thresholds of relevance.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))
@@ -110,7 +110,7 @@ def _append_never_searched(tallied: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def find_firsts(run: Run, rows: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
-    """Return the first occurrences of a run. If the run does not keep them, find them in `rows`: the needed columns of the run."""
+    """Return the first occurrences of a run, cached if the run has a cache, else found in `rows` (columns of the run)."""
     if run.firsts is None:
         return find_first_occurrences(rows, order)
     if order not in run.firsts:
@@ -192,9 +192,9 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 
 
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
-    """Yield the counts of each block. Threads count ahead.
+    """Yield the counts of each block, while threads count the next blocks.
 
-    `has_repeats` stays true only for blocks without a column iteration: only these blocks need a notice on repeats.
+    `has_repeats` becomes false for blocks with a column iteration, because these need no notice on repeats.
     """
 
     def count_block(block: Block) -> QueryBatch:
@@ -206,14 +206,14 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) ->
 
 
 class QrelsByQuery:
-    """Divides the judgments among batches, by query: one label per document and subtopic."""
+    """Gives each batch the judgments of its queries, with one label per document and subtopic."""
 
     def __init__(self, qrels: Qrels) -> None:
         self._by_iteration = qrels.labels is not None
         self._rest = qrels.frame if self._by_iteration else qrels.rows
 
     def take(self, batch: QueryBatch) -> pl.DataFrame:
-        """Return the labels of a batch's queries: query_id, doc_id, relevance, iteration (column 2 of the qrels)."""
+        """Return the labels of a batch's queries, with query_id, doc_id, relevance and iteration (column 2 of the qrels)."""
         queries = batch.tally.select("query_id").unique()
         taken = self._rest.join(queries, on="query_id", how="semi", maintain_order="left")
         self._rest = self._rest.join(queries, on="query_id", how="anti", maintain_order="left")

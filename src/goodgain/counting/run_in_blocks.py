@@ -44,7 +44,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class RunFile:
-    """A run in a large file: text (also .gz and .zst) or Parquet."""
+    """A run in a large TREC text file (also .gz and .zst) or Parquet file."""
 
     path: Path
     gaps: str  # `gaps` and `first` are as in `read_run`
@@ -71,7 +71,7 @@ class RunFile:
 
     @property
     def has_iterations(self) -> bool:
-        """Whether some row has a number as its iteration: known once the blocks are counted."""
+        """Whether any row has a number as its iteration; false until blocks are counted."""
         return any(self.numbered)
 
     @property
@@ -79,7 +79,7 @@ class RunFile:
         return Reading(self.gaps, self.first, page=self.page).with_columns(self.columns, self.renamed)
 
     def blocks(self) -> Iterator[Block]:
-        """Yield blocks of the run, cut between queries. A query with scattered rows is in several blocks."""
+        """Yield the run in blocks, cut where query_id changes. A query whose rows are not adjacent can be in several blocks."""
         if self.is_text:
             block: Block | None = None
             for text in text_blocks(self.path, size=self.block):
@@ -116,7 +116,7 @@ def read_whole(run: Run | RunFile) -> Run:
 
 @dataclass(frozen=True)
 class Block:
-    """Some queries of a run: as text, or as a frame with the source of its rows."""
+    """A part of a run: lines of text, or a frame with the places of its rows in the file (`rows`)."""
 
     file: RunFile
     text: Content | None = None
@@ -150,7 +150,7 @@ class Block:
 
 
 def map_ahead(function: Callable[[Block], _Result], blocks: Iterable[Block]) -> Iterator[_Result]:
-    """Yield the results of a function for each block; threads compute ahead."""
+    """Yield the result of a function for each block, in order, while threads compute the next results."""
     waiting: deque[Future[_Result]] = deque()
     with ThreadPoolExecutor(_AHEAD) as pool:
         for block in blocks:
@@ -190,9 +190,9 @@ def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
 
 
 def _last_query(data: bytes) -> int:
-    """Return the offset where the last query begins; 0 if there is only one query.
+    """Return the offset in `data` at which the rows of the last query begin; 0 if all rows are of one query.
 
-    Only the whole lines between the first and the last newline count. Comments stay with neighbouring lines.
+    The text before the first newline and after the last newline is ignored, as are comments.
     """
     start = end = data.rfind(b"\n") + 1
     if _is_one_query(data, end):
@@ -209,7 +209,7 @@ def _last_query(data: bytes) -> int:
 
 
 def _is_one_query(data: bytes, end: int) -> bool:
-    """Return whether all lines from the first newline to `end` have one query. Counting is faster than splitting lines."""
+    """Return whether all lines between the first newline and `end` are of one query. Counting is faster than splitting lines."""
     begin = data.find(b"\n") + 1
     query = data[begin : data.find(b"\n", begin)].split(None, 1)[:1]
     last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end].split(None, 1)[:1]
@@ -220,7 +220,7 @@ def _is_one_query(data: bytes, end: int) -> bool:
 
 
 def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[int, pl.DataFrame]]:
-    """Yield pairs (number of the first row, rows): blocks of a Parquet file, cut between queries."""
+    """Yield the blocks of a Parquet file, cut between queries, as pairs (index of the first row, rows)."""
     import pyarrow.parquet as pq
 
     with explain_container_errors(path, "parquet"), pq.ParquetFile(path) as file:
@@ -243,9 +243,9 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
 
 
 def partition_by_query(file: RunFile) -> Iterator[Block]:
-    """Yield the run in blocks that hold all rows of their queries. Rows keep the order of the file.
+    """Yield a run in blocks, each with all rows of its queries, in the order of the file.
 
-    A hash of the query assigns each row to a temporary file. These files need as much disk space as the run as text.
+    Rows are first divided among temporary files, by a hash of query_id. These files need as much disk space as the run as text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)

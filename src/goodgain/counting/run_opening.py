@@ -74,7 +74,7 @@ def open_systems(
     leave_out: str | None,
     urls: str,
 ) -> tuple[Any, dict[str, Run | RunFile]]:
-    """Read the qrels, unless they are None, and open each run. `page` is one size for all runs, or name of a run -> size."""
+    """Read the qrels, unless they are None, and open each run. `page` is one page size, or name of a run -> page size."""
     check_choice("urls", urls)
     check_choice("leave_out", leave_out)
     judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
@@ -121,14 +121,14 @@ def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
 def map_documents(
     judged: Qrels | None, runs: Mapping[str, Run | RunFile], documents: Any, documents_of: str, chunks: str
 ) -> tuple[Any, dict[str, Any]]:
-    """Return qrels (or None) and runs, with the ids of chunks replaced by ids of documents. Without `documents` ids stay.
+    """Return qrels (or None) and runs in which ids of chunks are replaced by ids of documents, if `documents` is given.
 
-    All systems are mapped together: an id of the qrels stays if it is a document of any system.
+    If qrels and runs are mapped, an id of the qrels does not change if any run contains chunks of a document with this id.
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
             how, what = f"{spell('documents_of')} and {spell('chunks')}", spell("documents")
-            raise InputError(f"{how} say how {what} is applied; give {what} too")
+            raise InputError(f"{how} have no effect without {what}; give {what} too")
         return judged, dict(runs)
     mapping = read_document_map(documents, of=documents_of, chunks=chunks)
     # The ids of the qrels that the mapping could change. An id that is a document of a run does not change.
@@ -145,7 +145,7 @@ def map_documents(
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
         of_table = f"the table of {spell('documents')}"
         shown = spell("documents", mapping.source) if isinstance(mapping.source, str) else of_table
-        raise InputError(f"{shown} maps no id of the run or the qrels; compare it with the ids there")
+        raise InputError(f"{shown} maps no id of the run or the qrels; compare it with their ids")
     opened: dict[str, Any] = dict(runs)
     for name, one in found.items():
         run = opened[name]
@@ -158,7 +158,7 @@ def map_documents(
 
 
 def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
-    """Find the mapped ids of a run. The documents of a large file are limited to those in `ids`."""
+    """Count the ids of a run that the mapping replaces, and list their documents (for a large file, only those in `ids`)."""
     if not isinstance(run, RunFile):
         return mapping.find_mapped(nw.from_native(run.frame))
     parts = []
@@ -180,7 +180,7 @@ def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
 
 
 def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
-    """Open a large file in blocks. Return None for a small file or a format without blocks."""
+    """Prepare a large file for reading in blocks. Return None for a small file or a format without blocks."""
     with suppress(OSError, ValueError):  # load_run will say why
         kind, compressed = container(path), compression(path) is not None
         if path.is_file() and kind == "text" and _is_large_text(path, columns, compressed=compressed):
@@ -218,7 +218,7 @@ def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> Run
 
 
 def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, Any]:
-    """Return name -> run with names as text. Raise `InputError` for missing or equal names, and for too few runs."""
+    """Return the runs by name, with names as text. Raise `InputError` for missing or equal names, and for too few runs."""
     if not isinstance(systems, Mapping):
         raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
     named = {check_name(str(name), "system"): run for name, run in systems.items()}
@@ -233,12 +233,12 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
 
 
 def is_replicates(source: Any) -> bool:
-    """Return whether a source is a list of runs of one system, not a run or a list of rows (tuples)."""
+    """Return whether a source is a list of runs (replicates). A list of named tuples is a single run."""
     return isinstance(source, list) and bool(source) and not isinstance(source[0], tuple)
 
 
 def list_runs(source: Any) -> list[Any]:
-    """Return a source as a list: the runs of a system, or the files of an argument."""
+    """Return a list of runs or files unchanged. Put a single run or file into a list."""
     return source if is_replicates(source) else [source]
 
 
@@ -248,7 +248,7 @@ def stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
-    """Find runs that `convert` named as replicates, agent.1 and agent.2. Return system -> names of two or more runs."""
+    """Find replicates by the names that `convert` gives them: agent.1, agent.2. Return system -> names of two or more runs."""
     found: dict[str, list[str]] = {}
     for name in names:
         front, _, number = name.rpartition(".")
@@ -268,7 +268,7 @@ def number_repeats(names: Sequence[str]) -> list[str]:
 
 
 def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return name of run -> run, and system -> names of runs.
+    """Return two dicts: name of a run -> run, and system -> names of its runs.
 
     >>> name_runs({"old": "a.run", "new": ["b.run", "c.run"]})[0]
     {'old': 'a.run', 'new (run 1)': 'b.run', 'new (run 2)': 'c.run'}

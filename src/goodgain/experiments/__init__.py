@@ -1,1 +1,1 @@
-"""Experiments: qrels and systems that are read and counted once, for several analyses."""
+"""Experiments, which read and count qrels and systems once for several analyses."""

@@ -1,4 +1,4 @@
-"""The analyses of an experiment, kept for reuse by their options, and the scores of several systems."""
+"""The analyses of an experiment, whose results are cached, and the scores of several systems."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OF_OPENED = {option.name: option.default for group in GROUPS for option in group
 def _find_intervals(
     scores: Scores, asked: Sequence[ir_measures.Measure], settings: Settings
 ) -> dict[str, tuple[float, float] | None]:
-    """Return the bootstrap interval of each mean. Measures with equally many values share the draws."""
+    """Return the bootstrap interval of each mean. Measures with equally many values use the same bootstrap samples."""
     values = {name: of.get_column("value") for (name,), of in scores.per_query.drop_nulls("value").group_by("measure")}
     sums = {str(measure) for measure in asked if isinstance(measure.aggregator(), ir_measures.SumAgg)}
     averaged = [name for name, mean in scores.means.items() if mean is not None and name not in sums]
@@ -53,7 +53,7 @@ def _find_intervals(
 
 
 class Analyses(SharedSteps):
-    """The analyses of an experiment with its options. `own` are the arguments of one analysis."""
+    """The analyses of an experiment. `own` are arguments of one analysis, in addition to the options of the experiment."""
 
     def keep_result(self, name: str, own: Mapping[str, Any], make: Callable[[], T]) -> T:
         given = [(key, value) for key, value in sorted(own.items()) if value is not None]
@@ -68,7 +68,7 @@ class Analyses(SharedSteps):
         warn_of_labels(self.opened.qrels.frame, measures, rel=self.options["rel"], provider=provider)
 
     def evaluate(self, asked: Sequence[Any], groups: Any = None, *, interval: bool = False) -> dict[str, Scores]:
-        """Return name of a system -> scores, without notes."""
+        """Return name of a system -> `Scores`. Their `notes` are empty."""
         opened, options = self.opened, self.options
         if options["bounds"] and any(len(of) > 1 for of in opened.names.values()):
             bounds = spell("bounds", True)
@@ -102,7 +102,7 @@ class Analyses(SharedSteps):
         return join_counts(self.count_runs(find_thresholds(measures)), self.opened.names)
 
     def curve(self, asked: Sequence[GoodGainMeasure], **own: Any) -> pl.DataFrame:
-        """Return the rows of `gg.curve`. `own` are its arguments."""
+        """Return the rows of `gg.curve`. `own` are the arguments of `gg.curve`."""
         settings, counted = self.check_settings(0), self.join(asked)
 
         def make() -> pl.DataFrame:
@@ -136,7 +136,7 @@ class SystemScores:
 
     @cached_property
     def values(self) -> pl.DataFrame:
-        """system, replicate (the number of the run; null for a system of one run), query_id, measure, value."""
+        """A frame with system, replicate (the number of the run; null for a system of one run), query_id, measure and value."""
         frames: list[pl.DataFrame] = []
         for name, of in self.systems.items():
             missing = of.signature.get("missing", "zero")
@@ -148,7 +148,7 @@ class SystemScores:
 
     @property
     def by_group(self) -> pl.DataFrame | None:
-        """system, group, measure, queries, value; None without groups."""
+        """A frame with system, group, measure, queries and value; None without groups."""
         found = {name: of.by_group for name, of in self.systems.items() if of.by_group is not None}
         return stack_systems(found) if found else None
 

@@ -1,4 +1,4 @@
-"""The public functions that compare and explain systems. This file imports more than scores need."""
+"""The public functions that compare and explain systems. They are in a file of their own, because scoring needs fewer imports."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +44,7 @@ def compare(
     detect: float | None = None,
     **options: Unpack[ExperimentOptions],
 ) -> Comparison:
-    """Compare two or more systems on any measures, ours and those of ir_measures.
+    """Compare two or more systems on any measures of goodgain and ir_measures.
 
     Args:
         qrels: what `read_qrels` takes.
@@ -55,7 +55,7 @@ def compare(
         baseline: the system to compare all others with. None compares all pairs, a later system with an earlier system.
         against: `previous` compares each system only with the system before it, for the stages of a pipeline. Holm's
             method then corrects over these pairs only.
-        iterations: a number n also compares measures of ours without @ at each iteration 1..n. A list of numbers compares
+        iterations: a number n also compares goodgain's measures without @ at each iteration 1..n. A list of numbers compares
             the measures at exactly these iterations.
         groups: a file or a frame of query_id and group, to compare on each group of queries too.
         outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is
@@ -63,10 +63,10 @@ def compare(
             such a frame; the columns of a funnel have their own directions.
         baseline_file: a file of `Comparison.write_baseline`. Its system is called `baseline`, and one run is enough to
             compare with it.
-        require: lines such as `nCG@3>=0.5`, for `flips`. The measures of the lines are compared too. `check_requirements`
-            checks the lines.
-        pass_k: k of `flips`; None: the smallest number of runs of a query.
-        detect: the difference for `detectable`; None: the observed difference.
+        require: requirements such as `nCG@3>=0.5`, for `flips`. Their measures are compared too. `check_requirements`
+            checks them.
+        pass_k: k of `Comparison.flips`; None: the smallest number of runs of a query.
+        detect: the difference for `Comparison.detectable`; None: the observed difference.
         {options}
 
     Returns:
@@ -187,7 +187,7 @@ def explain_pair(
     is_paired = any(len(several) > 1 for several in runs.values())
     if is_paired and (results is not None or uses is not None):
         option = spell("uses") if results is None else spell("results")
-        raise InputError(f"{option} belongs to one run of each system. Give one run each, or leave out {option}.")
+        raise InputError(f"{option} needs one run of each system. Give one run each, or leave out {option}.")
     check_uses(opened.qrels, uses)
     check_whole_number("top", top, 0)
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=rel)}

@@ -31,7 +31,7 @@ def evaluate(
     interval: bool = False,
     **options: Unpack[ScoresOptions],
 ) -> Scores:
-    """Score a run on any measures, ours and those of ir_measures.
+    """Score a run on any measures of goodgain and ir_measures.
 
     Args:
         qrels: what `read_qrels` takes.
@@ -44,8 +44,8 @@ def evaluate(
         {options}
 
     Returns:
-        `Scores`. The means of our measures are over all queries of the qrels. A query that the run lacks counts as a query
-        without a search. Queries without judgments are left out. `signature` has the number of both. If a value is not
+        `Scores`. The means of goodgain's measures are over all queries of the qrels. A query that the run lacks counts as a query
+        without a search. Queries without judgments are left out. `signature` counts both kinds of queries. If a value is not
         finite, the value and the mean of its measure are null, with a notice.
 
     Raises:
@@ -72,7 +72,7 @@ def ledger(
     Args:
         qrels: what `read_qrels` takes.
         run: what `read_run` takes.
-        measures: our measures, without @. Each adds a column: the value at an iteration, as if the agent had stopped there.
+        measures: measures of goodgain without @. Each adds a column: the value if the agent had stopped after this iteration.
         {options}
 
     Returns:
@@ -151,7 +151,7 @@ def curve(
         qrels: what `read_qrels` takes.
         runs: name -> what `read_run` takes, or a list of several runs of the system (replicates). Replicates are averaged
             query by query. Large files are read in blocks.
-        measures: our measures, without @: "CG SRE SRR".
+        measures: measures of goodgain without @, such as "CG SRE SRR".
         upto: the last iteration. None: the last iteration of any query of any run.
         over: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`: what is spent. None: a row for each iteration.
         costs: for tokens, cost and seconds: a file or a frame as `convert --costs` writes, or a list of several. A judged
@@ -203,7 +203,7 @@ def pr_curve(
     """Return interpolated precision at levels of recall: the highest precision at this level or a higher level.
 
     The value at level i/10 is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of
-    documents of the query with a label of at least `rel`; None means 1 here. The precision is 0 if R = 0 or the ranking
+    documents of the query with a label of at least `rel`; None means 1. The precision is 0 if R = 0 or the ranking
     never reaches the recall.
 
     Args:

@@ -85,7 +85,7 @@ class Experiment:
 
     @property
     def options(self) -> Mapping[str, Any]:
-        """The options by name."""
+        """The value of each option, by name."""
         return self._options
 
     @property
@@ -110,7 +110,7 @@ class Experiment:
         return made
 
     def only(self, queries: Any) -> Experiment:
-        """Return an experiment on some queries. `queries` is what the option `only` takes.
+        """Return an experiment on these queries only. `queries` is a list of ids, a file or a frame, as for the option `only`.
 
         >>> folder = "qrels_examples/redundancy/"
         >>> x = Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
@@ -120,7 +120,7 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Return an experiment with systems named by files, else by tags. Names stay if a system has neither, or several runs."""
+        """Return an experiment that names systems by file, else by tag; or itself, if a system has neither, or several runs."""
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}
@@ -277,12 +277,12 @@ class Experiment:
     def check(
         self, lines: str | Iterable[str], *, baseline: str | None = None, family: str | None = None
     ) -> list[Outcome]:
-        """Raise `AssertionError` if a required line does not hold, as `gg.check` does.
+        """Raise `AssertionError` if a requirement such as `SRR@3<=0.3` does not hold, as `gg.check` does.
 
         Args:
-            lines: one or several required lines: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
-            baseline: the system that the lines call `baseline`; None: the first system.
-            family: `holm` corrects the p-values of all tested lines together.
+            lines: one or several requirements: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
+            baseline: the system that `baseline` stands for in requirements; None: the first system.
+            family: `holm` corrects the p-values of all tested requirements together.
         """
         from goodgain.analysis.comparing.required_lines import parse_requirement
         from goodgain.analysis.comparing.requirements import check_requirements

@@ -1,4 +1,4 @@
-"""Writes reports: the public function, and the gathering of the data that a page shows."""
+"""Writes reports: the public function `report`, and the steps that gather the data of a page."""
 
 import os
 from collections.abc import Mapping
@@ -121,7 +121,7 @@ def write_report(
 def gather_evidence(
     x: Experiment, measures: Measures, beside: Mapping[str, Any], *, details: int, command: str
 ) -> Evidence:
-    """Return the data of a report. `beside` is argument of `gg.report` -> table."""
+    """Return the data of a report. `beside` is name of an argument of `gg.report` -> the table given for it."""
     tables: Any = {name: beside[name] for name in ("results", "costs") if beside[name] is not None}
     of = x.with_(**tables) if tables else x  # some measures need these tables
     with x.tell() as heard:

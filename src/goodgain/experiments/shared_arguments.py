@@ -1,4 +1,4 @@
-"""Options that functions share: types for editors, and default values and descriptions from `goodgain.options`."""
+"""The options that public functions share, with types for editors. Defaults and descriptions are those of `goodgain.options`."""
 
 import inspect
 import textwrap
@@ -50,7 +50,7 @@ class StatisticsOptions(TypedDict, total=False):
 
 
 class CurveOptions(CountingOptions, StatisticsOptions, total=False):
-    """The options of curves with intervals."""
+    """The options of `curve` and `spend`."""
 
 
 class ScoresOptions(ReportOptions, StatisticsOptions, total=False):
@@ -65,7 +65,7 @@ class ExperimentOptions(ScoresOptions, total=False):
 
 
 def takes_options(function: Callable[P, T]) -> Callable[P, T]:
-    """Add the options that `**options` stands for to the signature and, in place of `{options}`, to the docstring.
+    """Replace `**options` by single options in the signature, and `{options}` by their descriptions in the docstring.
 
     Annotate `**options` with a class of this module. A call with another option raises `TypeError`.
     """

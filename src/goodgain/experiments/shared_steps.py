@@ -89,7 +89,7 @@ class _Same:
 
 
 def make_key(value: Any) -> Any:
-    """Return a cache key for the value of an option: tables by identity; numbers, text, paths, measures and lists by value.
+    """Return a cache key for an option. Tables are compared by identity; numbers, text, paths, measures and lists by value.
 
     >>> make_key([1, "a"]) == make_key([1, "a"]), make_key({}) == make_key({}), make_key(1) == make_key(True)
     (True, False, False)
@@ -118,14 +118,14 @@ def find_name(run: Run | RunFile) -> str:
 
 
 class Opened(NamedTuple):
-    """Qrels, and name -> run in memory, on an engine, or in a large file. `names` is system -> names of the system's runs."""
+    """The qrels and runs of an experiment. `runs` is name of a run -> run; `names` is system -> names of its runs."""
 
     qrels: Qrels
     runs: Mapping[str, Run | RunFile]
     names: Mapping[str, list[str]]
 
     def use_each(self, use: Callable[[str, Run | RunFile], T]) -> dict[str, T]:
-        """Call `use` with each run. Return name of a run -> result. Notices name the system."""
+        """Call `use` with the name of each run and the run. Return name -> result. Notices name the system."""
         found = {}
         with NoticesOfSystems() as notices:
             for name, run in self.runs.items():
@@ -166,9 +166,9 @@ class SharedSteps:
     def score_runs(
         self, asked: Sequence[ir_measures.Measure], needed: Sequence[ir_measures.Measure] | None = None
     ) -> dict[str, Scores]:
-        """Return the scores of each run on the measures `asked`, and on the counts that a comparison needs too.
+        """Return the scores of each run on the measures `asked`, and on the counts that a comparison needs.
 
-        `needed` lists both. None adds the counts, unless a run may lack iterations: then the counts would cause a notice.
+        `needed` lists both. If it is None, counts are added, unless a run may lack iterations: counts would cause a notice.
         """
         opened = self.opened
         is_unsure = any(run.likely_iteration is not None for run in opened.runs.values())
@@ -196,7 +196,7 @@ class SharedSteps:
         for option in sorted({one.table for one in measures if one.table and self.options[one.table] is not None}):
             given = self.options[option]
             if any(len(of) > 1 for of in opened.names.values()):
-                raise InputError(f"{spell(option)} belongs to one run of each system. Give one run each.")
+                raise InputError(f"{spell(option)} needs one run of each system. Give one run each.")
             if option == "results":
                 from goodgain.analysis.explaining.explanation import read_results_of  # imports the readers of logs
 
@@ -236,7 +236,7 @@ class SharedSteps:
                     warn_of_low_coverage(coverage, labels=labels)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], asked: Sequence[ir_measures.Measure]) -> None:
-        """Give the notices on scores: low coverage, and values of IterationsForAllGoodResults that are not iterations."""
+        """Give the notices on scores: low coverage, and default values of IterationsForAllGoodResults (0 and 100)."""
         self.warn_of_coverage({name: of.coverage for name, of in scores.items()})
         with NoticesOfSystems() as notices:
             for name, of in scores.items():

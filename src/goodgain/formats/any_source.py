@@ -1,4 +1,4 @@
-"""Opens a run or qrels as a frame with our names of columns, found by the user's names and by synonyms.
+"""Opens a run or qrels as a frame with goodgain's column names. The argument `columns` and synonyms say which column is which.
 
 The source is a file, a frame, a dict, named tuples, or the id of a data set of ir_datasets.
 """
@@ -25,12 +25,12 @@ from goodgain.schema import BEIR, NUGGETS, QRELS, RUN, UNLABELLED, Table
 #: Common names for the column with an agent's round, in lower case.
 _LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(idx?|index|no|num|number))?"
 
-#: Name in the source -> our name. Pandas may have numbers as names; they match as text.
+#: Name in the source -> goodgain's name. Pandas may have numbers as names; they match as text.
 Columns = Mapping[Any, str]
 
 
 class FoundColumns(NamedTuple):
-    """The columns of a source that are read, as `names`: name in the source -> our name.
+    """The columns of a source that are read. `names` is name in the source -> goodgain's name.
 
     `renamed` has the names that the user's `columns` rename. `understood` is the part of `names` found through synonyms.
     `likely_iteration` is a column that looks like the iteration, if no column was read as the iteration.
@@ -114,7 +114,7 @@ def check_columns_used(columns: Columns, *sources: Any) -> None:
 
 
 class OpenFrame(NamedTuple):
-    """The columns of a source under our names, uncast and unchecked, and the source of the rows."""
+    """A source as a frame with goodgain's column names, not yet cast or checked, and the places of its rows for errors."""
 
     frame: Frame
     rows: RowSource
@@ -224,7 +224,7 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
 
 
 def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
-    """Open a frame, a dict of dicts or named tuples. `columns` is name in the source -> our name.
+    """Open a frame, a dict of dicts or named tuples. `columns` is name in the source -> goodgain's name.
 
     Frames in memory become Polars frames. Lazy frames (Polars, DuckDB, PySpark ...) stay on their engine.
     """
@@ -254,7 +254,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 def _check_first_row(
     names: Iterable[Any], table: Table, found: FoundColumns, label: str, *, is_text: bool = False
 ) -> None:
-    """Raise `InputError` if the names may be a row of data: a name is a number, and no name is known without `columns`."""
+    """Raise `InputError` if the names look like a row of data: one is a number, and only `columns` makes any of them known."""
     if {*map(str, found.names)} - found.renamed:
         return
     used = names if {*table.required} - {*found.names.values()} else found.names if is_text else ()
@@ -353,7 +353,7 @@ def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
 
 
 def load_data_set(dataset_id: str) -> Any:
-    """Return a data set of ir_datasets; None without the library, or if the library has no such data set."""
+    """Return a data set of ir_datasets; None if this library is not installed, or has no such data set."""
     try:
         import ir_datasets
 

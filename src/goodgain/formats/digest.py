@@ -35,13 +35,13 @@ def digest_rows(rows: pl.DataFrame) -> str:
 
 
 def _take_bits(numbers: pl.Series) -> Callable[[int, int], Any]:
-    """Return a function (start, end) -> the bits of the numbers as 64-bit floats. -0.0 counts as 0.0."""
+    """Return a function from (start, end) to the bits of the numbers in these rows, as 64-bit floats. -0.0 counts as 0.0."""
     floats: Any = numbers.cast(pl.Float64).to_numpy()
     return lambda start, end: (floats[start:end] + 0.0).view(np.uint64)
 
 
 def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
-    """Return a function (start, end) -> a hash of each text's UTF-8 bytes."""
+    """Return a function from (start, end) to the hashes of the texts in these rows."""
     is_long = texts.str.len_bytes() > _LONG
     if is_long.any():
         hashed = [hashlib.blake2b(text.encode()).hexdigest() for text in texts.filter(is_long)]
@@ -66,7 +66,7 @@ def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
 
 
 def _mix(values: Any) -> Any:
-    """Map 64-bit numbers one to one, making each bit depend on all bits (splitmix64)."""
+    """Map each 64-bit number to another number, whose bits depend on all bits of the first (splitmix64)."""
     values = values ^ (values >> np.uint64(30))
     values *= np.uint64(0xBF58476D1CE4E5B9)
     values ^= values >> np.uint64(27)

@@ -69,18 +69,18 @@ class DocumentMap:
         return nw.from_native(frame.to_native().with_columns(document=pl.when(is_mapped).then(found)))
 
     def find_mapped(self, frame: Frame) -> MappedIds:
-        """Return the number of mapped ids of a frame with query_id and doc_id, and the documents of these ids."""
+        """Count the ids of a frame (query_id, doc_id) that the mapping replaces, and list the documents that replace them."""
         mapped = self.add_documents(frame).filter(~nw.col("document").is_null())
         number = collect(mapped.select("query_id", "doc_id").unique().select(nw.len())).item()
         return MappedIds(number, collect(mapped.select("document").unique()).get_column("document"))
 
     def find_chunks(self, frame: pl.DataFrame) -> pl.Series:
-        """Return the ids of a frame that are chunks."""
+        """Return the distinct doc_ids of a frame that the mapping replaces."""
         mapped = self.add_documents(nw.from_native(frame)).filter(~nw.col("document").is_null())
         return collect(mapped.select("doc_id").unique()).get_column("doc_id")
 
     def map_run(self, run: Run) -> Run:
-        """Return a run of documents. `collapse` joins the chunks of a document to one result with the best rank and score."""
+        """Return a run of documents. `collapse` joins all chunks of a document to one result with the best rank and score."""
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
             return cut_run(self.map_run(run.unpaged), run.reading.page)
         if isinstance(self.source, pl.DataFrame) and self.chunks == "repeat" and not run.lives_on_engine:
@@ -104,7 +104,7 @@ class DocumentMap:
         return run.with_frame(rows.select(columns).to_native())
 
     def map_qrels(self, qrels: Qrels, kept: pl.Series) -> Qrels:
-        """Return qrels of documents. A document gets the largest label of its chunks. Ids in `kept` do not change."""
+        """Replace chunks by documents, which get the largest label of their chunks. Ids in `kept` do not change."""
 
         def replace(rows: pl.DataFrame) -> pl.DataFrame:
             if isinstance(self.source, pl.DataFrame):
@@ -127,7 +127,7 @@ class DocumentMap:
             return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
-            """Give each chunk a label for each labelled iteration of its document: the chunk's own, else that for any."""
+            """Give each chunk a label in each iteration labelled for its document: its own, else its label for any iteration."""
             document = replace(frame).get_column("doc_id").alias("document")
             chunks, place = frame.with_columns(document), ["query_id", "document"]
             any_label = chunks.filter(pl.col("iteration").is_null()).select(*place, "doc_id", of_any="relevance")
@@ -164,7 +164,7 @@ def rename(ids: pl.Series, table: pl.DataFrame) -> pl.Series:
 
 
 def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse") -> DocumentMap:
-    """Read a mapping: a pattern with one group, or a table of chunk_id and doc_id (a file, a frame, or a dict)."""
+    """Read a mapping of chunks: a pattern with one group, or a table of chunk_id and doc_id (a file, a frame, or a dict)."""
     check_choice("documents_of", of)
     check_choice("chunks", chunks)
     if isinstance(source, str) and not exists(source):

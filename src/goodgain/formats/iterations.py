@@ -1,4 +1,4 @@
-"""Iterations of a run: numbers (column 2), empty iterations, gaps, and pages of a fixed number of results."""
+"""Reads the iteration numbers of a run (column 2), fills gaps with empty iterations, and cuts rankings into pages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
 
 
 def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
-
     if isinstance(frame, nw.LazyFrame):
         raise InputError(f"{rows.label}: query {query_id!r} mixes values in column 2; {_RULE}")
     of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
@@ -82,7 +81,7 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 
 
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
-    """Remove the rows of queries that never searched. Return the other rows, their source and the removed queries.
+    """Remove the rows of queries that never searched. Return the other rows, the places of these rows, and the removed queries.
 
     Such a row has `-` or null as iteration and `-` as doc_id. The query has no other row.
     """
@@ -106,7 +105,7 @@ def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[
 
 
 def add_never_searched(rows: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
-    """Add a row for each query that never searched, as in a file."""
+    """Add a row for each query that never searched, with doc_id `-` and a null iteration."""
     if query_ids.is_empty():
         return rows
     tag = rows.item(0, "tag") if "tag" in rows.columns and rows.height else None
@@ -126,8 +125,8 @@ class UnnamedRows(NamedTuple):
 def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
     """Find the rows with a null doc_id that may be results with a lost id.
 
-    A null doc_id also marks an empty iteration. The rank and score of such a row are 0 or null. If both are null or missing,
-    the row is the only row of the iteration.
+    A row for an empty iteration also has a null doc_id. Its rank and score are 0 or null. If both are null or missing, it is
+    the only row of its iteration.
     """
     schema = frame.collect_schema()
     is_null = nw.col("doc_id").is_null()
@@ -223,7 +222,7 @@ def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None)
 
 
 def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str = "") -> None:
-    """Raise `InputError` if the size of pages is wrong, or if the run, given in parts, already has iterations."""
+    """Raise `InputError` for an invalid page size, or if the run already has iterations. `parts` are the parts of the run."""
     check_whole_number("page", size, 1, others=", the number of results of a page")
     has_numbers, ends = False, set[int]()
     for part in parts:
@@ -261,7 +260,6 @@ def warn_of_likely_iteration(run: Run | RunFile) -> None:
 
 
 def warn_once(run: Run | RunFile, text: str, *, about: str | None = None) -> None:
-
     if text not in run.warned:
         run.warned.add(text)
         notice(text, about=about)

@@ -1,4 +1,4 @@
-"""The label of each document: null labels, column 2 of qrels, labels that can crash trec_eval, and grades of nuggets."""
+"""Rules for labels: null labels, column 2 of qrels, labels that can crash trec_eval, and grades of nuggets."""
 
 import json
 import math
@@ -33,7 +33,7 @@ GRADES_OF_NUGGETS = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
 def take_out_null_labels(
     frame: pl.DataFrame, rows: RowSource, *, report: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, RowSource]:
-    """Return the rows with a label, the rows with a null label (None without such rows), and the source of the former."""
+    """Return the rows with a label, the rows with a null label (None without such rows), and the places of the first."""
     is_null = frame.get_column("relevance").is_null()
     if not is_null.any():
         return frame, None, rows
@@ -48,7 +48,7 @@ def take_out_null_labels(
 
 
 def describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) -> str:
-    """Return a clause with the number of queries that have only null labels; empty without such queries."""
+    """Return a clause for a notice: how many queries have only null labels. It is empty if there are none."""
     count = ungraded.join(labelled, on="query_id", how="anti").get_column("query_id").n_unique()
     subject = "1 query has" if count == 1 else f"{count} queries have"
     return f"; {subject} null labels only, and no mean includes such queries" if count else ""
@@ -66,7 +66,7 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
 
 
 def check_levels(labels: pl.DataFrame) -> None:
-    """Raise `InputError` for a label too large for the hosts: trec_eval would run out of memory, or return 0."""
+    """Raise `InputError` for a label too large for trec_eval, which would run out of memory, or return 0."""
     high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
     if len(high):
         limit = f"the memory of trec_eval grows with the largest label (the limit is {_MOST_LEVELS:,})"
@@ -87,7 +87,7 @@ def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def keep_whole_labels(frame: pl.DataFrame) -> pl.DataFrame:
-    """Cast labels to integers, as hosts need them, if all are whole."""
+    """Cast labels to integers if all are whole, because pytrec_eval and ranx need integers."""
     labels = frame.get_column("relevance")
     is_whole = (labels == labels.round()).all() and (labels.abs() < 2**53).all()
     return frame.with_columns(pl.col("relevance").cast(pl.Int64)) if is_whole else frame
@@ -123,7 +123,7 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the same table twice: one row per (query, document, iteration). A null iteration means any."""
+    """Return one row per (query, document, iteration); a null iteration means any. Callers expect two tables: both are the same."""
     column = nw.col("iteration")
     is_odd = column.str.contains(_NUMBER_BUT_NO_ITERATION)
     remedy = "write a positive integer, 0, or a word for any iteration"
@@ -147,7 +147,7 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[
 def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return two tables: the largest label per (query, document), and one row per (query, document, subtopic).
 
-    The second table is sorted by label, because a host without subtopics keeps the last row of a document.
+    The second table is sorted by label, because a tool without subtopics keeps the last row of a document.
     """
     key = ["query_id", "doc_id", "iteration"]
     _check_contradictions(frame, rows, key, "keep the one that is right")
@@ -157,7 +157,6 @@ def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
-
     judged = frame.with_row_index("row")
     keys = judged.group_by(key).agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
     clashing = keys.filter(pl.col("labels") > 1).sort("row")
@@ -174,7 +173,7 @@ def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], 
 def read_assignments(source: Any) -> pl.DataFrame | None:
     """Read autonuggetizer's assignments of nuggets to documents; return None for any other source.
 
-    Columns: query_id, iteration (the text of a nugget), doc_id, relevance, vital.
+    The frame has query_id, iteration (the text of a nugget), doc_id, relevance and vital.
     """
     if not isinstance(source, (str, os.PathLike)) or container(Path(source)) not in ("text", "jsonl"):
         return None

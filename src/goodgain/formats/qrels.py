@@ -1,4 +1,4 @@
-"""Qrels: reading from any source, the `Qrels` that every host accepts, and writing."""
+"""Reads qrels from any source into `Qrels`, which ir_measures and other tools accept, and writes them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _NOTHING: Problem = (
 
 @dataclass(eq=False, repr=False)
 class Qrels(PandasFacade):
-    """Judgments that every host accepts.
+    """Judgments that ir_measures and other tools accept.
 
-    Our measures read the labels of `frame` unchanged. ir_measures' providers see whole labels, one per document: through
+    goodgain's measures read the labels of `frame` unchanged. ir_measures' providers see whole labels, one per document: through
     `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
 
     Attributes:
@@ -113,7 +113,7 @@ class Qrels(PandasFacade):
 
     @cached_property
     def judgments(self) -> Judgments:
-        """The largest label of each document, by the number of the query."""
+        """The largest label of each document, as `Judgments`, which number the queries."""
         return number_judgments(self.largest)
 
     @cached_property
@@ -137,7 +137,7 @@ class Qrels(PandasFacade):
 
     @cached_property
     def host_frame(self) -> pl.DataFrame:
-        """The labels for classic measures of hosts: query_id, doc_id, relevance (Int64), iteration.
+        """The labels that tools such as pytrec_eval read, with query_id, doc_id, relevance (Int64), iteration.
 
         Labels that can crash trec_eval change: a label below -1 becomes -1, or 0 if all labels of the query are below 0.
 
@@ -145,7 +145,7 @@ class Qrels(PandasFacade):
             InputError: a label is not a whole number; pytrec_eval refuses it, and ranx silently truncates 2.9 to 2.
         """
         if self.fractional is not None:
-            wrong = f"the label {self.fractional:g} is not a whole number, and the hosts' classic measures take whole labels only"
+            wrong = f"the label {self.fractional:g} is not a whole number, and classic measures of other tools need whole labels"
             remedy = "use goodgain.evaluate, which computes the measures that are well defined for such labels"
             raise InputError(f"{wrong}; {remedy}")
         label_rules.check_levels(self.frame)
@@ -154,13 +154,13 @@ class Qrels(PandasFacade):
             if differing := label_rules.count_differing_labels(self.frame):
                 taken = f"the largest label of the {differing} documents whose labels differ"
                 other = "goodgain.evaluate takes the label at the first occurrence"
-                notice(f"labels by iteration: a classic measure called through a host takes {taken}; {other}")
+                notice(f"labels by iteration: a classic measure computed by another tool takes {taken}; {other}")
             rows = self.largest.with_columns(iteration=pl.lit("0"))
         whole = pl.col("relevance").cast(pl.Int64)
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
-        """Return whole labels as named tuples. The arguments, those of pandas' method, are ignored."""
+        """Return the labels of `host_frame` as named tuples. The arguments, those of pandas' method, are ignored."""
         return map(Qrel._make, self.host_frame.iter_rows())
 
     def __len__(self) -> int:
@@ -193,8 +193,8 @@ def read_qrels(
             subtopics, and other measures take the largest label of a document. A nugget is a subtopic: query_id,
             nugget_id, doc_id, grade and possibly vital (0 or 1), or autonuggetizer's assignments to documents.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> our name: {"topic": "query_id"}. qid, q_id, docno, docid, did, pid, label, gain,
-            grade and rel are understood without it, with a notice.
+        columns: name in the source -> goodgain's name, as {"topic": "query_id"}. qid, q_id, docno, docid, did, pid, label,
+            gain, grade and rel are understood without it, with a notice.
             In JSON a doc_id may be a list of documents, and a name a path into objects and lists:
             {"evidence.url": "doc_id"}.
         label: the label of every row, for a source without labels: a list of supporting documents for each question. The
@@ -317,7 +317,7 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """Write judgments as TREC text, or in the format of the file's name: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
     In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX. TREC text leaves
-    out null labels. A notice counts each. Other formats keep ids and null labels. The file is written whole or not at all.
+    out null labels. Notices count changed ids and null labels. Other formats keep both. The file is written whole or not at all.
 
     Raises:
         InputError: the file cannot be written.

@@ -32,7 +32,7 @@ _KEY = ["query_id", "system", "replicate", "iteration"]
 
 
 def read_queries(source: Any) -> pl.DataFrame:
-    """Read the texts of queries: query_id, text, and description (null if unknown).
+    """Read the texts of queries into a frame of query_id, text and description (null if unknown).
 
     The source is a .tsv file (query_id, text[, description], without a header); a .jsonl, .csv or .parquet file with columns
     of these names; {query_id: text}; a frame; or the id of an ir_datasets data set.
@@ -65,7 +65,7 @@ def read_questions(source: Any) -> dict[str, str]:
 
 
 def read_texts(source: Any) -> pl.DataFrame:
-    """Read doc_id and text of documents: a file .jsonl, .csv, .tsv, .parquet, a frame, or {doc_id: text}."""
+    """Read doc_id and text of documents from a .jsonl, .csv, .tsv or .parquet file, a frame, or {doc_id: text}."""
     frame, rows = open_texts(source, ("doc_id", "text"), "the texts")
     return _check_texts(frame, {"doc_id": "doc_id", "text": "text"}, rows)
 
@@ -121,7 +121,6 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
 
 
 def _read_texts_of_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:
-
     for one, text in source.items():
         at = f"{label}: {key} {quote(str(one))}"
         if text is not None and not isinstance(text, (str, int, float)):
@@ -135,7 +134,7 @@ def _read_texts_of_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.D
 
 
 def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
-    """Read query_id and group for the judged queries: distinct pairs, as a query may be in several groups.
+    """Read the distinct pairs (query_id, group) of the judged queries. A query may be in several groups.
 
     A notice lists queries without a group.
     """
@@ -145,9 +144,9 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     known = known.filter(pl.col("query_id").is_in(judged.implode())).sort("group", "query_id")
     lacking = judged.filter(~judged.is_in(known.get_column("query_id").implode())).sort()
     if known.is_empty():
-        raise InputError(f"{label}: no judged query has a group. Check that it names queries as the qrels do.")
+        raise InputError(f"{label}: no judged query has a group. Use the query ids of the qrels.")
     if "all" in known.get_column("group"):
-        raise InputError(f"{label}: a group is called all, the name of the row of all queries. Rename the group.")
+        raise InputError(f"{label}: a group is called all, which names the row for all queries. Rename the group.")
     if len(lacking):
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
         number = f"{len(lacking):,} of {len(judged):,} queries"
@@ -189,7 +188,7 @@ def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
-    """Read query_id, system, replicate (null without such a column), and each outcome as a column of numbers.
+    """Read a table of query_id, system, replicate (null without such a column), and a column of numbers per outcome.
 
     The source, a file or a frame, has query_id, system, and columns of numbers or truth values. With a column `replicate` a
     query may have several rows.
@@ -212,10 +211,10 @@ def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
 
 
 def read_uses(source: Any) -> pl.DataFrame:
-    """Read the documents that queries returned, opened and cited: the columns of `USES`.
+    """Read the documents that queries returned, opened and cited, with the columns of `USES`.
 
     The source is a file, a frame, or a list of such sources, with query_id, doc_id, returned_at, opened_at, opens and cited.
-    Rows without a system belong to one system.
+    Rows without a system belong to the system `goodgain`.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     types = USES.polars
@@ -268,7 +267,7 @@ def _refuse(values: pl.Series, what: str, why: str) -> None:
 def _open_table(
     source: Any, argument: str, texts: Sequence[str], required: Sequence[str], remedy: str = "Rename its columns."
 ) -> tuple[pl.DataFrame, str]:
-    """Return all columns of a file or frame, with `texts` as text, and the name of the source for errors."""
+    """Return all columns of a file or frame (those in `texts` as text), and the name of the source for errors."""
     if not isinstance(source, (str, os.PathLike)):
         frame, label = read_frame(source, argument), argument
     else:
@@ -295,7 +294,7 @@ def _open_table(
 
 
 def _write_value(value: Any, name: str, texts: Sequence[str]) -> Any:
-    """Return a value of JSON as text in CSV. `ObjectRows` checks values that must be text."""
+    """Return a value of JSON as the text it has in CSV. Values that must be text do not change: `ObjectRows` checks them."""
     must_be_text = name in texts and (name in IDS or not isinstance(value, bool))
     return value if must_be_text or isinstance(value, str | None) else json.dumps(value)
 
@@ -305,7 +304,7 @@ def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = 
 
 
 def read_costs(source: Any) -> pl.DataFrame:
-    """Read the costs of queries: the columns of `COSTS`, and `tokens` (input and output). Unknown costs are null.
+    """Read the costs of queries, with the columns of `COSTS` and `tokens` (input plus output). Unknown costs are null.
 
     The source is a file, a frame, or a list of such sources. The columns are query_id[, system][, replicate][, iteration],
     and any of calls, input_tokens, output_tokens, seconds and cost. Rows without a system belong to the only run. Rows without an

@@ -1,4 +1,4 @@
-"""Runs: reading from any source, the `Run` that every host accepts, and writing."""
+"""Reads runs from any source into a `Run`, which ir_measures and other tools accept, and writes them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EMPTY_RUN = "the run is empty; every judged query counts as a query without a se
 
 
 class Reading(NamedTuple):
-    """The options of `read_run` for a run. `columns` has the renamed columns as text: `step=iteration`."""
+    """The options with which a run was read. `columns` is text: `step=iteration` for a renamed column."""
 
     gaps: str = "close"
     first: int = 1
@@ -54,7 +54,7 @@ class Reading(NamedTuple):
 
 
 class PandasFacade:
-    """Looks up missing attributes in a pandas copy of `host_frame`, the rows for hosts. The first use makes the copy."""
+    """Looks up missing attributes in a pandas copy of `host_frame`, the rows that other tools see. The first use makes the copy."""
 
     @cached_property
     def _pandas(self) -> Any:
@@ -74,9 +74,9 @@ class PandasFacade:
 
 @dataclass(eq=False, repr=False)
 class Run(PandasFacade):
-    """An iterated run that is a classic run to every host.
+    """A run with iterations. ir_measures and other tools can use it like a classic run.
 
-    Our measures read `frame`. ir_measures' providers see the flattened ranking (order `seen`, no duplicates): through
+    goodgain's measures read `frame`. ir_measures' providers see the flattened ranking (order `seen`, no duplicates): through
     `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
 
     Attributes:
@@ -122,7 +122,7 @@ class Run(PandasFacade):
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def with_frame(self, frame: Any) -> Run:
-        """Return the same run with other rows."""
+        """Return a copy of the run with other rows."""
         return replace(self, frame=frame)
 
     @cached_property
@@ -158,7 +158,7 @@ class Run(PandasFacade):
         return make_ranking(firsts, self.rows.columns)
 
     def flatten_lazily(self, order: str) -> Any:
-        """Return the classic ranking of a lazy frame, as a lazy frame of the same engine."""
+        """Return the classic ranking as a lazy frame, on the engine of the run."""
         if not self.lives_on_engine:
             return self.flatten(order).lazy()
         ranking = rank_on_engine(nw.from_native(self.frame), order=order)
@@ -167,7 +167,7 @@ class Run(PandasFacade):
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:
-        """The number of the first iteration that returned each document: query_id, doc_id, iteration."""
+        """A frame of query_id, doc_id and iteration: the first iteration that returned the document."""
         return collect(find_first_rows(to_lazy(nw.from_native(self.frame)), nw.col("iteration").min()))
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
@@ -204,7 +204,7 @@ def read_run(
             `first` to the query's largest number, as a search with no results.
         first: the number of a first iteration: 1, or 0 (TREC Dynamic Domain).
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> our name: {"step": "iteration"}. qid, q_id, docno, docid, did and pid are
+        columns: name in the source -> goodgain's name, as {"step": "iteration"}. qid, q_id, docno, docid, did and pid are
             understood without it, with a notice.
         page: cut the ranking of each query into iterations of this many results. The run must have no iterations.
             The classic ranking does not change.
@@ -234,10 +234,10 @@ def read_run(
 def load_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run:
-    """Read a run as `read_run` does, without pages and three checks. The caller adds them if needed.
+    """Read a run as `read_run` does, but do not cut pages, and leave three checks to the caller.
 
-    `check_columns_used`: a name in `columns` may belong to the qrels. `warn_of_likely_iteration`: only some measures need
-    iterations. `warn_of_repeats`: a run with pages needs no such notice.
+    They are `check_columns_used` (a name in `columns` may belong to the qrels), `warn_of_likely_iteration` (only some
+    measures need iterations) and `warn_of_repeats` (not needed for a run that is cut into pages).
     """
     check_run_options(source, gaps=gaps, first=first, errors=errors)
     if isinstance(source, Run):
@@ -317,11 +317,11 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
-    """Raise `InputError` for a wrong option, for options of a `Run` that is already read, and in a forked process."""
+    """Raise `InputError` for a wrong option, for options with a `Run` that is already read, and in a forked process."""
     check_fork()
     if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
         options = f"{spell('gaps')}, {spell('first')} and {spell('errors')}"
-        raise InputError(f"this run has been read already; give {options} where its file is read")
+        raise InputError(f"this run has been read already; give {options} when you read its file")
     check_choice("errors", errors)
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
         raise InputError(f"{spell('first', first)}: give the number of a first iteration, usually 1 or 0")
@@ -332,8 +332,8 @@ def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None)
     """Write a run as TREC text, or in the format of the file's name: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
     In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX; one notice counts
-    them. Other formats keep ids. Column 6 of TREC text is `tag`, else the run's tag, else the run's name. The file is
-    written whole or not at all.
+    them. Other formats keep ids. Column 6 of TREC text is `tag`, else the run's tag, else the run's name, else
+    `goodgain`. The file is written whole or not at all.
 
     Raises:
         InputError: the file cannot be written.

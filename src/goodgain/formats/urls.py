@@ -129,8 +129,8 @@ def canonicalise_url(url: str | None) -> str | None:
     """Return the canonical address of a URL, equal for all spellings of one page; None if the URL does not name a page.
 
     The scheme is https. The host has no www., m., mobile., amp. or default port. Tracking, index files, final slashes and
-    fragments other than a route (`#/`, `#!`) are removed. Web identities (arXiv, DOI, YouTube ...) and URLs inside the URLs
-    of archives are read as declared.
+    fragments other than a route (`#/`, `#!`) are removed. Addresses of well-known sites (arXiv, DOI,
+    YouTube ...) and archives follow the rules in `web_identities`.
 
     >>> canonicalise_url("http://www.example.org:80/a/index.html?utm_source=x#top"), canonicalise_url("https://youtu.be/abcdefghijk")
     ('https://example.org/a', 'https://youtube.com/watch?v=abcdefghijk')
@@ -142,7 +142,7 @@ def canonicalise_url(url: str | None) -> str | None:
 def parse_url(url: str, wrappers: int = 0) -> Url | None:
     """Return all forms of one URL; None if the URL does not name a page.
 
-    The URL of an archived page contains the page's own URL, whose forms are returned. `wrappers` counts the outer URLs.
+    The URL of an archived page contains the page's own URL, whose forms are returned. `wrappers` is the number of outer URLs.
     """
     common = _COMMON.fullmatch(url)
     if common:
@@ -198,7 +198,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
 
 
 def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
-    """Return the forms of a URL with a web identity; None if the inner URL does not name a page, or is nested too deeply."""
+    """Return the forms of a URL with a web identity; None if a URL inside it does not name a page, or is nested too deeply."""
     address, parameters, carries = known
     if carries:
         text = address + ("?" + "&".join(parameters) if parameters else "")
@@ -209,7 +209,7 @@ def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
 
 
 def _is_documentation(folders: re.Match[str], host: str) -> bool:
-    """Return whether the first folders select a language or version of documentation, by the host, the folders and the page."""
+    """Return whether the first folders of a path select a language or version of documentation."""
     if not folders["edition"]:
         return False
     has_version = folders["moving"] or folders["version"]
@@ -284,7 +284,7 @@ def _strip_page_path(path: str) -> str:
 
 
 def _select_parameters(query: str, *, plain: bool) -> list[str]:
-    """Return the sorted parameters, without those that track the visitor. A `plain` query has no escapes."""
+    """Return the sorted parameters of a URL's query, without those that track the visitor. A `plain` query has no escapes."""
     kept = []
     for part in query.replace("&amp;", "&").split("&"):
         if not part:
@@ -300,7 +300,7 @@ def _select_parameters(query: str, *, plain: bool) -> list[str]:
 
 
 def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
-    """Return the page with the query, and the parameters that select content. Page 1 and AMP views are dropped."""
+    """Return `item` and `choice` of `Url`. Parameters that ask for page 1 or for an AMP view are dropped."""
     kept, chosen = [], []
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")

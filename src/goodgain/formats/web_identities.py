@@ -1,7 +1,7 @@
-"""Hosts, and web identities: the addresses of well-known sites that name one paper, video, question or product.
+"""Normalises hosts and declares web identities: addresses of well-known sites that name one paper, video or product.
 
 Each identity is one declaration: `NAME | CANONICAL | DROPS`, then a line for each spelling, two addresses of one page (`=`)
-and two addresses of different pages (`!`). The tests of these examples and docs/reference/web_identities.md follow from it.
+and two addresses of different pages (`!`). Tests and docs/reference/web_identities.md are made from it.
 """
 
 import re
@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote, unquote_to_bytes
 
 
 class WebIdentity(NamedTuple):
-    """The spellings of one kind of address.
+    """A kind of web page, and the spellings of its addresses.
 
     Attributes:
         name: the kind of page that the addresses identify.
@@ -218,7 +218,7 @@ _DOTS = re.compile(r"/\.\.?(?:/|$)")
 
 
 class Rule(NamedTuple):
-    """One spelling of an identity. Patterns are compiled on first use, because compiling all takes 14 ms."""
+    """One spelling of a web identity. Patterns are compiled on first use, because compiling all takes 14 ms."""
 
     identity: WebIdentity
     path: str
@@ -243,7 +243,7 @@ def _find_rules(labels: Sequence[str]) -> tuple[Rule, ...]:
 
 
 def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str]) -> Known | None:
-    """Apply the first matching rule to an address; return None if no rule matches."""
+    """Apply the first matching rule to an address and return `Known`; None if no rule matches."""
     values = {name.lower(): value for name, _, value in (part.partition("=") for part in parameters)}
     for identity, path_form, forms in rules:
         pairs = [(path_form, path), *((form, values.get(name, "")) for name, form in forms.items())]
@@ -281,7 +281,7 @@ _DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": 
 
 @lru_cache(maxsize=65_536)
 def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
-    """Return the authority without user information and default port, the host without www and m, and the host's rules.
+    """Return the authority without user information and default port, the host without www and m, and the rules for this host.
 
     Raises ValueError for an impossible host.
     """

@@ -1,1 +1,1 @@
-"""From a run to one ranking per query: in memory, or on the engine of the run."""
+"""Makes one ranking per query from a run, in memory or on the engine of the run."""

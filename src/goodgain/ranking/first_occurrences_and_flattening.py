@@ -1,7 +1,7 @@
 """First occurrences: the rows of a run in which a document is new to the query, and the ranking of these rows.
 
-The ledger counts first occurrences. In order, they are the classic ranking of a query. The rules at the top of this file apply
-to every engine: `find_first_occurrences` applies them in memory, `dataframe_engines` on other engines.
+The ledger counts first occurrences. Put in order, they are the classic ranking of a query. `find_first_occurrences` finds them
+in memory, and `dataframe_engines` finds them on other engines, by the rules at the top of this file.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("positio
 
 
 def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
-    """Return one row per document: query_id, doc_id and the aggregates `values`.
+    """Return one row per query and document, with query_id, doc_id and the aggregates `values` of the document's rows.
 
     The first occurrence of a document is its row in the lowest iteration, at the lowest rank in this iteration.
     """
@@ -70,7 +70,7 @@ class FirstOccurrences:
 
     @property
     def keep_scores(self) -> Any:
-        """For each query, whether rows and scores stay unchanged."""
+        """Whether the ranking of each query has the rows and scores of the run (see `keeps_scores`)."""
         length, results = (self.queries.get_column(name).to_numpy() for name in ("length", "results"))
         return keeps_scores(length == 1, results, self.kept)
 
@@ -84,7 +84,7 @@ class FirstOccurrences:
 
     @property
     def has_repeats(self) -> bool:
-        """Whether a document occurs twice in a query."""
+        """Whether any query returned a document twice."""
         return bool((self.queries.get_column("results").to_numpy() > self.kept).any())
 
 
@@ -146,7 +146,7 @@ def count_in_query(queries: pl.Series) -> pl.Series:
 
 
 def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
-    """Return whether rows are sorted. The rows of most files are, and the check is faster than sorting."""
+    """Return whether rows are sorted by `key`. Most files are sorted, and this check is faster than sorting."""
     falls = np.zeros(max(rows.height - 1, 0), bool)
     equal = ~falls
     for name in key:
@@ -157,7 +157,7 @@ def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
 
 
 def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the results of sorted rows with a column group (the number of the iteration), and the table of iterations."""
+    """Number the iterations of sorted rows. Return the results with this number as column group, and a row per iteration."""
     query, iteration = (rows.get_column(name).to_numpy() for name in ("query", "iteration"))
     differs = (query[1:] != query[:-1]) | (iteration[1:] != iteration[:-1])
     starts = np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
@@ -212,7 +212,7 @@ def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFra
 def flatten_columns() -> dict[str, nw.Expr]:
     """Return expressions for rank, score and iteration in a ranking, on any engine.
 
-    They use the columns keeps (see `keeps_scores`), place (1, 2, 3 ... in the order of the ranking) and kept (the number of
+    The frame needs the columns keeps (see `keeps_scores`), place (1, 2, 3 ... in the order of the ranking) and kept (the number of
     first occurrences).
     """
     keeps, place = nw.col("keeps"), nw.col("place")

@@ -1,4 +1,4 @@
-"""The ranking table: position and label of each document of a ranking, and the judgments of each query."""
+"""Makes ranking tables, with the position and label of each document of a ranking, from rankings and judgments."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -60,12 +60,12 @@ class Judgments:
 
     @cached_property
     def _starts(self) -> Any:
-        """The first row of each query in `labels`, then the number of all rows."""
+        """The index of each query's first row in `labels`; the last value is the number of rows."""
         counts = np.bincount(self.labels.get_column("query"), minlength=len(self.query_ids))
         return np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
-        """Count labels by query: query, query_id, NumJudged (all labels), and a column `NumRel(rel=...)` per threshold."""
+        """Return a frame with query, query_id, NumJudged (the number of labels) and a column `NumRel(rel=...)` per threshold."""
         counts = self.labels.group_by("query").agg(
             pl.len().cast(pl.Int64).alias("NumJudged"),
             *((pl.col("relevance") >= rel).sum().cast(pl.Int64).alias(name_relevant(rel)) for rel in sorted(set(rels))),
@@ -75,7 +75,7 @@ class Judgments:
         return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
 
     def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
-        """Return the ideal ranking of each query: query, k, relevance. `gains` replace labels; only labels above 0 count."""
+        """Return the ideal ranking of each query (query, k, relevance). `gains` replace labels; only values above 0 are ranked."""
         relevance = pl.col("relevance")
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
@@ -102,7 +102,7 @@ def name_relevant(rel: float) -> str:
 def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) -> Judgments:
     """Return the judgments of qrels with query_id, doc_id and relevance, one row per judged document.
 
-    Give `query_ids`, all judged queries, if some of them have no row.
+    `query_ids` are all judged queries. They are needed only if some of them have no row.
     """
     place, names = number_queries(qrels.get_column("query_id"))
     query_ids = names.sort() if query_ids is None else query_ids.unique().sort()
@@ -134,8 +134,8 @@ def tabulate_first_occurrences(
 ) -> RankingTable:
     """Return the ranking table of first occurrences. `relevance` is `judgments.look_up(firsts)`.
 
-    Scores that a query keeps may be tied, or in any order. Any other query has the scores n, n-1, ..., 1, so the place of a
-    document is the position.
+    A query that keeps its scores may have ties or any order, so its documents are sorted. Any other query has the scores
+    n, n-1, ..., 1, so its documents are in order already.
     """
     number = judgments.number_queries(firsts.queries.get_column("query_id"))
     query = firsts.rows.get_column("query")
@@ -170,11 +170,11 @@ def place_documents(
 ) -> pl.DataFrame:
     """Return the position of each document within its query, from 1.
 
-    Scores that already descend are not sorted. Only the doc_ids of tied documents are compared, by UTF-8 bytes, as Python
-    orders strings.
+    Queries with descending scores are not sorted. Only the doc_ids of tied documents are compared, by UTF-8 bytes, as
+    Python orders strings.
 
     `ranking` has query (a number; the rows of a query are adjacent) and score (Float64, never NaN). `doc_ids` returns the
-    doc_ids of rows. The result has Int64 columns in the order of the rows: `k`, and those of `positions` that differ from `k`.
+    doc_ids of given rows. The result has Int64 columns in the order of the rows: `k`, and those of `positions` that differ from it.
 
     Source: trec_eval's form_res_rels.c; the providers msmarco and judged of ir_measures; gdeval.pl.
 

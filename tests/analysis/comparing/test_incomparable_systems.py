@@ -212,7 +212,7 @@ def test_one_time_addresses_in_two_iterations_leave_measures_of_repeats_without_
 
 def test_evaluate_gives_the_number_and_a_notice_of_one_time_addresses() -> None:
     frame, qrels = search_once("ab"), {query: {"a": 2} for query in QUERIES}
-    with pytest.warns(gg.GoodgainNotice, match="in 12 queries ids are addresses that are new for each call"):
+    with pytest.warns(gg.GoodgainNotice, match="in 12 queries several iterations returned addresses that are new"):
         assert gg.evaluate(qrels, frame, "SRR")["SRR"] == 0
     with no_notices():
         assert gg.evaluate(qrels, frame.filter(pl.col("iteration") > 1), "SRR").one_time == 0

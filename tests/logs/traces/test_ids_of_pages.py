@@ -84,5 +84,5 @@ def test_addresses_that_are_made_anew_for_each_call_are_told(tmp_path: Path) -> 
     searches = [{"query": q, "results": [{"url": f"{start}{q}{k}"} for k in (1, 2)]} for q in "ab"]
     with pytest.warns(gg.GoodgainNotice, match="4 documents have addresses that are new for each call"):
         convert_searches(tmp_path, searches)
-    with pytest.warns(gg.GoodgainNotice, match=r"new for each call, .* are not comparable"):
+    with pytest.warns(gg.GoodgainNotice, match=r"new for each call. .* are not comparable"):
         gg.evaluate({"q": {f"{start}a1": 2}}, tmp_path / "a.run", "SRR")
