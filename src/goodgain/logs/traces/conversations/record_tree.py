@@ -71,7 +71,7 @@ def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
 
 
 def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
-    """Sort consecutive objects by the number under `key`. Duplicate numbers keep the order of the log."""
+    """Sort consecutive objects by the number under `key`. If numbers are not unique, keep the order of the log."""
     for is_numbered, row in groupby(members, lambda one: type(one[0].get(key)) is int):
         held = list(row)
         numbers = [one.get(key) for one, _ in held]
@@ -90,7 +90,7 @@ def walk_parts(content: Any, at: str) -> Iterator[Placed]:
 
 
 def convert(record: Any, kind: type[T], at: str) -> T:
-    """Convert a record to a struct. Ignore fields that the struct does not have."""
+    """Convert a record to the msgspec struct `kind`. Ignore fields that the struct does not have."""
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
@@ -117,7 +117,7 @@ def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> It
 
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether a value is or holds a list of messages, and at least one message satisfies `of`."""
+    """Return whether at least one message in a value satisfies `of`. The value is a list of messages, or holds such a list."""
     key = find_message_key(value)
     return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
 

@@ -209,7 +209,7 @@ def read_nanoseconds(value: Any, at: str) -> int:
 
 
 def _read_events(events: Any, at: str) -> Attributes:
-    """Return the attributes of a span's events as `<event>.<attribute>`, such as `data.input.input`."""
+    """Return the attributes of a span's events under the names `<event>.<attribute>`, such as `data.input.input`."""
     found: Attributes = {}
     for index, event in enumerate(objects_in(events)):
         attributes = event.get("attributes")

@@ -94,7 +94,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return the id of a message. Messages without ids are never copies."""
+        """Return the id of a message. Without an id, return a key that no other message has."""
         bodies = (message, message.get("data"), message.get("kwargs"))
         ids = (tree.object_or_empty(body).get("id") for body in bodies)
         return next((found for found in ids if isinstance(found, str)), id(message))
