@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Answer open calls inside an object with the object's output. If their number does not fit, find calls in the output."""
+        """Use an object's output to answer the unanswered calls inside the object. If they do not fit, find calls in the output."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
@@ -316,7 +316,7 @@ def find_opening(value: Any) -> str:
 
 
 def _read_events(members: list[Any]) -> list[Any]:
-    """Replace the events of LangChain's `astream_events` by calls and answers. Return other lists unchanged.
+    """Replace the events of LangChain's `astream_events` with calls and answers. Return other lists unchanged.
 
     A call and an answer share the run id. Calls below a tool are in `children` of the tool. A retriever below a tool
     replaces the tool. Events of models and chains only repeat calls, and become None.

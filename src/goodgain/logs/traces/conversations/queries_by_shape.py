@@ -90,7 +90,7 @@ def tell_queries_apart(
 ) -> Callable[[Found], Key | None]:
     """Return a function that finds the query of a call or an answer.
 
-    The log is one query, unless all calls have one of these properties. The first one that all calls have names the queries:
+    The log is one query, unless all calls have one of these properties. The first one that all calls have decides:
 
     1. an id in an object around the call
     2. the question of a record with one call
@@ -128,7 +128,7 @@ def tell_queries_apart(
 
 
 def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
-    """Group calls and answers by query. A record without calls is a query too, if records of queries are beside it."""
+    """Group calls and answers by query. A record without calls is a query too, if records beside it have calls."""
     groups: dict[Any, FoundQuery] = {}
     records: dict[Place, Any] = {}
     for one in found:
@@ -173,7 +173,7 @@ def _is_below(one: Found, level: int) -> bool:
 
 
 def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
-    """Return the query of the record in `places` that holds a call; the record's key is the query id. Without places: one query."""
+    """Return the query of the record that holds a call; the key of the record is the query id. Without `places`: one query."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
 
@@ -309,7 +309,7 @@ def _names_part(key: str) -> bool:
 
 
 def _select_ids(keys: Iterable[str]) -> set[str]:
-    """Return the keys that are query ids. All ids must have the same form, and must not be consecutive numbers from a list."""
+    """Return the keys that are query ids. All ids must have the same form, and must not be list positions such as 0, 1, 2."""
     short = [key for key in keys if len(key) <= _LONGEST_ID]
     ids = {key for key in short if _QUERY_ID.fullmatch(key)}
     if any(map(str.isdecimal, ids)):

@@ -60,7 +60,7 @@ class _Root:
 
     @cached_property
     def query_id(self) -> str | None:
-        """The query id in the metadata of the top span, else of the first span with a query id."""
+        """The query id in the metadata of the root span, else of the first span with a query id."""
         named = (
             tree.find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
             for span in [self.top, *self.spans]
@@ -69,7 +69,7 @@ class _Root:
 
     @property
     def answer(self) -> str | None:
-        """The output of the top span, else the text of the last model span if that span has no calls."""
+        """The output of the root span, else the text of the last model span if that span has no calls."""
         last = self.select_kind("LLM")[-1:]
         said = [self.top, *(span for span in last if not span.attributes[CALLS])]
         return next(filter(None, (span.get(_ANSWER) for span in said)), None)
@@ -181,7 +181,7 @@ def _split_session(roots: list[_Root]) -> list[list[_Root]]:
 
 
 def _read_messages(span: Span) -> tuple[list[str], str]:
-    """Return the earlier texts in a span's input, and the user's last message."""
+    """Return the user's last message in a span's input, after a list of the texts before it."""
     if _MESSAGES in span.attributes:
         return span.attributes[_MESSAGES]  # type: ignore[no-any-return]  # put there by _drop_bodies
     messages = []
@@ -289,8 +289,8 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
     """Add the searches that a model called but no tool span records.
 
-    If the log has other calls, and a tool span has no call id, add nothing. If nested model spans show the same call, the
-    innermost span gives the step.
+    If other calls were found, and tool spans are missing or have no call id, add nothing. If nested model spans show the same
+    call, the innermost span gives the step.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
     if any(step.calls for step in steps) and (not answered or "None" in answered):

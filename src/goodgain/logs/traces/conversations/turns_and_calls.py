@@ -84,7 +84,7 @@ class Conversation:
         self._turns[-1].time = tree.text_or_none(time)
 
     def spend(self, holder: Any) -> None:
-        """Add usage to the next step: a `Usage`, or an object that holds the usage. Do nothing unless `source.costs`.
+        """Add usage to the next step: a `Usage`, or an object that holds the usage. Ignored if `source.costs` is false.
 
         If one answer of a model has several steps, the first step gets the usage.
         """
@@ -160,7 +160,7 @@ class Conversation:
         self, call_id: str | None, output: Any, at: str, *,
         name: str | None = None, failed: bool = False, spare: Any = UNANSWERED,
     ) -> ToolCall:  # fmt: skip
-        """Set the answer of the latest unanswered call with this id. Without an id, use the first unanswered call of the tool.
+        """Set the answer of the latest unanswered call with this id. Without an id, use the first one of the tool `name`.
 
         An answer without a call, and a second answer to a search, are reported as not understood and left out.
         """
@@ -224,7 +224,7 @@ class Conversation:
         return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
 
     def read_record(self, record: Any, items: Iterable[tree.Placed], at: str) -> Self:
-        """Read the items of a record. Report other fields of the record that look like messages with a search."""
+        """Read the items of a record. Report other fields that look like messages with a search as not understood."""
         read = list(items)
         self.read_all(read)
         if not isinstance(record, dict) or (read and read[0][0] is record):
@@ -244,7 +244,7 @@ class Conversation:
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
         """Return the trace, with at least one turn. Call this method once, at the end.
 
-        A query id in the record (`query_id`, `task_id`) comes before all other ids. The session's id comes last.
+        The query id is an id in the record (`query_id`, `task_id`), else the argument or the attribute, else the session's id.
         """
         self._end(at)
         session, turns = session_id or self.session_id, self._turns or [Turn()]
@@ -263,14 +263,14 @@ class Conversation:
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
-        """Report an item of an unknown kind, which may be a search. Raise an error if the kind is not text."""
+        """Report an item of an unknown kind as not understood: it may be a search. Raise an error if the kind is not text."""
         kind = item.get(key)
         if not isinstance(kind, str):
             raise unexpected_value(f"{at}/{key}", expected, kind)
         self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
 
     def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
-        """Report parts of unknown type in a message. If `keys` is not empty, a part without a type must have one of these keys."""
+        """Report message parts of unknown type as not understood. Parts without a type must have one of `keys` (if not empty)."""
         for part, part_at in tree.walk_parts(content, at):
             if "type" not in part and keys:
                 if part.keys().isdisjoint(keys):

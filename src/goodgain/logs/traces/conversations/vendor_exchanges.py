@@ -51,11 +51,11 @@ class JoinedConversation(Conversation):
     def join_exchanges(
         cls, source: Source, make: Callable[[Any, str], Exchange | None] | None = None
     ) -> Iterator[Trace]:
-        """Join recorded exchanges into conversations, and yield the trace of each conversation.
+        """Join recorded requests and responses into conversations, and yield one trace per conversation.
 
-        A request continues an earlier exchange if the request names the id of that exchange. Otherwise the messages of the
-        request must begin with the messages and the answer of that exchange, with the same query id and run id.
-        `make` converts records of another form to exchanges.
+        A request continues an earlier exchange (request and response) if the request names the id of that exchange. Otherwise
+        the messages of the request must begin with the messages and the answer of that exchange, with the same query id and
+        run id. `make` converts records of another form to exchanges.
         """
         threads: list[list[Exchange]] = []
         others: list[str] = []

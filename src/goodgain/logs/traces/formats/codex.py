@@ -1,4 +1,4 @@
-"""Codex CLI: rollouts (lines of timestamp, type and payload) and the events of `codex exec --json`.
+"""Codex CLI: rollouts (JSON Lines with timestamp, type and payload) and the events of `codex exec --json`.
 
 A rollout holds items of OpenAI's Responses: steps are those of the format `openai_responses`. A message that the user typed
 is a turn. In the events of `exec`, all items between two thoughts or messages are one step.

@@ -1,9 +1,9 @@
-"""Gemini: contents and answers of the API, sessions of Google's ADK, sessions and checkpoints of Gemini CLI.
+"""Gemini: messages and answers of the API, sessions of Google's ADK, sessions and checkpoints of Gemini CLI.
 
-A content of the model, an event of an agent or a `gemini` message is a step. A message of the user is a turn. The grounding
-of an answer is one hosted search.
+A message of the model, an event of an agent (ADK) or a `gemini` message (CLI) is a step. A message of the user is a turn. The
+grounding of an answer is one hosted search.
 
-Lost: Grounding without chunks, which is unrecorded. URLs of grounding are redirects: one page can have several URLs.
+Lost: Grounding without chunks: such searches are unrecorded. URLs of grounding are redirects: one page can have several URLs.
 Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
 Record: Record the answers, not only the requests: only answers hold the grounding.
 """

@@ -1,4 +1,4 @@
-"""LangChain and LangGraph messages in their dumps: `model_dump`, `messages_to_dict`, `dumps` of langchain.load.
+"""LangChain and LangGraph messages as `model_dump`, `messages_to_dict` or `dumps` of langchain.load writes them.
 
 An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
 from its content. States of a graph that repeat the messages of earlier states are one conversation.

@@ -1,10 +1,10 @@
-"""Langfuse traces and observations: downloads of the UI, the API's answers, exports in JSON and JSON Lines.
+"""Langfuse traces and observations from downloads of the UI, answers of the API, or exports in JSON and JSON Lines.
 
 A Langfuse trace is a turn. The turns of a session are one trace. A search belongs to the step of the latest GENERATION that
 started before the search. Searches before the first GENERATION are one step.
 
 Lost: Very large outputs, which downloads omit. A search without output is unrecorded.
-Query id: `query_id`, `question_id` or `qid` in the metadata, else the session, else the trace's id.
+Query id: `query_id`, `question_id` or `qid` in the metadata, else the session's id, else the trace's id.
 Record: Export JSON, not CSV, and ask the API for `fields=io`.
 """
 

@@ -4,7 +4,7 @@ An MLflow trace is a turn. The turns of a session are one trace. A search belong
 started before the search. Searches before the first model span are one step.
 
 Lost: Results of a traced function that does not return them. Such searches are unrecorded.
-Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session, else the trace's id.
+Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session's id, else the trace's id.
 """
 
 from collections.abc import Iterator

@@ -185,7 +185,7 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
     """Add calls to steps. Return whether a step joins answered calls that the agent may have made one after another.
 
-    - Calls without an answer between them are one step. So are calls with outputs in the same list, if it is in another list.
+    - Calls without an answer between them are one step. So are calls with outputs in a list that is inside another list.
     - User text after a call begins a turn only if the agent spoke before it: programs return pages in the user's name.
     - User text after the last search begins no turn: a program may have added it as a reminder.
 

@@ -1,4 +1,4 @@
-"""Tagged text: Search-R1, ZeroSearch, StepSearch, ReSearch, R1-Searcher, Search-o1, Tongyi and WebDancer (`<tool_call>`).
+"""Tagged text of Search-R1, ZeroSearch, StepSearch, ReSearch, R1-Searcher, Search-o1, Tongyi and WebDancer.
 
 A search in tags is a step, and so is an assistant message with `<tool_call>`. A trace is one turn. Tags in prompts are ignored.
 
@@ -339,7 +339,7 @@ def _answer(call: ToolCall, written: str, output: str) -> None:
 
 
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
-    """Return the text of the results (None if none) and its end: the last closing tag, because pages may contain the tag."""
+    """Return the text of the results (None if cut off) and its end. The last closing tag ends it: pages may contain such tags."""
     begin_tag, end_tag = dialect.found
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
     last = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
