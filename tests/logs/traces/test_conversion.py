@@ -319,7 +319,7 @@ def test_a_log_that_two_formats_claim_is_an_error_that_names_both(tmp_path: Path
         {**both, "response": {"type": "message", "role": "assistant", "content": []}},
     ]
     path = _write(tmp_path / "log.json", json.dumps(log))
-    with pytest.raises(InputError, match="could be anthropic and openai_chat; say which with format="):
+    with pytest.raises(InputError, match="could be anthropic and openai_chat; choose one with format="):
         read_traces(path)
     assert read_traces(path, format="openai_chat").height == 1
 

@@ -120,7 +120,7 @@ def test_a_log_nested_too_deep_is_read_or_an_error(field: str, depth: int, tmp_p
     try:
         read_traces(path, format="shape")
     except InputError as error:
-        assert str(error) == f"{path}: nests too deep; write its searches in the format jsonl"
+        assert str(error) == f"{path}: its JSON nests too deep; write its searches in the format jsonl"
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ Holders = tuple[tuple[Place, Object], ...]
 
 
 class Found(Struct):
-    """A call, an answer, a text of the user, or the traces that a known format read."""
+    """What `CallFinder` finds: a call, an answer, a text of the user, or the traces that a known format read."""
 
     place: Place
     holders: Holders  # the objects around the value, and the value if it is an object; the outermost first
@@ -105,7 +105,7 @@ class _Fields:
 
 
 class CallFinder:
-    """Finds calls and answers in a value, and pairs calls with answers.
+    """Finds tool calls and their answers in parsed JSON, and pairs calls with answers.
 
     `locate` converts a place to text. `read_known` returns the traces of a value, or None if no known format reads the value.
     """
@@ -185,7 +185,7 @@ class CallFinder:
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
     def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
-        """Refuse a search in the output of another tool. An agent may have made the search, or a page may quote the search."""
+        """Raise an InputError if a tool's output contains a search: a subagent may have made it, or a page may quote it."""
         for one in found:
             if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
                 raise InputError(
@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Give the output of an object to the open calls inside the object. If no call fits, find calls in the output."""
+        """Use an object's output to answer the unanswered calls inside the object. If they do not fit, find calls in the output."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
@@ -212,7 +212,7 @@ class CallFinder:
         return one.is_sure or call.answered or asks
 
     def pair(self, found: list[Found]) -> list[Found]:
-        """Pair calls with answers by id, else in order. Drop copies of calls and objects that are not certainly calls.
+        """Pair calls with answers by id, else in order. Drop copies of calls, and drop objects that may not be calls.
 
         Ids are unique only within a query. An answer from an unknown query may belong to any query.
         """
@@ -258,7 +258,7 @@ class CallFinder:
         return [one for one in kept if one.call is None or self.is_certain(one)]
 
     def _answer(self, call: ToolCall, output: Any, place: Place, *, failed: bool) -> None:
-        """Set the answer to a call. Refuse a second, different answer to a search."""
+        """Set the answer to a call. Raise an InputError for a second, different answer to a search."""
         if not call.answered:
             call.output, call.failed = output, failed
         elif self._is_search(call.tool) and output not in (UNANSWERED, "") and _read(call.output) != _read(output):
@@ -285,7 +285,7 @@ def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
 
 
 def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
-    """Return a key outside `read` whose value may be the output. Return an empty text without such a key."""
+    """Return the first key not in `read` whose value may be the output of the tool; an empty text if there is none."""
     held = ((key, value) for key, value in own.select(LIST_KEYS) if key not in read)
     return next((key for key, value in held if value not in (None, "", [], {})), "")
 
@@ -316,7 +316,7 @@ def find_opening(value: Any) -> str:
 
 
 def _read_events(members: list[Any]) -> list[Any]:
-    """Replace the events of LangChain's `astream_events` by calls and answers. Return other lists unchanged.
+    """Replace the events of LangChain's `astream_events` with calls and answers. Return other lists unchanged.
 
     A call and an answer share the run id. Calls below a tool are in `children` of the tool. A retriever below a tool
     replaces the tool. Events of models and chains only repeat calls, and become None.
@@ -351,7 +351,7 @@ def _read_events(members: list[Any]) -> list[Any]:
 
 
 def _read_event_kind(member: Any) -> tuple[str, str] | None:
-    """Return the subject (such as `tool`) and the stage (such as `start`) of an event; None for other values."""
+    """Return the subject (such as `tool`) and the stage (such as `start`) of a LangChain event; None for other values."""
     if not isinstance(member, dict) or not isinstance(member.get("data"), dict):
         return None
     found = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None

@@ -49,7 +49,7 @@ _SPEAKERS = {"human": "user", "gpt": "assistant", "tool": "observation", "functi
 
 
 def read_records(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the records of a file and their places. A file holds one list of records, or one record per line."""
+    """Yield each record of a file with its place in the log. A file holds one list of records, or one record per line."""
     for value, at in source.documents():
         if isinstance(value, list):
             yield from ((member, f"{at}/{index}") for index, member in enumerate(value))
@@ -58,7 +58,7 @@ def read_records(source: Source) -> Iterator[tuple[Any, str]]:
 
 
 def walk(members: Any, at: str) -> Iterator[Placed]:
-    """Yield the objects in a list and their places. Null is an empty list."""
+    """Yield the objects in a list, each with its place in the log. Null is an empty list."""
     for index, member in enumerate(expect_list(members, at)):
         place = f"{at}/{index}"
         yield expect_object(member, place), place
@@ -71,7 +71,7 @@ def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
 
 
 def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
-    """Sort consecutive objects by the number under `key`. Duplicate numbers keep the order of the log."""
+    """Sort consecutive objects by the number under `key`. If numbers are not unique, keep the order of the log."""
     for is_numbered, row in groupby(members, lambda one: type(one[0].get(key)) is int):
         held = list(row)
         numbers = [one.get(key) for one, _ in held]
@@ -83,14 +83,14 @@ def any_object(members: Any, test: Callable[[dict[str, Any]], bool]) -> bool:
 
 
 def walk_parts(content: Any, at: str) -> Iterator[Placed]:
-    """Yield the parts of a message's content that are objects, and their places."""
+    """Yield the parts of a message's content, each with its place in the log. Skip texts."""
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if isinstance(part, (dict, list)):
             yield expect_object(part, f"{at}/{index}"), f"{at}/{index}"
 
 
 def convert(record: Any, kind: type[T], at: str) -> T:
-    """Convert a record to a struct. Ignore fields that the struct does not have."""
+    """Convert a record to the msgspec struct `kind`. Ignore fields that the struct does not have."""
     try:
         return msgspec.convert(record, kind)
     except msgspec.ValidationError as error:
@@ -117,7 +117,7 @@ def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> It
 
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether a value is or holds a list of messages, and at least one message satisfies `of`."""
+    """Return whether at least one message in a value satisfies `of`. The value is a list of messages, or holds such a list."""
     key = find_message_key(value)
     return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
 
@@ -139,7 +139,7 @@ def find_messages(value: Any, at: str) -> Iterator[Placed]:
 
 
 def find_message_key(value: Any) -> str | None:
-    """Return `messages`, else the first other key of an object that holds messages. Return None without messages."""
+    """Return `messages`, else the first other key of an object that holds messages; None if no key does."""
     if not isinstance(value, dict):
         return None
     if "messages" in value:

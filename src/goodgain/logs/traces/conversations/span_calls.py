@@ -14,9 +14,9 @@ from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_o
 
 
 def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> dict[int, Span | None]:
-    """Return the tools and retrievers that do not count as searches, by `id(span)`.
+    """Return the spans of tools and retrievers that do not count as searches, as a dict with the keys `id(span)`.
 
-    The value for a retriever is the tool that counts instead; the value for a tool is None.
+    The value for a retriever is the span of the tool that counts instead; the value for a tool is None.
 
     - The agent sees the results of the outermost tool. If that tool returns a list, the retrievers below do not count.
     - If a tool returns no list, the retrievers below count instead of the tool.
@@ -67,7 +67,7 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
 
 
 def name_in_summary(span: Span, above: Span | None) -> ToolCall:
-    """Return a call that does not count as a search. The summary names the tool that counts (`above`)."""
+    """Return the call of a span that does not count as a search. The summary names this call and the tool that counts (`above`)."""
     call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())
@@ -78,8 +78,8 @@ class StepFinder:
 
     1. A call belongs to the model's answer that contains the id of the call.
     2. A call that starts while another call with the same parent runs belongs to the step of that call. Exception: the
-       latest model called a tool of this name.
-    3. A call belongs to the step of the latest model.
+       latest model span contains a call of this tool.
+    3. A call belongs to the step of the latest model span.
     """
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ class StepFinder:
 
 
 def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
-    """Return whether an outer span records the same call, as an agent's tool does around the tool of an MCP server."""
+    """Return whether an outer span records the same call: an agent's tool may call a tool of the same name on an MCP server."""
     if span.kind == "RETRIEVER":  # the agent saw the list of the outer retriever
         return any(one.kind == "RETRIEVER" and read_retrieval(one, "").answered for one in above)
     name = find_tool_name(span)

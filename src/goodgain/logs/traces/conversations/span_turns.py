@@ -60,7 +60,7 @@ class _Root:
 
     @cached_property
     def query_id(self) -> str | None:
-        """The query id in the metadata of the top span, else of the first span with a query id."""
+        """The query id in the metadata of the root span, else of the first span with a query id."""
         named = (
             tree.find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
             for span in [self.top, *self.spans]
@@ -69,7 +69,7 @@ class _Root:
 
     @property
     def answer(self) -> str | None:
-        """The output of the top span, else the text of the last model if that model makes no calls."""
+        """The output of the root span, else the text of the last model span if that span has no calls."""
         last = self.select_kind("LLM")[-1:]
         said = [self.top, *(span for span in last if not span.attributes[CALLS])]
         return next(filter(None, (span.get(_ANSWER) for span in said)), None)
@@ -79,7 +79,7 @@ class _Root:
 
 
 def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
-    """Yield one trace per session, or several if the session has several queries. A root without a session is a trace.
+    """Yield one trace per session, or several if the session has several queries. A root span without a session is a trace.
 
     `remedy` says how to record missing results of a search.
     """
@@ -104,7 +104,7 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
 
 
 def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
-    """Return the roots, each with the spans below. A span without a known parent belongs to the first root of the trace."""
+    """Return the root spans, each with the spans below it. A span whose parent is missing belongs to the trace's first root."""
     traces: dict[str, dict[tuple[str, str, int], Span]] = {}
     for span in spans_read:
         _drop_bodies(source, span)
@@ -137,7 +137,7 @@ def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
 
 
 def _drop_bodies(source: Source, span: Span) -> None:
-    """Drop the attributes of spans without results, except those needed later: the bodies of model calls fill the memory."""
+    """Save memory: drop attributes that nobody needs later. Spans of tools, retrievers and rerankers keep all attributes."""
     if span.kind in _SEARCH_KINDS:
         return
     kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
@@ -171,7 +171,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
 
 
 def _split_session(roots: list[_Root]) -> list[list[_Root]]:
-    """Group the roots of a session by query id. If a root repeats an earlier question, all roots are turns of one query."""
+    """Group a session's root spans by query id. If one repeats an earlier question in its history, all are turns of one query."""
     queries: dict[str | None, list[_Root]] = {}
     for root in roots:
         queries.setdefault(root.query_id, []).append(root)
@@ -181,7 +181,7 @@ def _split_session(roots: list[_Root]) -> list[list[_Root]]:
 
 
 def _read_messages(span: Span) -> tuple[list[str], str]:
-    """Return the earlier texts in a span's input, and the user's last message."""
+    """Return the user's last message in a span's input, after a list of the texts before it."""
     if _MESSAGES in span.attributes:
         return span.attributes[_MESSAGES]  # type: ignore[no-any-return]  # put there by _drop_bodies
     messages = []
@@ -287,9 +287,9 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 
 
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
-    """Add the searches that a model called and no tool span records.
+    """Add the searches that a model called but no tool span records.
 
-    If the log has other calls, every tool span must name a call: otherwise add nothing. If nested model spans show the same
+    If other calls were found, and tool spans are missing or have no call id, add nothing. If nested model spans show the same
     call, the innermost span gives the step.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}

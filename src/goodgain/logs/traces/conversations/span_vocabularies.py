@@ -66,7 +66,7 @@ _MONOCLE_REMEDY = "Monocle keeps only 100 characters of a retriever's results: r
 
 
 def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
-    """Copy attributes to the names that the span reader knows. Return the kind of the span; empty if unknown.
+    """Copy attributes to the names that the span reader knows. Return the kind of the span (such as TOOL); empty if unknown.
 
     If the type of the span is generic, `is_search` decides by the span's name.
     """
@@ -155,7 +155,7 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 
 
 def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
-    """Return the kind for the type of a span. If the type is generic, the span's name decides."""
+    """Return the kind of a span (such as TOOL) for its type. If the type is generic, the span's name decides."""
     kind = given.upper() if isinstance(given, str) else ""
     found = kinds.get(kind, kind)
     return found if found != BY_ITS_NAME else "TOOL" if is_search(name) else "CHAIN"

@@ -89,7 +89,7 @@ class Span(msgspec.Struct):
 
 
 def read_spans(source: Source, value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[Span]:
-    """Yield the spans in a document: OTLP, a list, an object with a list, or one span."""
+    """Yield the spans in a value, which is OTLP JSON, a list of spans, an object with such a list, or one span."""
     if isinstance(value, list) and depth:
         for index, member in enumerate(value):
             yield from read_spans(source, member, f"{at}/{index}", depth - 1)
@@ -209,7 +209,7 @@ def read_nanoseconds(value: Any, at: str) -> int:
 
 
 def _read_events(events: Any, at: str) -> Attributes:
-    """Return the attributes of a span's events as `<event>.<attribute>`, such as `data.input.input`."""
+    """Return the attributes of a span's events under the names `<event>.<attribute>`, such as `data.input.input`."""
     found: Attributes = {}
     for index, event in enumerate(objects_in(events)):
         attributes = event.get("attributes")

@@ -29,7 +29,7 @@ _MAX_NUMBER = 10**15
 
 
 class Conversation:
-    """Builds one trace. Report the messages and calls of a conversation in order, then call `trace`."""
+    """Builds one trace. Add the messages and calls of a conversation in order, then call `trace`."""
 
     query_id: str | None = None
     session_id: str | None = None
@@ -70,7 +70,7 @@ class Conversation:
         )
 
     def user(self, text: str, time: Any = None) -> None:
-        """Report a message of the user. A new turn begins if the agent has acted since the user's last message.
+        """Add a message of the user. A new turn begins if the agent has acted since the user's last message.
 
         Steps before the user's first message belong to the first turn.
         """
@@ -84,7 +84,7 @@ class Conversation:
         self._turns[-1].time = tree.text_or_none(time)
 
     def spend(self, holder: Any) -> None:
-        """Report the usage of the next step: a `Usage`, or an object that holds the usage. Do nothing without `source.costs`.
+        """Add usage to the next step: a `Usage`, or an object that holds the usage. Ignored if `source.costs` is false.
 
         If one answer of a model has several steps, the first step gets the usage.
         """
@@ -93,7 +93,7 @@ class Conversation:
             self._spent = add_usages(self._spent, usage)
 
     def step(self, time: Any = None) -> None:
-        """Report a step of the agent. Later calls belong to this step. Earlier texts are not part of the answer."""
+        """Begin a step of the agent. Later calls belong to this step. Earlier texts are not part of the answer."""
         if not self._turns:
             self._turns.append(Turn())
         self._turns[-1].steps.append(Step(time=tree.text_or_none(time), usage=self._spent))
@@ -104,10 +104,10 @@ class Conversation:
     def say(
         self, content: Any, cited: Iterable[Any] = (), *, is_call: Callable[[dict[str, Any]], bool] | None = None
     ) -> None:
-        """Report what the agent says and cites. The answer is kept only with `source.uses`.
+        """Add what the agent says and cites to the answer of the turn. Traces have answers only if `source.uses` is true.
 
-        The answer is the text in the last step of a turn, after the last part that `is_call` accepts. None as content
-        discards the text so far.
+        The answer is the text in the last step of a turn, after the last part that `is_call` accepts. If `content` is None,
+        discard the text so far.
         """
         if content is not None and self._written is None and not (self._open and not self._open[-1].answered):
             called = overlooked.find_written_calls(tree.message_text(content))
@@ -145,13 +145,13 @@ class Conversation:
         return call_id is not None and call_id in self._calls
 
     def has_open_call(self, call_id: str | None, name: str | None) -> bool:
-        """Return whether a call has this id. Without an id, return whether a call of this tool is open."""
+        """Return whether a call has this id. Without an id, return whether a call of this tool has no answer yet."""
         if call_id is not None:
             return self.has_call(call_id)
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
     def merge_copy(self, call: ToolCall) -> None:
-        """Report a copy of a call from a repeated history. If the earlier call has no answer, use the answer of the copy."""
+        """If an earlier call with the same id has no answer, use the answer of this copy from a repeated history."""
         for earlier in self._calls.get(call.call_id or "", ()):
             if not earlier.answered and call.answered:
                 earlier.output, earlier.failed = call.output, call.failed
@@ -160,7 +160,7 @@ class Conversation:
         self, call_id: str | None, output: Any, at: str, *,
         name: str | None = None, failed: bool = False, spare: Any = UNANSWERED,
     ) -> ToolCall:  # fmt: skip
-        """Report a tool's answer to the latest open call with this id or, without an id, to the first open call of this tool.
+        """Set the answer of the latest unanswered call with this id. Without an id, use the first one of the tool `name`.
 
         An answer without a call, and a second answer to a search, are reported as not understood and left out.
         """
@@ -198,11 +198,11 @@ class Conversation:
     def read_calls(
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
-        """Report the calls in a list. `name`, `call_id` and `arguments` are the keys to read."""
+        """Add the calls in a list to the trace. `name`, `call_id` and `arguments` are the keys to read."""
         return [self.call(tree.read_call(*one, name, call_id, arguments)) for one in tree.walk(calls, at)]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
-        """Add the searches that the usage of an answer counts, without results. Return the number of searches."""
+        """Add one search without results for each search that the usage of an answer counts. Return their number."""
         holders = tree.objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
         numbers = (one.get("web_search_requests") for one in holders)
         number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
@@ -224,7 +224,7 @@ class Conversation:
         return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
 
     def read_record(self, record: Any, items: Iterable[tree.Placed], at: str) -> Self:
-        """Read the items of a record. Report other fields of the record that look like messages with a search."""
+        """Read the items of a record. Report other fields that look like messages with a search as not understood."""
         read = list(items)
         self.read_all(read)
         if not isinstance(record, dict) or (read and read[0][0] is record):
@@ -239,12 +239,12 @@ class Conversation:
         return self
 
     def _end(self, at: str) -> None:
-        """Read data outside the items, such as ids, after the last item."""
+        """Subclasses read data outside the messages, such as ids. `trace` calls this method after the last message."""
 
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
         """Return the trace, with at least one turn. Call this method once, at the end.
 
-        A query id in the record (`query_id`, `task_id`) comes before all other ids. The session's id comes last.
+        The query id is an id in the record (`query_id`, `task_id`), else the argument or the attribute, else the session's id.
         """
         self._end(at)
         session, turns = session_id or self.session_id, self._turns or [Turn()]
@@ -263,14 +263,14 @@ class Conversation:
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
-        """Report an item of an unknown kind, which may be a search. Raise an error if the kind is not text."""
+        """Report an item of an unknown kind as not understood: it may be a search. Raise an error if the kind is not text."""
         kind = item.get(key)
         if not isinstance(kind, str):
             raise unexpected_value(f"{at}/{key}", expected, kind)
         self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
 
     def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
-        """Report parts of unknown type in a message. If `keys` are given, a part without a type must have one of them."""
+        """Report message parts of unknown type as not understood. Parts without a type must have one of `keys` (if not empty)."""
         for part, part_at in tree.walk_parts(content, at):
             if "type" not in part and keys:
                 if part.keys().isdisjoint(keys):
@@ -283,7 +283,7 @@ class Conversation:
         self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
-        """Report fields outside `read` that look like a search, or like content if the item has no content."""
+        """Report fields not in `read` that look like a search or, if the item has no content, like content."""
         lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
             if key in read:

@@ -1,4 +1,4 @@
-"""Joins recorded requests to a model and the responses into conversations."""
+"""Joins recorded requests to a model, and their responses, into conversations."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator
@@ -22,7 +22,7 @@ _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
 
 
 class Exchange(msgspec.Struct):
-    """The messages of a request and of the response, with their places in the log."""
+    """A recorded request to a model and the response: their messages, with places in the log."""
 
     at: str
     messages: list[Item]
@@ -51,11 +51,11 @@ class JoinedConversation(Conversation):
     def join_exchanges(
         cls, source: Source, make: Callable[[Any, str], Exchange | None] | None = None
     ) -> Iterator[Trace]:
-        """Join recorded exchanges into conversations, and yield the trace of each conversation.
+        """Join recorded requests and responses into conversations, and yield one trace per conversation.
 
-        A request continues an earlier exchange if the request names the id of that exchange. Otherwise the messages of the
-        request must begin with the messages and the answer of that exchange, with the same query id and run id.
-        `make` converts records of another form to exchanges.
+        A request continues an earlier exchange (request and response) if the request names the id of that exchange. Otherwise
+        the messages of the request must begin with the messages and the answer of that exchange, with the same query id and
+        run id. `make` converts records of another form to exchanges.
         """
         threads: list[list[Exchange]] = []
         others: list[str] = []
@@ -112,7 +112,7 @@ class JoinedConversation(Conversation):
 
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return the request and the response of an exchange with this endpoint; None for any other record."""
+        """Return the request and the response, if the record is an exchange with the endpoint of this class; else None."""
         return split_exchange(record, cls.asked, cls.answered)
 
     @classmethod
@@ -132,7 +132,7 @@ class JoinedConversation(Conversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return a key that is equal for copies of a message, such as role, call ids and text.
+        """Return a key (such as role, call ids and text) that is equal for copies of a message.
 
         Return None for messages that clients may omit from a repeated history: thoughts and calls of the vendor's tools.
         """
@@ -149,7 +149,7 @@ def place(messages: Any, at: str) -> list[Item]:
 
 
 def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return request and response, if the request has the field `asked` and the response has the field `answered`."""
+    """Return request and response if the request has the field `asked`, and the response the field `answered`; else None."""
     request = record.get("request") if isinstance(record, dict) else None
     if not isinstance(request, dict) or asked not in request:
         return None
@@ -165,7 +165,7 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:
-    """Return the hash of the first n messages for each n from 0. Messages without a key do not change the hash."""
+    """Return the hashes of the first 0, 1, 2 ... messages. A message without a key does not change the hash."""
     found = [start]
     for message, _ in messages:
         key = reader.key(message) if isinstance(message, dict) else None
@@ -174,7 +174,7 @@ def _hash_histories(reader: type[JoinedConversation], messages: list[Item], star
 
 
 def _check_endpoint(record: Any, asked: str, at: str) -> None:
-    """Refuse an exchange with this endpoint if the response is an unreadable stream of events."""
+    """Raise an InputError if the request has the field `asked`, but the response is a stream of events that cannot be read."""
     record = record if isinstance(record, dict) else {}
     response = record.get("response")
     found = response if isinstance(response, list) else _find_stream(response)

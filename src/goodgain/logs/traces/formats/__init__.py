@@ -1,6 +1,6 @@
 """Finds the format of a file.
 
-A format is a module in this folder, or an object of the entry point group `goodgain.traces`. Both have the names of `Format`.
+A format is a module in this folder, or a plugin in the entry point group `goodgain.traces`. Both define `sniff` and `read`.
 """
 
 import importlib
@@ -21,7 +21,7 @@ from goodgain.options import spell
 
 @dataclass(frozen=True)
 class Format:
-    """One trace format: its name, its description in one line, and its functions."""
+    """The name, the one-line description and the functions of a trace format."""
 
     name: str
     title: str
@@ -38,14 +38,14 @@ def formats() -> dict[str, Format]:
     """Return all formats by name: the formats in this folder, then the formats of plugins.
 
     Raises:
-        InputError: a plugin cannot be loaded, lacks a function, or has the name of another format.
+        InputError: a plugin cannot be loaded, lacks `sniff` or `read`, or has the name of another format.
     """
     known = {}
     for info in pkgutil.iter_modules(__path__):
         known[info.name] = _make_format(info.name, importlib.import_module(f"{__name__}.{info.name}"), is_plugin=False)
     for point in entry_points(group="goodgain.traces"):
         if point.name in known:
-            raise InputError(f"plugin {point.value}: a format {point.name} exists already; rename or uninstall it")
+            raise InputError(f"plugin {point.value}: a format {point.name} exists already; rename or remove the plugin")
         try:
             known[point.name] = _make_format(point.name, point.load(), is_plugin=True)
         except Exception as error:  # a plugin may raise anything on import
@@ -68,20 +68,20 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
 def get_format(name: str) -> Format:
     known = formats()
     if not isinstance(name, str) or name not in known:
-        raise InputError(f"no trace format is called {name!r}; there are {', '.join(known)}, and auto")
+        raise InputError(f"no trace format is called {name!r}; choose auto, {', '.join(known)}")
     return known[name]
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
-    """Return the only format that claims a file; None if no format claims the file. Several claims raise an error."""
+    """Return the format that recognises a file; None if none does. Raise an InputError if several do, or the file is empty."""
     claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]
     if claims:
         names = " and ".join(trace_format.name for trace_format in claims)
-        raise InputError(f"{path}: could be {names}; say which with {spell('format')}")
+        raise InputError(f"{path}: could be {names}; choose one with {spell('format')}")
     if not head.raw.strip():
-        raise InputError(f"{path}: is empty; give its format with {spell('format')} ({', '.join(formats())})")
+        raise InputError(f"{path}: is empty; name the format with {spell('format')} ({', '.join(formats())})")
     if head.kind in ("json", "jsonl") and not (head.whole or head.extent[0]):
         raise InputError(
             f"{path}: its first record is longer than {MAX_HEAD >> 20} MiB, too long to recognise the format; name the format with "
@@ -91,7 +91,7 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
 
 
 def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
-    """Return the `read` function of the format that claims a value; None if no format or several formats claim the value."""
+    """Return the `read` function of the only format that recognises a value; None if no format, or several, recognise it."""
     claims = [known for known in _find_claims(Path(head.name), head) if known.is_inside]
     return claims[0].read if len(claims) == 1 else None
 
@@ -101,7 +101,7 @@ def is_claimed(name: str, head: FileHead) -> bool:
 
 
 def _find_claims(path: Path, head: FileHead, name: str = "auto") -> list[Format]:
-    """Return the formats that claim a file: of all formats, or only the format called `name`."""
+    """Return the formats that recognise a file. Try all formats, or only the format called `name`."""
     claims = []
     for known in formats().values() if name == "auto" else [get_format(name)]:
         try:

@@ -3,10 +3,10 @@
 A message of the assistant, which may take several lines, is a step. A prompt of the user is a turn. A session file is a
 tree of lines: only the branch to the last line is read.
 
-Lost: Texts and scores of WebSearch, and calls in the background.
+Lost: Texts and scores of WebSearch, and answers to calls that continued in the background.
 Query id: The session's id. The system is the model of the last answer.
 Record: Use `claude -p --output-format stream-json --verbose`; `--output-format json` omits calls. Convert
-`subagents/agent-<id>.jsonl` too: each is the system `subagent <id>`.
+`subagents/agent-<id>.jsonl` too: each becomes a system named `subagent <id>`.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -128,7 +128,7 @@ def _walk_lines(source: Source) -> Iterator[tuple[Any, str]]:
 
 
 def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
-    """Return the lines of each session. A line without the id of a session belongs to the previous session."""
+    """Return the lines of each session. A line without a session id belongs to the session of the previous line."""
     found: dict[str | None, list[_Line]] = {}
     session: str | None = None
     for line in lines:

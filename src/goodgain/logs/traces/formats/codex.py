@@ -1,4 +1,4 @@
-"""Codex CLI: rollouts (lines of timestamp, type and payload) and the events of `codex exec --json`.
+"""Codex CLI: rollouts (JSON Lines with timestamp, type and payload) and the events of `codex exec --json`.
 
 A rollout holds items of OpenAI's Responses: steps are those of the format `openai_responses`. A message that the user typed
 is a turn. In the events of `exec`, all items between two thoughts or messages are one step.
@@ -70,7 +70,7 @@ class _Rollout(ItemReader):
     web_remedy = _REMEDY
 
     def read_lines(self, lines: list[tree.Placed]) -> Trace:
-        """Return the trace of a session from items and from events without an item. Read each item once."""
+        """Return the trace of a session from its items, and from events that have no item."""
         items: list[tree.Placed] = []
         session = None
         events = [_read_payload(record, "event_msg") for record, _ in lines]
@@ -123,7 +123,7 @@ def _is_of_user(item: dict[str, Any]) -> bool:
 
 
 def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Convert events without an item to items: messages of the user, and calls of MCP tools."""
+    """Convert an event to items: a user's message, or a call of an MCP tool and its output if the log has no items for them."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
         yield {"role": "user", "content": tree.message_text(event.get("message"))}
@@ -139,7 +139,7 @@ class _Thread(Conversation):
     _stepped = False
 
     def read_runs(self, runs: list[list[tree.Placed]]) -> Trace:
-        """Return the trace of a thread from its runs of `exec`. Each run numbers its items from the start."""
+        """Return the trace of a thread, which may have several runs of `codex exec`. Item ids start again in each run."""
         first, first_at = runs[0][0]
         named = first.get("thread_id") if first.get("type") == "thread.started" else None
         thread = expect_id(named, f"{first_at}/thread_id")
@@ -185,7 +185,7 @@ class _Thread(Conversation):
             self.say(item.get("text") or [])
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
-        """Read a web search. If there is no action, a URL as query means that Codex opened a page."""
+        """Read a web search. If the log has no action and the query is a URL, Codex opened a page."""
         action, query = item.get("action"), tree.text_or_none(item.get("query")) or ""
         call_id = expect_id(item.get("id"), at)
         kind = as_word(tree.object_or_empty(action).get("type"))

@@ -1,11 +1,11 @@
-"""Gemini: contents and answers of the API, sessions of Google's ADK, sessions and checkpoints of Gemini CLI.
+"""Gemini: messages and answers of the API, sessions of Google's ADK, sessions and checkpoints of Gemini CLI.
 
-A content of the model, an event of an agent or a `gemini` message is a step. A message of the user is a turn. The grounding
-of an answer is one hosted search.
+A message of the model, an event of an agent (ADK) or a `gemini` message (CLI) is a step. A message of the user is a turn. The
+grounding of an answer is one hosted search.
 
-Lost: Grounding without chunks, which is unrecorded. URLs of grounding are redirects: one page can have several URLs.
+Lost: Grounding without chunks: such searches are unrecorded. URLs of grounding are redirects: one page can have several URLs.
 Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
-Record: Record the answers, not only the requests: they hold the grounding.
+Record: Record the answers, not only the requests: only answers hold the grounding.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -140,7 +140,7 @@ class _Contents(JoinedConversation):
 
     @classmethod
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
-        """Return the contents of a request and of automatic function calls, without duplicates."""
+        """Return the messages of a request, then those of automatic function calls, without duplicates."""
         asked = super().find_asked(request, response, at, response_at)
         history = tree.get_either(response, "automaticFunctionCallingHistory")
         made = list(tree.walk(history, f"{response_at}/automaticFunctionCallingHistory"))
@@ -163,7 +163,7 @@ class _Contents(JoinedConversation):
         return self
 
     def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
-        """Read a content and the grounding. All queries of a grounding are one search."""
+        """Read a message and its `groundingMetadata`. All queries in the metadata are one search."""
         found = tree.get_either(holder, "groundingMetadata")
         grounded = isinstance(found, dict) and any(found.get(key) for key in _GROUNDS)
         if content is not None:
@@ -187,7 +187,7 @@ class _Contents(JoinedConversation):
                 self.say([], [held] if any(index in of_support for of_support in numbers) else [])
 
     def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
-        """Read one content. Without `by_agent`, the role of the content decides whether the agent wrote it."""
+        """Read one message (a `Content`). If `by_agent` is None, the role shows whether the agent wrote it."""
         content = expect_object(content, at)
         role = content.get("role")
         if by_agent is None:
@@ -276,7 +276,7 @@ def _read_event_rows(source: Source) -> Iterator[Trace]:
 
 
 def _read_cli_lines(source: Source) -> Iterator[Trace]:
-    """Yield the trace of a session. Lines hold metadata, messages, and changes to earlier lines."""
+    """Yield the trace of a Gemini CLI session. Lines hold metadata, messages, and changes to earlier lines."""
     record: dict[str, Any] = {}
     messages: dict[str, tree.Placed] = {}
     first_at = ""

@@ -3,7 +3,7 @@
 An assistant message is a step, a user message a turn. Searches that a model's vendor ran are `tool_use` parts of the
 assistant's content.
 
-Lost: Tool events outside the sample's messages, such as those of subagents. A notice names those that searched.
+Lost: Tool events outside the sample's messages, such as those of subagents. A notice names such events if they are searches.
 Query id: `sample.id`. The system is the model; each epoch is a replicate.
 Costs: `usage` and `time` of the model's events.
 """

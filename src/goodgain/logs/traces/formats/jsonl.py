@@ -1,4 +1,4 @@
-"""goodgain's own format: JSON Lines, one trace a line, in the shape of the model. Any agent can write it.
+"""goodgain's own format: JSON Lines with one trace per line. Any agent can write it.
 
     {"goodgain_trace": 1, "query_id": "q1", "turns": [{"user": "...", "steps": [{"searches": [
         {"tool": "search", "query": "...", "results": [{"doc_id": "d1", "url": "...", "title": "T", "snippet": "..."}]}

@@ -1,4 +1,4 @@
-"""LangChain and LangGraph messages in their dumps: `model_dump`, `messages_to_dict`, `dumps` of langchain.load.
+"""LangChain and LangGraph messages as `model_dump`, `messages_to_dict` or `dumps` of langchain.load writes them.
 
 An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
 from its content. States of a graph that repeat the messages of earlier states are one conversation.
@@ -94,7 +94,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        """Return the id of a message. Messages without ids are never copies."""
+        """Return the id of a message. Without an id, return a key that no other message has."""
         bodies = (message, message.get("data"), message.get("kwargs"))
         ids = (tree.object_or_empty(body).get("id") for body in bodies)
         return next((found for found in ids if isinstance(found, str)), id(message))

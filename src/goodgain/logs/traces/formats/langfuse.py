@@ -1,10 +1,10 @@
-"""Langfuse traces and observations: downloads of the UI, the API's answers, exports in JSON and JSON Lines.
+"""Langfuse traces and observations from downloads of the UI, answers of the API, or exports in JSON and JSON Lines.
 
-A trace is a turn, and a session joins turns. A search belongs to the step of the latest GENERATION that started before
-the search. Searches before the first GENERATION are one step.
+A Langfuse trace is a turn. The turns of a session are one trace. A search belongs to the step of the latest GENERATION that
+started before the search. Searches before the first GENERATION are one step.
 
 Lost: Very large outputs, which downloads omit. A search without output is unrecorded.
-Query id: `query_id`, `question_id` or `qid` in the metadata, else the session, else the trace's id.
+Query id: `query_id`, `question_id` or `qid` in the metadata, else the session's id, else the trace's id.
 Record: Export JSON, not CSV, and ask the API for `fields=io`.
 """
 
@@ -63,8 +63,8 @@ def read(source: Source) -> Iterator[Trace]:
 def _unite_copies(spans: list[Span], source: Source) -> None:
     """Keep one of several observations of the same search: two integrations may record one call.
 
-    Copies have the same input and output, and one copy runs while the other copy runs. Calls of the same tool by the same
-    parent are not copies.
+    Copies have the same input and output, and one runs within the time of the other. Observations with the same parent, name
+    and type are not copies.
     """
     kept: dict[tuple[str, str], list[Span]] = {}
     for span in sorted(spans, key=lambda span: span.start - span.end):

@@ -1,10 +1,10 @@
-"""LangSmith runs: what `Client.list_runs()`, the API and `langsmith trace export` give, as lists, lines or trees.
+"""LangSmith runs from `Client.list_runs()`, the API or `langsmith trace export`, as lists, lines or trees.
 
-A root run is a turn, and a thread joins turns. A search belongs to the step of the latest model run that started before the
-search. Searches before the first model run are one step. `dotted_order` gives the order of runs.
+A root run is a turn. The turns of a thread are one trace. A search belongs to the step of the latest model run that started
+before the search. Searches before the first model run are one step. `dotted_order` gives the order of runs.
 
-Lost: A search whose `outputs` were not selected. It is unrecorded.
-Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the thread, else the trace's id.
+Lost: Results of runs that were exported without `outputs`. Such searches are unrecorded.
+Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the thread's id, else the trace's id.
 Record: Use `langsmith trace export --full`, or select `inputs` and `outputs`. Put `thread_id` into the metadata to join turns.
 """
 

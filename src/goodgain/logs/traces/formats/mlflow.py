@@ -1,10 +1,10 @@
-"""MLflow traces: `Trace.to_json()`, with `info` and `data.spans`, of versions 2 and 3; one, a list, or one a line.
+"""MLflow traces as `Trace.to_json()` writes them (versions 2 and 3): one trace, a list, or one trace per line.
 
-A trace is a turn, and a session joins turns. A search belongs to the step of the latest model span that started before the
-search. Searches before the first model span are one step.
+An MLflow trace is a turn. The turns of a session are one trace. A search belongs to the step of the latest model span that
+started before the search. Searches before the first model span are one step.
 
-Lost: A traced function that returned nothing. Such a search is unrecorded.
-Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session, else the trace's id.
+Lost: Results of a traced function that does not return them. Such searches are unrecorded.
+Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session's id, else the trace's id.
 """
 
 from collections.abc import Iterator

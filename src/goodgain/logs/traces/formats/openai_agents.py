@@ -1,8 +1,8 @@
-"""OpenAI Agents SDK: SQLite files of `SQLiteSession`, and items of OpenAI's Responses one a line.
+"""OpenAI Agents SDK: SQLite files of `SQLiteSession`, or one item of OpenAI's Responses per line.
 
 Steps are those of the format `openai_responses`; a session is a trace.
 
-Lost: Hosted searches without sources. Encrypted sessions cannot be read, and branches are one session.
+Lost: Hosted searches without sources. Encrypted sessions cannot be read. All branches of a session are read as one conversation.
 Query id: The session's id. JSON Lines have none. `--tag` names the system.
 Record: Ask for sources as in the format `openai_responses`.
 """
@@ -85,6 +85,6 @@ def _find_table(database: sqlite3.Connection, path: Path) -> str:
     if len(found) != 1:
         raise InputError(
             f"{path}: expected one table with the columns {', '.join(sorted(_COLUMNS))}, found "
-            f"{' and '.join(found) or 'none'}; give a database of SQLiteSession, or export the items as JSON Lines"
+            f"{' and '.join(found) or 'none'}; convert a database of SQLiteSession, or export the items as JSON Lines"
         )
     return found[0]

@@ -1,11 +1,11 @@
 """OpenAI Chat Completions: message lists with `tool_calls`, as vLLM, LiteLLM, Groq, Haystack and most agents log them.
 
-An assistant message is a step, a user message a turn. Also read: `function_call` with the function role, Groq's
-`executed_tools`, Haystack's message parts, and recorded exchanges, also those of Cohere (v2) and Ollama.
+An assistant message is a step, a user message a turn. The format includes `function_call`, Groq's `executed_tools`,
+Haystack's message parts, and recorded requests and responses of OpenAI, Cohere (v2) and Ollama.
 
-Lost: Ids, URLs and scores that the tool did not write. Searches of search models are unrecorded.
-Query id: The `id` beside the messages, but not that of an answer (`chatcmpl-...`). The system is the `model`.
-Record: Search models log only citations: `--citations` counts them as results.
+Lost: Ids, URLs and scores that the tool did not write. Searches by models such as `gpt-4o-search-preview` are unrecorded.
+Query id: The `id` beside the messages, except ids of answers (`chatcmpl-...`). The system is the `model`.
+Record: Such models log only citations: `--citations` counts citations as results.
 Costs: `usage` of recorded answers, and `cost` in it.
 """
 
@@ -102,7 +102,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return request and response, if the response has `choices` or, from Cohere and Ollama, a `message`."""
+        """Return the request and the response of an exchange; else None. Responses have `choices` or (Cohere, Ollama) `message`."""
         found = super().split(record) or split_exchange(record, cls.asked, "message")
         is_whole = found is not None and ("choices" in found[1] or isinstance(found[1]["message"], dict))
         return found if is_whole else None
@@ -214,7 +214,7 @@ class _Messages(JoinedConversation):
 
 
 def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
-    """Merge copies of Groq's tool calls. A stream sends each call twice, the first time without results."""
+    """Merge copies of Groq's tool calls. Streams contain each call twice, first without results."""
     found: dict[tuple[Any, ...], tree.Placed] = {}
     for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}

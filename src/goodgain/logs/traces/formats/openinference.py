@@ -1,11 +1,11 @@
-"""OpenInference, OTel GenAI, Vercel AI SDK, Traceloop, Monocle spans: OTLP JSON, JSON Lines of spans, tables of Phoenix.
+"""Spans of OpenInference, OTel GenAI, Vercel AI SDK, Traceloop and Monocle: OTLP JSON, JSON Lines, tables of Phoenix.
 
 A root span is a turn. Turns with the same session.id are a trace. A search belongs to the step of the latest model span
 that started before the search under the same root. Searches before the first model span are one step.
 
-Lost: Searches whose contents were not captured, or that only the model's answer shows. Monocle keeps 100 characters of most
+Lost: Searches whose contents were not captured, or that appear only in the model's answer. Monocle keeps 100 characters of most
 retrievals. Such searches are unrecorded.
-Query id: `query_id`, `question_id` or `qid` in the metadata of the last turn's spans, else the session, else the trace's id.
+Query id: `query_id`, `question_id` or `qid` in the metadata of the last turn's spans, else the session's or the trace's id.
 Record: Capture contents (`recordOutputs: true`, `TRACELOOP_TRACE_CONTENT=true`). Save Phoenix's tables as Parquet or JSON Lines:
 CSV is refused, and `get_spans_dataframe()` returns 1,000 spans by default.
 Costs: `llm.token_count.*` or `gen_ai.usage.*` and `llm.cost.total` of models; seconds from start to end of spans.
@@ -43,7 +43,7 @@ def _is_csv(head: FileHead) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     if _is_csv(source.head):
         raise InputError(
-            f"{source.path}: is a table of Phoenix as CSV, which has Python's notation in place of lists; save it as "
+            f"{source.path}: is a Phoenix table saved as CSV, which turns lists into Python text; save it as "
             "Parquet (`frame.to_parquet(...)`) or JSON Lines (`frame.to_json(..., orient='records', lines=True)`)"
         )
     return read_span_traces(source, read_each(source, source.documents(), read_spans))

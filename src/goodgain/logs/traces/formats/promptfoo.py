@@ -1,4 +1,4 @@
-"""Results of promptfoo (`promptfoo eval -o results.json`) whose outputs are lists of results, from a provider that retrieves.
+"""Results of promptfoo (`promptfoo eval -o results.json`) for providers whose outputs are lists of results.
 
 A test is a query, and a provider is a system. Each output is one search. An output in prose is an answer, not a search.
 

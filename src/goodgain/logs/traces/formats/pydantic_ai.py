@@ -1,7 +1,7 @@
 """pydantic-ai messages: requests and responses with `parts`, as `all_messages_json()` writes them.
 
-A response is a step. A request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`. A hosted
-tool has call and return in one response.
+A response is a step. A request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`. For hosted
+tools, one response holds both.
 
 Lost: Hosted searches of OpenAI without sources. They are unrecorded.
 Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. The system is the model.

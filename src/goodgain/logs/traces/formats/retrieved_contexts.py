@@ -1,9 +1,9 @@
 """Records of retrieval in RAG pipelines and evaluations: a question and the passages retrieved for this question.
 
-The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or alike. Each such
+The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or similar keys. Each such
 list is one search and one step. In a list of texts, each text is a result.
 
-Lost: The name of the tool, and results that were cut or reranked away.
+Lost: The name of the tool, and results that a cutoff or a reranker removed.
 Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
 Record: An id or URL for each passage. Passages without id and URL are distinguished by text.
 """
@@ -93,7 +93,7 @@ def read(source: Source) -> Iterator[Trace]:
 def _find_wrapper(value: Any) -> str | None:
     """Return the key under which an object holds records with passages. Return None if no key or several keys fit.
 
-    Turns of a conversation are not records. Searches of an object with a question are not records either.
+    Turns of a conversation are not records. If the object has a question of its own, its searches are not records either.
     """
     if not isinstance(value, dict) or _find_passages(value) or _find_question(value, _OWN):
         return None

@@ -1,11 +1,11 @@
-"""By shape: any JSON with tool calls and outputs. Only `--format shape` selects this format.
+"""By shape: any JSON with tool calls and outputs, found by the keys of objects. Only `--format shape` selects this format.
 
 A call is an object with a tool name, arguments and an output. An output in a separate object is paired with the call by id,
-else in order. Lists that a known format claims are read in that format.
+else in order. Lists that a known format recognises are read in that format.
 
 Lost: Costs, the agent's answer, and calls written as text.
-Query id: The first of `query_id`, `question_id`, `qid`, `task_id` and others that all calls have around them.
-Record: Compare the counts of the summary with your log.
+Query id: The first field of `query_id`, `question_id`, `qid`, `task_id` and others that objects around all calls have.
+Record: Compare the counts in the summary of `goodgain convert` with your log.
 """
 
 from collections import Counter
@@ -37,11 +37,11 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per query. If the calls have no query id and no question, the file is one query."""
+    """Yield one trace per query. If the calls have no query id and no question, all belong to one query."""
     try:
         yield from _read_queries(source)
     except RecursionError:
-        raise InputError(f"{source.path}: nests too deep; write its searches in the format jsonl") from None
+        raise InputError(f"{source.path}: its JSON nests too deep; write its searches in the format jsonl") from None
 
 
 def _read_queries(source: Source) -> Iterator[Trace]:
@@ -66,7 +66,7 @@ def _read_queries(source: Source) -> Iterator[Trace]:
     for call in (one.call for one in found if one.call and find_key(one) is None):
         if source.is_search(call.tool):
             raise InputError(
-                f"{call.at}: the search {call.tool} is outside the queries; write the searches in the format jsonl"
+                f"{call.at}: the search {call.tool} belongs to no query of the log; write the searches in the format jsonl"
             )
     groups = queries.gather_queries(found, find_key, log.value)
     asked = [text for group in groups if (text := group.key.query_id or group.question)]
@@ -99,7 +99,7 @@ class _Log:
         return format_place(start) if not rest else start + "".join(f"/{key}" for key in rest)
 
     def _read_in_known_format(self, value: Any, place: Place) -> list[Trace] | None:
-        """Return the traces of a value, if one known format claims the value, reads it and finds a search. Else return None."""
+        """Return the traces of a value if exactly one known format recognises it, and finds a search. Else return None."""
         if self._tried >= _MAX_TRIED or len(place) > _TRIED_DEPTH or not value:
             return None
         if isinstance(value, list) and not any(isinstance(member, dict) for member in value):
@@ -149,7 +149,7 @@ class _Log:
 
 
 def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the values of a file and their places. A text has one value per line, with or without `data:`."""
+    """Yield the values of a file and their places. A text has one value per line, which may begin with `data:`."""
     if source.head.kind not in ("text", "events"):
         yield from source.documents()
         return
@@ -169,7 +169,7 @@ def _list_calls(traces: list[Trace]) -> list[ToolCall]:
 
 
 def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
-    """Refuse a record that holds the same call in two parts: a person must decide which part counts."""
+    """Raise an InputError if two parts of a record hold the same call: the user must decide which part counts."""
     first: dict[str, tuple[Place, Found]] = {}
     for one in members:
         part = tuple(0 if isinstance(key, int) else key for key in one.place)
@@ -183,13 +183,13 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
 
 
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
-    """Report calls in steps. Return whether a step joins answered calls that the agent may have made one after another.
+    """Add calls to steps. Return whether a step joins answered calls that the agent may have made one after another.
 
-    - Calls before an answer are one step. Calls in the same list are one step, if another list of the record holds that list.
-    - User text after a call begins a turn only if the agent spoke before: programs write pages in the user's name.
-    - After the last search, user text begins no turn: it may be a reminder by a program.
+    - Calls without an answer between them are one step. So are calls with outputs in a list that is inside another list.
+    - User text after a call begins a turn only if the agent spoke before it: programs return pages in the user's name.
+    - User text after the last search begins no turn: a program may have added it as a reminder.
 
-    `depth` is the depth of the record.
+    Lists around the record, up to `depth` keys deep, do not count.
     """
     searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
     last_search = max(searches, default=0)

@@ -1,12 +1,12 @@
 """smolagents: the steps of an agent's memory, as `agent.memory.get_full_steps()` gives them, or its messages.
 
-A step with a number is a step, and all its calls share one text of observations. A task is a turn. Messages with the roles
-`tool-call` and `tool-response` hold calls and observations as text.
+A memory step with `step_number` is a step. One text, `observations`, holds the results of all its calls. A task is a turn.
+Messages with the roles `tool-call` and `tool-response` hold calls and observations as text.
 
-Lost: Searches inside an agent's code (`python_interpreter`), and several searches in a step without headings. They are
-unrecorded.
+Lost: Searches inside an agent's code (`python_interpreter`), and several searches in one step, unless headings separate
+their results. Such searches are unrecorded.
 Query id: None in the log.
-Record: For agents that write code, record spans: the format `openinference`.
+Record: Record spans of agents that write code (format `openinference`).
 """
 
 import re
@@ -81,7 +81,7 @@ class _Steps(Conversation):
             self.say(str(step.get("action_output")))
 
     def _read_message(self, message: dict[str, Any], at: str) -> None:
-        """Read a message. Calls are in Python's notation, and one text holds their results."""
+        """Read a message. Calls are written in Python's notation. The results of all calls are one text."""
         role, text = as_word(message.get("role")), tree.message_text(message.get("content"))
         self.report_unread("a message", message, at, {"content"})
         if "content" not in message:
@@ -107,7 +107,7 @@ class _Steps(Conversation):
             self.report_kind("message", message, "role", at, "system, user, assistant, tool-call, tool-response")
 
     def _answer_all(self, calls: Sequence[ToolCall], told: str, *, failed: bool) -> None:
-        """Give the text of a step to all calls. If the text has one heading per search, split the text at the headings."""
+        """Set outputs of calls that share one text. If several calls include searches, the text needs one heading per search."""
         for made in calls:
             made.failed, made.remedy = failed, _SHARED if len(calls) > 1 else ""
         searches = [made for made in calls if self.source.is_search(made.tool)]

@@ -1,10 +1,10 @@
-"""Strands Agents and Bedrock Converse: messages with blocks of one key (`toolUse`, `toolResult`), session folders.
+"""Strands Agents and Bedrock Converse: messages with `toolUse` and `toolResult` blocks, and session folders.
 
 A message of the assistant is a step; a user's message without tool results is a turn.
 
 Lost: Time and model: messages have neither.
 Query id: The session's id, from the folder's name, else none.
-Record: Give the session's folder, not its files.
+Record: Pass the session's folder to `goodgain convert`, not its files.
 """
 
 import re
@@ -54,7 +54,7 @@ def _is_session_message(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per list of messages. A message in a session's folder stands for all messages of the folder."""
+    """Yield one trace per list of messages. If the file is a message in a session's folder, read the whole folder as one trace."""
     if any(map(_is_session_message, source.head.objects)):
         with source.handle_errors():
             yield _read_folder(source)
@@ -63,7 +63,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def find(directory: Path) -> list[Path]:
-    """Return the files to read in a folder of sessions or agents: the first message of each agent, then other logs."""
+    """Return the files to read in a folder: the file with the first message of each agent, then other logs."""
     folders = [directory, *(folder for pattern in _FOLDERS for folder in sorted(directory.glob(pattern)))]
     found = [_find_files(folder) for folder in folders if folder.is_dir()]
     sessions = [paths for paths in found if any(map(_is_of_session, paths))]
@@ -90,7 +90,7 @@ def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
 
 
 def _read_folder(source: Source) -> Trace:
-    """Read all messages in the folder of a message, in the order of the numbers in the file names."""
+    """Read all messages in the folder of the file, in the order of the numbers in the file names."""
     folder = source.path.parent
     paths = _find_files(folder) or [source.path]
     records = [(expect_object(_load(path), f"{path}, at "), f"{path}, at /message") for path in paths]
@@ -108,7 +108,7 @@ def _load(path: Path) -> Any:
     try:
         return loads(content)
     except NotJSONError as error:
-        raise InputError(f"{path}: is not JSON to its end ({error}); was it cut off?") from None
+        raise InputError(f"{path}: is not JSON to its end ({error}); was it cut off? Copy it again.") from None
 
 
 class _Messages(Conversation):
@@ -146,7 +146,7 @@ class _Messages(Conversation):
 
 
 def _read_cited(block: dict[str, Any]) -> dict[str, Any]:
-    """Convert a block with citations to a text with the cited addresses. Return other blocks unchanged."""
+    """Convert a `citationsContent` block to a text block with its citations. Return other blocks unchanged."""
     held = tree.object_or_empty(block.get("citationsContent"))
     places = (tree.object_or_empty(one.get("location")) for one in tree.objects_in(held.get("citations")))
     cited = [place.get("web") or place.get("document") or place for place in places]

@@ -1,6 +1,6 @@
 """Vercel AI SDK: messages of `useChat` (`parts`, `toolInvocations`), `response.messages` and `steps`.
 
-In a UI message, each `step-start` begins a step. A model message of the assistant, or a member of `steps`, is a step.
+In a UI message, each `step-start` begins a step. An assistant message of `response.messages`, or a member of `steps`, is a step.
 
 Lost: Calls without a final output, which are unrecorded. Time, model and usage, unless your program saves them in `metadata`.
 Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`.
@@ -199,7 +199,7 @@ class _Messages(Conversation):
             self._set_output(call, output["value"] if kind and "value" in output else output, at)
 
     def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
-        """Set the output of a call. OpenAI's hosted search returns an action with sources."""
+        """Set the output of a call. OpenAI's hosted search returns an action and, perhaps, `sources` in place of results."""
         action = tree.object_or_empty(output).get("action")
         if not isinstance(action, dict):
             call.output = output
@@ -211,7 +211,7 @@ class _Messages(Conversation):
             call.output = [read_source(*one) for one in tree.walk(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
-        """Report the pages that a message cites. If the message has no call, add a search by the provider."""
+        """Add the pages that a message cites. If the message has no call, the provider must have searched: add a search."""
         self.say([], self._cited)
         if self._cited and not self._made:
             self.call(ToolCall("web_search", at, is_search=True, remedy=advise_citations()))
