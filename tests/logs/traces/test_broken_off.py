@@ -110,7 +110,7 @@ def test_a_conversation_that_was_cut_off_is_not_read_as_a_shorter_one(tmp_path: 
     path = tmp_path / "q1.json"
     path.write_text(json.dumps([*_CHAT, {"role": "assistant", "content": "There."}])[:-20])
     _, err = goodgain("convert", path, "-o", tmp_path / "a.run", "--errors", "skip", status=2)
-    assert "nothing could be read" in err
+    assert "no trace could be read" in err
     assert not (tmp_path / "a.run").exists()
 
 

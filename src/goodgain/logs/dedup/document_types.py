@@ -29,7 +29,7 @@ class DocumentType:
         further_keys: sets of fields that make two results candidates if all of them agree.
         required: fields that must agree; else agreement of other fields does not count.
         reject: fields whose differences separate two documents.
-        weights: what the agreement of a field adds; two results with a sum of 1 are one document.
+        weights: what each field adds if it agrees; two results with a sum of at least 1 are one document.
         title: the field that is the title of this type.
         url: whether a URL of this type names the item: always, only if the path goes beyond a start page, or never.
         goes_with: less specific types whose results may be the same document as a result of this type.
@@ -200,7 +200,7 @@ def canonical_name(name: str) -> str:
 
 
 def snake_case(name: str, *, separators: re.Pattern[str] = _SEPARATORS) -> str:
-    """Return a name in lower case, with `_` between words. The signs `separators` become `_`.
+    """Return a name in lower case, with `_` between words. Matches of `separators` become `_`.
 
     >>> snake_case("FileId"), snake_case("file id")
     ('file_id', 'file_id')
@@ -282,7 +282,7 @@ def text_length(text: pl.Expr) -> pl.Expr:
 
 
 def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
-    """Normalise each value by the kind of its name; null if nothing is left."""
+    """Normalise each value by the kind (id, time, ...) of the field that `names` gives; null if nothing is left."""
     kinds = names.replace_strict(KINDS, default="text", return_dtype=pl.String)
     rows = pl.DataFrame({"kind": kinds, "normal": values}).with_row_index("place")
     parts = [
@@ -293,7 +293,7 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
-    """Normalise values of one kind; null if nothing is left. Among ids, only GUIDs and mail addresses change."""
+    """Normalise values of one kind; null if nothing is left. Ids keep their case, except GUIDs and mail addresses."""
     if kind == "text":
         return normalise_texts(values)
     unique = values.unique().drop_nulls()

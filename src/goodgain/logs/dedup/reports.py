@@ -68,7 +68,7 @@ def _give_rule(name: str) -> str:
 
 
 def name_rules(records: Records) -> pl.Expr:
-    """Return an expression for the rule name of each pair. For the user's pairs, the name contains the file."""
+    """Return an expression for the name of each pair's rule. Rules of the user's pairs are named by their file or argument."""
     names = pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String)
     if records.said is None:
         return names
@@ -117,7 +117,7 @@ class Agreement:
 
 
 def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
-    """Compare the documents of rows with their groups in `gold`, scope by scope."""
+    """Compare the documents of rows with their groups in `gold`, within each scope."""
     groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
     if len(groups) != rows.height:
         raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")

@@ -71,7 +71,7 @@ CANONICAL = (
 
 @dataclass(frozen=True)
 class Records:
-    """The different records of a results frame.
+    """The distinct records of a results frame. Rows with equal content are one record.
 
     Attributes:
         frame: one row per record, in an order that does not depend on the order of rows.
@@ -91,7 +91,7 @@ class Records:
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
-        """Return a column as codes: equal for equal values, -1 for null. Of several columns, use the first value not null."""
+        """Return integer codes of a column: equal for equal values, -1 for null. Several columns are coalesced first."""
         if names not in self._codes:
             code = pl.coalesce(names).rank("dense").cast(pl.Int64)
             self._codes[names] = self.frame.select(code.fill_null(-1)).to_series().to_numpy()
@@ -232,7 +232,7 @@ def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
-    """Give passages the URL of their parent. At level "document", turn passages into their parents."""
+    """Set the URL of each passage to that of its parent. At level "document", replace passages by their parents."""
     passage = pl.col("type") == "passage"
     for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
         if name not in rows.columns:
@@ -272,7 +272,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standa
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
-    """Return an expression: whether a record has an item id. `list_types` returns the types whose item ids count for a type."""
+    """Return an expression for whether a record has an item id. `list_types` gives the types whose item ids count for a type."""
     found = pl.lit(False)
     for kind in TYPES:
         names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
@@ -282,7 +282,7 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return an expression: whether different documents share the doc_id, as when each search numbers the results 1, 2, 3.
+    """Return an expression for whether documents share a doc_id, as when each search numbers its results 1, 2, 3.
 
     The documents differ in item ids, pages or distinguishing fields. Such a doc_id is not evidence.
     """

@@ -160,7 +160,7 @@ def has_answer(name: str) -> bool:
 
 
 def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
-    """Return how a tool was counted, in words for the summary."""
+    """Describe for the summary how the calls of a tool were counted."""
     if _normalise_name(name) in _DOUBTFUL:
         decision = "search" if counted else "not a search"
         return f"{decision} (some tools of this name search, others do not; {spell('tools')} decides)"
@@ -173,7 +173,7 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
 
 @dataclass(frozen=True)
 class ChosenTools:
-    """A predicate: returns whether the tool of a name searches. Unlike a closure, it can be pickled for other processes."""
+    """A predicate: whether a tool with a given name searches. Unlike a closure, it can be pickled for other processes."""
 
     decisions: dict[str, Decision]  # the tools that the caller named
     rule: ToolPredicate | None  # decides on all other tools; None: they do not search
@@ -218,7 +218,7 @@ class ChosenTools:
         return None if called is None or passed_on is None else (called, passed_on)
 
     def searches_with(self, name: str, arguments: Any) -> bool:
-        """Return whether a call searches. By default, some tools search only with a certain argument."""
+        """Return whether a call searches. Some known tools search only if the call has a certain argument."""
         if not self(name):
             return False
         needed = _SEARCHES_WITH.get(_normalise_name(name))

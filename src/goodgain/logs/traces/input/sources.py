@@ -1,4 +1,4 @@
-"""A file of traces as formats read it: JSON documents one by one, each with its place in the file."""
+"""Gives formats the content of a file of traces: JSON documents one by one, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Make = Callable[[Any, str], Trace]
 
 @dataclass
 class Source:
-    """One file as a format reads it; `citations`, `reranked`, `costs` and `uses` are options of `read_traces`."""
+    """A file of traces that a format reads. `citations`, `reranked`, `costs` and `uses` are options of `read_traces`."""
 
     path: Path
     head: FileHead
@@ -147,7 +147,7 @@ class Source:
     def traces(self, one: _Make, *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
         """Yield the traces of a file. Traces in a list or in JSON Lines are numbered.
 
-        `one` makes a trace of a value and its place. `is_one` says whether a value is one trace, not a list of traces.
+        `one` makes a trace from a value and its place. `is_one` tells whether a list is one trace, or a list of traces.
         """
         for value, at in self.documents(are_traces=lambda members: not is_one(members)):
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
@@ -177,7 +177,7 @@ class Source:
         except InputError as error:
             if self._unknown:  # the likely cause
                 first = self._unknown[0]
-                error = InputError(f"{error} (before it, at {format_place(first.at)}: {first.what} is not understood)")
+                error = InputError(f"{error} (earlier, at {format_place(first.at)}: {first.what} is not understood)")
             self._raise_or_skip(error, query_id)
 
     def _raise_or_skip(self, error: InputError, query_id: str | None) -> None:
@@ -198,7 +198,7 @@ class Source:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 
     def take_unknown(self) -> tuple[UnknownItem, ...]:
-        """Return the unknown items since the last call of this method, which are those of the trace just read."""
+        """Return and reset the unknown items that were recorded while the last trace was read."""
         taken, self._unknown = tuple(self._unknown), []
         return taken
 

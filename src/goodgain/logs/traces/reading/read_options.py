@@ -68,7 +68,7 @@ class ReadOptions:
                 raise InputError(f"{given}: give the path of a field, such as /task/question")
             if self.turns == "all":
                 each = f"with {spell('turns', 'all')} each turn has its own question"
-                raise InputError(f"{spell('query_text')} is the question of a trace, but {each}; leave out one")
+                raise InputError(f"{spell('query_text')} is the question of a trace, but {each}; omit one of them")
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes a function of a tool's output that returns its results, or None")
         if self.tag is not None and not isinstance(self.tag, str):
@@ -77,12 +77,12 @@ class ReadOptions:
 
     @cached_property
     def tool_rule(self) -> ChosenTools:
-        """The predicate for `tools`."""
+        """The predicate, made from `tools`, that decides whether a tool searches or opens documents."""
         return make_tool_predicate(self.tools)
 
     @cached_property
     def ids_of_several_logs(self) -> frozenset[str]:
-        """The query ids that `query_ids` gives to several logs; empty if each turn is a query."""
+        """The query ids that the table `query_ids` gives to more than one log; empty if each turn is a query."""
         ids = self.query_ids or {}
         logs = {(base_name(Path(key)), query_id) for key, query_id in ids.items() if isinstance(key, str)}
         counts = Counter(query_id for _, query_id in logs if self.turns != "all")
@@ -95,7 +95,7 @@ class ReadOptions:
 
     @property
     def choices(self) -> list[str]:
-        """The given options that change numbers, for the summary and the signature of results."""
+        """The options that affect results and are not at their defaults, as text for the summary."""
         return [
             spell(field.name, getattr(self, field.name))
             for field in fields(self)

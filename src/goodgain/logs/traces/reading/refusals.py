@@ -69,7 +69,7 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
 
 
 def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
-    """Return the counts of format shape in words, and the first search as a line of format jsonl. Empty without a search."""
+    """Describe what format shape finds in a log, and write its first search as a line of jsonl. Both are empty without a search."""
     asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
     shape, summary, ids = get_format("shape"), Summary(), 0
     first: tuple[str, SearchCall] | None = None
@@ -112,7 +112,7 @@ def _write_example(query_id: str, search: SearchCall) -> str:
 
 
 def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str]]:
-    """Yield the lists and objects in a JSON object with their paths. Skip members of lists: they are only parts of a log."""
+    """Yield the lists and objects in a JSON object, with paths. Do not look inside lists: their members are parts of a log."""
     for key, value in holder.items() if isinstance(holder, dict) and depth else ():
         if isinstance(value, (dict, list)) and value:
             yield value, f"{place}/{key}"

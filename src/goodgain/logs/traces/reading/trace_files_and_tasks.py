@@ -1,4 +1,4 @@
-"""Finds the files to read, groups them into tasks, and maps tasks in processes."""
+"""Finds the files to read, groups them into tasks, and runs the tasks in parallel processes."""
 
 import os
 import pickle
@@ -99,7 +99,7 @@ def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
 
 
 def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int) -> Iterator[list[Value]]:
-    """Compute the values of each task in other processes, and yield them in order. Give the notices in this process."""
+    """Run tasks in other processes. Yield the values of each, in the order of tasks, and repeat its notices in this process."""
     try:
         pickle.dumps(run)
     except Exception as error:
@@ -158,7 +158,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block SIGINT. Processes that start meanwhile inherit this; their parent kills them instead."""
+    """Block SIGINT. Processes started meanwhile inherit the block: on Ctrl-C only their parent acts, and kills them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -170,7 +170,7 @@ def _block_interrupts() -> Iterator[None]:
 
 
 def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
-    """Write messages as the parent does, and exit with the parent. Else the pipes of a killed parent stay open."""
+    """Initialise a worker. It writes messages as its parent does, and exits with the parent: else their pipes would stay open."""
     FOR_COMMANDS.set(for_commands)
 
     def wait() -> None:

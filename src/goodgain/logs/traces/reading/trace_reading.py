@@ -118,12 +118,12 @@ class ResultRows:
         return whole.select(names)
 
     def to_table(self, name: str) -> pl.DataFrame:
-        """Return another table by name. `costs` and `uses` are empty if they were not read."""
+        """Return one of the tables beside the results, by name. `costs` and `uses` are empty if they were not read."""
         return pl.DataFrame(self.tables[name], schema=_TABLES[name], orient="row")
 
 
 class TraceBatch(NamedTuple, Generic[Value]):
-    """A batch of whole traces: the value, the bytes read, the queries and the counts."""
+    """The value made from a batch of whole traces, with the bytes read, the queries and the counts."""
 
     value: Value
     size: int
@@ -135,7 +135,7 @@ def read_batches(
     paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, names: QueryNames, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Generator[Value]:  # fmt: skip
-    """Yield `finish(rows)` for batches of whole traces, in the order of the files. Update `summary` and `names`."""
+    """Yield `finish(rows)` for each batch of whole traces, in the order of files. Add counts to `summary`, queries to `names`."""
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
         raise InputError(f"{spell('jobs', jobs)}: give the number of processes, 1 or more")
@@ -144,7 +144,7 @@ def read_batches(
         check_name(options.tag, "system")
         if isinstance(paths, Mapping):
             given = spell("tag", options.tag)
-            raise InputError(f"{given}: the systems are named with their files; leave out {spell('tag')}")
+            raise InputError(f"{given}: the paths already name the systems; leave out {spell('tag')}")
     done, total = 0, sum(file.size for file in files)
     summary.files = len(files)
     summary.choices = options.choices

@@ -1,4 +1,4 @@
-"""The outcome of a search, and the texts and objects that report a failure or no results."""
+"""Defines the outcome of a search, and recognises texts and objects that report a failure or no results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _WITHOUT_LIST = (
 
 
 class Outcome(NamedTuple):
-    """The status and results of a search. `overlooked` has the URLs or ids of values that look like results."""
+    """The status and results of a search. `overlooked` has the URLs or ids of values that look like unread results."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -81,7 +81,7 @@ class Outcome(NamedTuple):
 
     @property
     def unread(self) -> int:
-        """How many values in the output look like results and were not read."""
+        """The number of values in the output that look like results but were not read."""
         read = {name for result in self.results for name in (result.url, result.doc_id)} if self.overlooked else set()
         return len(set(self.overlooked) - read)
 
@@ -115,7 +115,7 @@ def is_nothing_found(text: str) -> bool:
 
 
 def strip_heading(text: str) -> str:
-    """Remove the heading of Tongyi's search tool. The query in it could look like results."""
+    """Remove the heading that Tongyi's search tool writes above results. It quotes the query, which could look like results."""
     found = _HEADING.match(text)
     return text[found.end() :] if found else text
 

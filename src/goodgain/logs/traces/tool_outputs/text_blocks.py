@@ -1,6 +1,6 @@
-"""Reads texts in blocks of labelled lines, and texts in the layout of one product or model.
+"""Reads texts in blocks of labelled lines, in `<document>` elements, and in the layout of one product or model.
 
-The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia, Jina, Search-R1, and `<document>` elements.
+The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia and Jina. The model is Search-R1.
 """
 
 import re
@@ -70,12 +70,12 @@ _Block = dict[str, list[str]]
 
 
 def read_labelled(text: str) -> Sequence[Result] | None:
-    """Read blocks of labelled lines. Each line with the first label begins a new block, even inside a text."""
+    """Read blocks of lines such as `Title: t`. The label of the first line begins each block, even inside a text."""
     return _make_results(_split_blocks(text, ruled=False))
 
 
 def read_ruled(text: str) -> Sequence[Result] | None:
-    """Read blocks between rules (`---`). A rule separates two blocks only if the first label follows the rule."""
+    """Read blocks of labelled lines between rules (`---`). A rule counts only if the first label of the text follows it."""
     blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = read_labelled(text) if ruled else None
@@ -84,7 +84,7 @@ def read_ruled(text: str) -> Sequence[Result] | None:
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return for each block the lines of each label; empty if other text comes before the first block."""
+    """Return a dict label -> lines for each block; an empty list if other text comes before the first block."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     for line in text.strip().splitlines():
@@ -120,7 +120,7 @@ def _make_results(blocks: list[_Block]) -> Sequence[Result] | None:
 
 
 def read_tavily(text: str) -> Sequence[Result] | None:
-    """Read the text after `Detailed Results:`, without the pictures at the end."""
+    """Read Tavily's results after `Detailed Results:`, without the images listed at the end."""
     before, mark, after = text.partition(_TAVILY_LIST)
     if not mark or (before.strip() and not before.lstrip().startswith("Answer:")):
         return None
@@ -152,7 +152,7 @@ def _begin_jina(lines: list[str], index: int) -> Entry | None:
 
 
 def read_jina(text: str) -> Sequence[Result] | None:
-    """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below. Numbers begin at 0 or 1."""
+    """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page text below. Numbers begin at 0 or 1."""
     blocks: list[_Block] = []
     for entry in lists.split_entries(_begin_jina, text):
         block: _Block = {"title": [entry.title or ""]}
@@ -181,7 +181,7 @@ def read_claude_code(text: str) -> Sequence[Result] | None:
 
 
 def _split_source(text: str) -> Entry | None:
-    """Read `title (https://...)`. The title and the address may have brackets."""
+    """Split `title (https://...)` into title and address. Both may contain brackets."""
     title, _, url = f" {text.rstrip()}".rpartition(" (")
     return Entry(title, url[:-1], []) if url.endswith(")") and is_url(url[:-1]) else None
 
@@ -192,7 +192,7 @@ def _begin_source(lines: list[str], index: int) -> Entry | None:
 
 
 def read_gemini_cli(text: str) -> list[Result] | None:
-    """Read the list below `Sources:` at the end of the text."""
+    """Read the list below `Sources:` at the end of Gemini CLI's output."""
     _, mark, after = text.rpartition("\nSources:\n")
     return lists.read_single_lines(_begin_source, after.strip()) if mark and text.startswith(GEMINI_CLI) else None
 
@@ -203,7 +203,7 @@ def _begin_codex(lines: list[str], index: int) -> Entry | None:
 
 
 def read_codex(text: str) -> list[Result] | None:
-    """Read hits: a line with title and address, a line with a mark and notes, and text."""
+    """Read hits of Codex. Each has a line with title and address, a line with a citation mark and notes, and text."""
     results = []
     for rank, entry in enumerate(lists.split_entries(_begin_codex, text), start=1):
         crawled, entry.lines[0] = _CODEX_CITE.findall(entry.lines[0])[0]
@@ -256,7 +256,7 @@ def read_docs(text: str) -> list[Result] | None:
 
 
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address and the other lines. The address is in a `URL:` or `ID:` line, the first or last line with text."""
+    """Return the address and the other lines. The first or the last non-blank line holds it, as `URL: ...` or `ID: ...`."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):
