@@ -1,6 +1,6 @@
 """Joins verified pairs to groups (documents), names the groups, and joins new results to earlier documents.
 
-The order of rows does not matter. All results of a group get the strongest name of any result. Names by content are hashes,
+The order of rows does not matter. All results of a group get the strongest name that any of them has. Names by content are hashes,
 the same on every machine.
 """
 

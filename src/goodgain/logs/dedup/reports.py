@@ -16,7 +16,7 @@ from goodgain.logs.dedup.verification import RULE_NAMES, SAID, UNDECIDED, split_
 
 @dataclass(frozen=True)
 class Summary:
-    """The numbers of results, documents and pairs.
+    """How many results, documents and pairs a deduplication had.
 
     Attributes:
         results, documents, duplicates: counted per query. Duplicates repeat a result of the same run.

@@ -187,11 +187,11 @@ class Summary(msgspec.Struct):
             idle = [f"{name.label} {count} of {self.systems[name]}" for name, count in self.idle.items() if name.label]
             yield f"queries that never searched: {', '.join(idle) or self.without_search}"
         if self.broken_off:
-            yield f"traces that broke off, by their logs: {self.broken_off}"
+            yield f"traces that broke off according to their logs: {self.broken_off}"
         if self.passed_over:
-            yield f"{self.passed_over} exchanges with other endpoints passed over"
+            yield f"{self.passed_over} exchanges with other endpoints were passed over"
         if self.other_roots:
-            yield f"{self.other_roots} root spans with no span of a known kind passed over"
+            yield f"{self.other_roots} root spans without a span of a known kind were passed over"
         if self.unknown:
             yield f"not understood: {_format_counts(self.unknown)}"
         if self.errors:

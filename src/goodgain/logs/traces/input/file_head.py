@@ -113,7 +113,7 @@ class FileHead:
 
     @property
     def conversations(self) -> list[Any]:
-        """The possible conversations: each record, and the list of all records if these may be messages."""
+        """The candidates for a conversation: each record, and also the list of all records if these may be messages."""
         is_list = (self.kind == "json" and isinstance(self.value, list)) or self.lines_are_messages
         return [*([self.records] if is_list else []), *self.records]
 

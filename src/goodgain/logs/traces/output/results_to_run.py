@@ -1,4 +1,4 @@
-"""Makes runs of results, and tables of the documents that were returned, opened and cited.
+"""Makes runs from results, and tables of the documents that were returned, opened and cited.
 
 A run has one row per document, ranked within its iteration, and `-` for an iteration without results.
 """
@@ -36,7 +36,7 @@ def to_run(
     results: Any, *, system: str | None = None, replicate: str | None = None, tag: str | None = None,
     normalise_url: NormaliseUrl | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """Make a run of a results frame.
+    """Make a run from a results frame.
 
     Args:
         results: a results frame of any library, in any order, or the path of a file that `write_results` wrote. The id of a

@@ -1,4 +1,4 @@
-"""Makes runs of batches of results, and writes them: one run per system and replicate.
+"""Makes runs from batches of results, and writes one run per system and replicate.
 
 If results of a query lack ids, or an id stands for several documents, deduplication identifies the documents first.
 """

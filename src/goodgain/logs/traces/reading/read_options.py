@@ -57,7 +57,7 @@ class ReadOptions:
             value = getattr(self, name)
             if value not in choices:
                 allowed = ", ".join(repr(choice) for choice in choices if choice is not None)
-                raise InputError(f"{spell(name, value)} is not known; give {allowed}")
+                raise InputError(f"{spell(name, value)} is not known; give one of {allowed}")
         if self.format != "auto":
             get_format(self.format)
         if not (self.query_id is None or callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)):
@@ -70,9 +70,9 @@ class ReadOptions:
                 each = f"with {spell('turns', 'all')} each turn has its own question"
                 raise InputError(f"{spell('query_text')} is the question of a trace, but {each}; omit one of them")
         if self.parse is not None and not callable(self.parse):
-            raise InputError("parse= takes a function of a tool's output that returns its results, or None")
+            raise InputError("parse= takes None, or a function that returns the results in a tool's output")
         if self.tag is not None and not isinstance(self.tag, str):
-            raise InputError(f"{spell('tag')} takes a text, the name of the system, or None")
+            raise InputError(f"{spell('tag')} takes the name of the system as text, or None")
         self.tool_rule  # noqa: B018  # checks `tools`
 
     @cached_property

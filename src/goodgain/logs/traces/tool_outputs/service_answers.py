@@ -105,7 +105,7 @@ def _transpose(columns: Object) -> list[Object] | None:
 
 
 def _read_weaviate(item: Object) -> list[Any] | None:
-    """Read `data.Get.<Class>`, a list of objects with id and score in `_additional`."""
+    """Read Weaviate's lists `data.Get.<Class>` of objects. Their ids and scores are in `_additional`."""
     found = object_or_empty(item.get("data")).get("Get")
     if not isinstance(found, dict) or not all(isinstance(hits, list) for hits in found.values()):
         return None
@@ -129,7 +129,7 @@ def _read_url_keys(item: Object) -> list[Any] | None:
 
 
 def _read_milvus(hits: list[Object]) -> list[Object] | None:
-    """Read hits with `id`, `distance` and the fields of the document in `entity`."""
+    """Read Milvus hits with `id`, `distance`, and the document's fields in `entity`."""
     if not all(isinstance(hit.get("entity"), dict) and "distance" in hit for hit in hits):
         return None
     return [{"metadata" if key == "entity" else key: value for key, value in hit.items()} for hit in hits]

@@ -112,7 +112,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
 
 
 def _make_results(blocks: list[_Block]) -> Sequence[Result] | None:
-    """Make a result of each block; None if a block has neither an address nor a title with a text."""
+    """Make a result from each block. Return None if any block has neither an address nor both a title and a text."""
     if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
         return None
     objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
@@ -137,7 +137,7 @@ def _begin_wikipedia(lines: list[str], index: int) -> Entry | None:
 
 
 def read_wikipedia(text: str) -> list[Result] | None:
-    """Read `Page: t` with `Summary: s` on the next line, separated by blank lines."""
+    """Read pairs of lines `Page: t` and `Summary: s`, separated by blank lines."""
     entries = lists.split_entries(_begin_wikipedia, text)
     for entry in entries:
         entry.lines[0] = entry.lines[0].removeprefix("Summary:")
@@ -170,7 +170,7 @@ def read_jina(text: str) -> Sequence[Result] | None:
 
 
 def read_claude_code(text: str) -> Sequence[Result] | None:
-    """Read the arrays after `Links:`, one per line; the links in the prose below are not results."""
+    """Read the JSON arrays after `Links:` in Claude Code's output. Links in the prose below them are not results."""
     if not text.startswith((CLAUDE_CODE, _LINKS)):
         return None
     arrays = [parse_if_json(line[len(_LINKS) - 1 :]) for line in text.splitlines() if line.startswith(_LINKS)]
@@ -212,7 +212,7 @@ def read_codex(text: str) -> list[Result] | None:
 
 
 def read_duckduckgo(text: str) -> list[Result] | None:
-    """Read a series of `snippet: s, title: t, link: u`. Older versions put each result in brackets."""
+    """Read DuckDuckGo's results `snippet: s, title: t, link: u`. Older versions put each result in brackets."""
     text = text.strip()
     before, between = ("[snippet: ", "], [snippet: ") if text.startswith("[snippet: ") else ("snippet: ", ", snippet: ")
     if not text.startswith(before):
@@ -245,7 +245,7 @@ def _begin_doc(lines: list[str], index: int) -> Entry | None:
 
 
 def read_docs(text: str) -> list[Result] | None:
-    """Read a series of `Doc 1(Title: "t") text`, `Doc 1: text` or `Doc 1<## Title: "t" ##> text`."""
+    """Read documents in the form `Doc 1(Title: "t") text`, `Doc 1: text` or `Doc 1<## Title: "t" ##> text`."""
     results = []
     for rank, entry in enumerate(lists.split_entries(_begin_doc, text), start=1):
         address, lines = _split_address(entry.lines)

@@ -103,7 +103,7 @@ def find_address(line: str) -> str | None:
 
 
 def split_number(line: str) -> tuple[int | None, str]:
-    """Return the number at the beginning of a line, and the text without number, bullets, `#` and bold."""
+    """Return the number at the beginning of a line, and the text without number, bullets, `#` and `**`."""
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]
