@@ -1,4 +1,4 @@
-"""Phase 1: gives each record keys, and pairs the records that share a key, up to a limit per key."""
+"""Phase 1 of deduplication. It gives records keys, and pairs records that share a key, up to a limit per key."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Deduplicates a results frame, step by step: rows, records, candidates, verdicts, groups, names.
+"""Deduplicates a results frame. Collapses rows to records, compares candidate pairs, and groups and names the records.
 
 The same steps find doc_ids that stand for several documents of a query, as when a tool numbers the hits of each search 1, 2, 3.
 """
@@ -174,7 +174,7 @@ def deduplicate(
 
 
 def _open_frame(results: Any, what: str) -> nw.DataFrame[Any]:
-    """Return the results as a frame in memory. A lazy frame becomes a frame of Polars."""
+    """Return the results as a frame in memory. A lazy frame is collected as a Polars frame."""
     try:
         frame = nw.from_native(open_results(results))
     except TypeError:

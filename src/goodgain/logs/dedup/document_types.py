@@ -1,4 +1,4 @@
-"""The table of document types, and how the values of their ids and fields become comparable.
+"""Defines the table of document types, and normalises the values of their ids and fields.
 
 The table has the ids that identify a result, the fields that distinguish two, and their weights. A new type is one
 `DocumentType` in `_ROWS`; a field that is not plain text also needs an entry in `_FIELD_KINDS`.
@@ -190,7 +190,7 @@ _SEPARATORS = re.compile(r"[\s\-.:/]+")
 
 
 def canonical_name(name: str) -> str:
-    """Return the snake_case name that the tables use for a type, an id or a field.
+    """Return the canonical name of a type, an id or a field: its snake_case form, with synonyms replaced.
 
     >>> canonical_name("FileId"), canonical_name("last-modified time"), canonical_name("receivedDateTime")
     ('file_id', 'modified_time', 'received')
@@ -319,7 +319,7 @@ def _normalise_mailboxes(value: str) -> str:
 
 
 def _normalise_time(value: str) -> str:
-    """Return a time in UTC (the default zone), to the second: sources round fractions differently."""
+    """Return a time in UTC (the default zone), cut to seconds because sources round fractions differently."""
     value = value.strip()
     if epoch := _EPOCH.fullmatch(value):
         seconds = int(epoch[1]) if epoch[1] else int(epoch[2]) // 1000

@@ -115,7 +115,7 @@ def _join_in_order(
     conflicts: pl.DataFrame,
     frozen: pl.DataFrame,
 ) -> tuple[int, int]:
-    """Join records in order of confidence, and write their groups to `component`.
+    """Join pairs of records in order of confidence, and write the numbers of their groups to `component`.
 
     The content of records breaks ties, so the order of rows and doc_ids does not matter.
 
@@ -174,7 +174,7 @@ def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int,
 
 
 def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> pl.Series:
-    """Return the document of each row. `groups` has the group of each record, and `rows` has the rows with a result."""
+    """Return the document name of each row. `groups` has the group of each record; `rows` has the rows with a result."""
     units, of_row = _split_units(records, groups, rows)
     best = (
         _choose_names(units.with_row_index("unit"), records)
@@ -188,7 +188,7 @@ def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> p
 def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the units that get a name, with their groups, and the group of each row.
 
-    A unit is a record. A record marked `apart` has a unit for each of its rows, which are separate documents.
+    A unit is a record. A record with `apart` set has a unit for each of its rows, which are separate documents.
     """
     units = records.frame.with_columns(group=groups, twin=pl.lit(0, pl.UInt32))
     of_row = rows.select("row", "record", group=groups.gather(rows["record"]))

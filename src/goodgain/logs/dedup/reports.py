@@ -98,7 +98,7 @@ def summarise(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, **
 
 @dataclass(frozen=True)
 class Agreement:
-    """Precision, recall and F1 of documents against given groups: over pairs of results, and B-cubed.
+    """Pairwise and B-cubed precision, recall and F1 of the documents against given groups.
 
     Pairwise precision is the share of joined pairs that are also in one given group. Pairwise recall is the share of pairs in
     one given group that are joined. B-cubed averages both shares, computed for each result, over the results. A share of

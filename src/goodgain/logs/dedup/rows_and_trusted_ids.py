@@ -108,7 +108,7 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
 
 
 def order_records(frame: pl.DataFrame) -> pl.Series:
-    """Return keys that sort records by content and URL. The doc_id breaks ties."""
+    """Return sort keys of records: hashes of content and URL, with the doc_id to break ties."""
     content = ("url", *(name for name in _ALL_COLUMNS if name != "doc_id"))
     return hash_columns(frame, content) + hash_columns(frame)
 
@@ -125,7 +125,7 @@ def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a frame of the rows, and a frame of their ids and fields with the columns row, name and value.
 
-    The column `scope` of the rows numbers the sets of rows that are deduplicated together. It is null without a result.
+    Rows with the same number in the column `scope` are deduplicated together. It is null in rows without a result.
     """
     found = set(frame.columns)
     if "query_id" not in found:

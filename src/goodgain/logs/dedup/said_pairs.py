@@ -161,7 +161,7 @@ class Said:
 
 
 def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
-    """Find the records that the pairs name in each query. Raise InputError if two pairs contradict each other."""
+    """Find the records that the user's pairs name in each query. Raise InputError if two pairs contradict each other."""
     name_of, heads = _identify_names(same, different)
     names = _join_names(name_of, same, different)
     lines = {names.find(name_of[one]): place for place, one, _ in same.pairs}
@@ -201,7 +201,7 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
 
 
 def get_pair(different: SaidPairs, bars: Set[tuple[int, int]]) -> tuple[str, str, str]:
-    """Return the first pair in `different` that has one of the marks `bars`: its place and two names."""
+    """Return the place and the two names of the first pair in `different` with one of the marks `bars`."""
     return different.pairs[min(number for number, _side in bars)]
 
 

@@ -1,4 +1,4 @@
-"""Phase 2: compares pairs of records field by field, and decides by rules whether they are the same document.
+"""Phase 2 of deduplication. It compares pairs of records field by field, and decides by rules whether they are one document.
 
 The rules apply in a fixed order. The first rule that decides is recorded.
 """
@@ -38,8 +38,8 @@ _OVERLAPS_AT_ONCE = 20_000
 class Evidence:
     """Pairs of records that are compared as one type.
 
-    `left` and `right` are positions in the records' frame. `kind` is the type that the pairs are compared as. `compatible`
-    says whether results of the two types can be one document.
+    `left` and `right` are positions in the records' frame. `kind` is the type that the pairs are compared as. `compatible` is
+    whether results of the two types can be one document.
     """
 
     records: Records
@@ -142,7 +142,7 @@ class Evidence:
 
 
 def _is_inside(part: str, whole: str) -> bool:
-    """Return whether `whole` contains `part`, apart from the dots that mark where a snippet was cut."""
+    """Return whether `whole` contains `part` without the dots at its ends, where a snippet was cut."""
     words = part.strip(_ELLIPSIS)
     return bool(words) and words in whole
 
@@ -150,7 +150,7 @@ def _is_inside(part: str, whole: str) -> bool:
 def measure_overlap(
     texts: pl.Series, left: npt.NDArray[np.integer], right: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
-    """Return for each pair of texts the number of shared 5-grams, divided by the number of 5-grams of the shorter text."""
+    """Return for each pair of texts the number of shared 5-grams, divided by the smaller number of 5-grams of the two texts."""
     shares = np.zeros(len(left))
     for start in range(0, len(left), _OVERLAPS_AT_ONCE):
         some = slice(start, start + _OVERLAPS_AT_ONCE)
@@ -315,7 +315,7 @@ def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
     """Decide on pairs of rows. `pairs` has the records of the rows. The user's pairs take precedence over the rules.
 
-    Rows of one record are the same document, unless the record is marked `apart`.
+    Rows of one record are the same document, unless the column `apart` of the record is true.
     """
     ordered = pairs.with_columns(left=pl.min_horizontal("left", "right"), right=pl.max_horizontal("left", "right"))
     apart = records.frame["apart"].gather(pairs["left"])

@@ -31,7 +31,7 @@ _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedba
 
 
 def format_place(at: str) -> str:
-    """Return a place for error messages. Drop a final `, at ` without a JSON pointer."""
+    """Return a place for error messages. If no JSON pointer follows its final `, at `, remove this."""
     return at.removesuffix(", at ")
 
 

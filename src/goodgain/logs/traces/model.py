@@ -47,7 +47,7 @@ UNANSWERED = msgspec.UNSET
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """One result of a search, at its rank in the call (from 1)."""
+    """One result of a search call. Ranks count from 1 in each call."""
 
     rank: int
     doc_id: str | None = None
@@ -70,7 +70,7 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries of the call, extracted on demand because most runs do not need them."""
+        """The queries of the call. They are extracted on demand: most conversions do not need them."""
         return extract_queries(self.asked)
 
 

@@ -19,7 +19,7 @@ _MAX_KINDS = 10_000
 
 
 class RunName(NamedTuple):
-    """The name of a run: the system, and the replicate if the system has several runs."""
+    """The name of a run. It has the system and, if the system has several runs, the replicate."""
 
     system: str | None = None
     replicate: str | None = None

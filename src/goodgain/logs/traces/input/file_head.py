@@ -1,4 +1,4 @@
-"""The beginning of a file, used to recognise its format: 256 KiB, or more if it begins with long texts."""
+"""Reads the beginning of a file to recognise its format. This is 256 KiB, or more if the file begins with long texts."""
 
 import re
 from functools import cached_property
@@ -142,7 +142,7 @@ class FileHead:
 
     @property
     def description(self) -> str:
-        """The content in words for an error, such as `JSON Lines of objects with the keys type, message`."""
+        """A description of the content for error messages, such as `JSON Lines of objects with the keys type, message`."""
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
@@ -170,7 +170,7 @@ class FileHead:
 
     @cached_property
     def text(self) -> str:
-        """The head as text, damaged characters replaced; empty unless the file is text."""
+        """The head as text, with replacements for undecodable bytes; empty unless the file is text."""
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
 
 

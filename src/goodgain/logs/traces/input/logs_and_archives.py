@@ -74,7 +74,7 @@ def base_name(path: Path) -> str:
 
 
 def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
-    """Yield for each log in a file a function that opens the log. An archive that a format claims as a whole is one log."""
+    """Yield for each log in a file a function that opens the log. An archive that a format reads as a whole is one log."""
     head = read_head(path)
     if head.kind != "zip" or is_claimed(head):
         yield lambda: _assemble(Log(path, head, partial(opening.open_stream, path)))
@@ -97,7 +97,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def read_head(path: Path, opener: Opener | None = None) -> FileHead:
-    """Read enough of the beginning of a file to recognise the format. `opener` opens a file in an archive."""
+    """Read enough of the beginning of a file to recognise its format. `opener` is needed for a file in an archive."""
     name, size = opening.plain_name(path.name), HEAD_SIZE
     with opening.open_stream(path) if opener is None else opener() as file:
         raw = read_at_most(file, size + 1)
@@ -148,7 +148,7 @@ def read_json_members(path: Path) -> Iterator[tuple[Any, str]]:
 
 
 def _is_log(name: str) -> bool:
-    """Return whether a file in an archive may be a log, by its name. Hidden files, which macOS adds, are not logs."""
+    """Return whether the name of a file in an archive may be that of a log. Hidden files, which macOS adds, are not logs."""
     hidden = name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
     return not hidden and name.lower().endswith(LOG_ENDINGS)
 
@@ -192,7 +192,7 @@ def _explain_errors(path: Path) -> Iterator[None]:
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Read a file in an archive. Before Python 3.14, zipfile cannot read Zstandard."""
+    """Read a file in an archive, also if it is compressed by Zstandard, which zipfile reads only from Python 3.14 on."""
     if info.file_size > _MAX_STREAM:
         raise InputError(f"{archive.filename}: {info.filename} in it is larger than 256 MiB; split the log")
     if info.compress_type != _ZIP_ZSTD or archive.fp is None:

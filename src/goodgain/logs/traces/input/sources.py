@@ -67,7 +67,7 @@ class Source:
         return base_name(self.path)
 
     def documents(self, *, are_traces: Callable[[list[Any]], bool] = lambda one: False) -> Iterator[tuple[Any, str]]:
-        """Yield the JSON values in the file, each with its place: one for JSON, one per line for JSON Lines.
+        """Yield the JSON values in the file, each with its place. JSON has one value, JSON Lines has one per line.
 
         Lines that are messages of one conversation form one list. With errors='skip', a list that was cut off is yielded
         with its whole members, if `are_traces` accepts them.
@@ -159,7 +159,7 @@ class Source:
                 yield from self._read_one(one, value, at)
 
     def read_numbered(self, one: _Make, value: Any, at: str) -> Iterator[Trace]:
-        """Yield the trace of a value, with its number in the file. Skipped traces are numbered too."""
+        """Yield the trace made from a value, with its number in the file. Skipped traces are numbered too."""
         number, self.number = self.number, self.number + 1
         for trace in self._read_one(one, value, at, number):
             trace.number = number
@@ -171,7 +171,7 @@ class Source:
 
     @contextmanager
     def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
-        """With errors='skip', count an InputError as skipped, with the id of the lost query. Otherwise raise the error."""
+        """With errors='skip', count an InputError and the id of the query that is lost. Otherwise raise the error."""
         try:
             yield
         except InputError as error:
@@ -193,7 +193,7 @@ class Source:
         return own or (None if other else self.name if number is None else f"{self.name}-{number}")
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
-        """Record an `UnknownItem` of the trace being read: an item of an unknown kind, or a field that is not read."""
+        """Record an item of an unknown kind, or a field that is not read, as an `UnknownItem` of the trace being read."""
         if len(self._unknown) < _MAX_UNKNOWN:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 
@@ -204,5 +204,5 @@ class Source:
 
 
 def _parse(text: bytes) -> Any:
-    """Parse JSON. The ids of spans may be integers with more digits than a float holds."""
+    """Parse JSON. Keep all digits of trace ids that are integers beyond the precision of a float."""
     return loads_exactly(text) if b'"trace' in text and _LONG_IDS.search(text) else loads(text)

@@ -1,4 +1,4 @@
-"""Reads traces to frames (`read_traces`), and converts them to runs and other files (`convert_traces`).
+"""Reads traces into frames (`read_traces`), and converts them to runs and other files (`convert_traces`).
 
 Traces are read file by file and written batch by batch, so memory does not grow with their number. With an output for each
 system, the results of a query come from several traces and are deduplicated together. Such rows are kept on disk until all

@@ -169,7 +169,7 @@ def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> 
 
 
 def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
-    """Return the name of a result without an id: the normalised URL, else `text:` and a hash of the content."""
+    """Name a result without an id by its normalised URL, or else by `text:` and a hash of its content."""
     if row["url"] and (url := normalise_url(row["url"])):
         return url
     texts = [text for text in (row["url"], row["title"], row["snippet"]) if text]
@@ -182,7 +182,7 @@ def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
 def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return one row for each document that a query returned, opened or cited.
 
-    `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open` says
+    `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open` is
     whether the log has a call that opens a document. It is null if the log hides which documents were opened.
     """
     found = results.filter(pl.col("rank") > 0)

@@ -69,7 +69,7 @@ class ConvertedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchConverter:
-    """Converts the rows of a batch, in the process that read them, by the options of `convert_traces`."""
+    """Converts the rows of a batch by the options of `convert_traces`. This runs in the process that read the rows."""
 
     deduplicate: Deduplicate | None
     deduplicate_all: bool

@@ -1,4 +1,4 @@
-"""Turns a trace into queries: chooses turns and searches, reads results, and sums costs."""
+"""Turns a trace into queries. Chooses their turns and searches, reads the results, and sums costs."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Query(NamedTuple):
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """Read the queries of a trace. `options.turns` decides which turns become queries."""
+    """Make queries from the turns of a trace that `options.turns` selects."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
     turns_read = len(trace.turns)
@@ -246,7 +246,7 @@ class UnrecordedError(InputError):
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
-    """Read the outcome of a call. Results count even if the log says that the call failed."""
+    """Read the outcome of a call. Results in its output count even if the log reports that the call failed."""
     outcome = None
     for output in (call.output, call.spare):
         if output is not UNANSWERED and (outcome is None or outcome.status in ("unparsed", "empty")):

@@ -135,7 +135,7 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
 
 
 class RepeatedQueryError(InputError):
-    """Two records with one query id name different runs. They must be read as runs of the system."""
+    """Raised if two records with one query id name different runs: they are runs of one query, not a repeated id."""
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
@@ -177,10 +177,10 @@ class QueryNames:
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> None:
-        """Fill `new_ids` after all queries are read, and count the queries.
+        """Call this after all queries are read. It fills `new_ids`, and counts the joined queries in `summary`.
 
-        Queries of different runs are equal if they share an id, or a question that no run has twice. The ids of the first
-        run are kept.
+        Queries of different runs are equal if they share an id, or a question that no run asks twice. Equal queries get the
+        id of the first run.
         """
         queries = [query for of_run in self._runs.values() for query in of_run.values()]
         for query in queries:
@@ -215,7 +215,7 @@ def name_queries(trace: Trace, queries: list[Query], run: RunName, options: Read
 
 
 def name_log(trace: Trace, name: str) -> str:
-    """Return a name for a trace without an id: the file's name, with a number if the file has several traces."""
+    """Return the file's name, with a number if the file has several traces, as a name for a trace without an id."""
     return name if trace.number is None else f"{name}-{trace.number}"
 
 

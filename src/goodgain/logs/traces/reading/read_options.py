@@ -1,4 +1,4 @@
-"""The options of `read_traces` and `convert_traces`, checked once."""
+"""Defines and checks the options that `read_traces` and `convert_traces` share."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -90,7 +90,7 @@ class ReadOptions:
 
     @property
     def opens_named(self) -> bool:
-        """Whether `tools` names a tool that opens documents. Then a log without such a call has no opens."""
+        """Whether `tools` names a tool that opens documents. If so, a log without calls of it has 0 opens, not null."""
         return "open" in self.tool_rule.decisions.values()
 
     @property

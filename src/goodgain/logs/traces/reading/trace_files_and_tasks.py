@@ -43,7 +43,7 @@ class TraceFile(NamedTuple):
 
 
 def find_trace_files(paths: Paths) -> list[TraceFile]:
-    """Return the files of traces at `paths`. For a directory, return the files in it that have the ending of a log."""
+    """Return the files of traces at `paths`. For a directory, return its files that end in `.json`, `.jsonl`, `.zip` etc."""
     if isinstance(paths, Mapping):
         for name in paths:
             if not isinstance(name, str) or not name:
@@ -87,7 +87,7 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
 
 
 def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
-    """Yield groups of files, each for one process. All groups but the last have at least 16 MiB."""
+    """Yield groups of files that one process reads. All groups but the last have at least 16 MiB."""
     task: list[TraceFile] = []
     size = 0
     for file in files:

@@ -57,7 +57,7 @@ _NO_RESULT = (Result(0),)
 
 
 class ResultRows:
-    """Rows of the results frame, added query by query."""
+    """Collects rows of the results frame and of other tables, query by query."""
 
     def __init__(self) -> None:
         self._results: list[Result] = []
@@ -69,7 +69,7 @@ class ResultRows:
         return len(self._results)
 
     def add(self, query: Query, *of: str | None) -> None:
-        """Add the rows of a query; `of` is the query id, the system and the replicate."""
+        """Add the rows of a query. `of` holds the query id, the system and the replicate."""
         turn = query.turn.index
         self.tables["queries"].append((*of, query.turn.user_text))
         if query.turn.trace_id is not None:
@@ -206,7 +206,7 @@ def _add_trace(
     trace: Trace, trace_format: Format, system: str | None, name: str, options: ReadOptions, rows: ResultRows,
     summary: Summary,
 ) -> list[NamedQuery]:  # fmt: skip
-    """Add a trace to the rows and counts, and return its queries. `system` replaces the system that the log names."""
+    """Add a trace to `rows` and `summary`, and return its queries. `system` overrides the system that the log names."""
     # A trace that is left out must not change the counts.
     counted = Summary() if options.errors == "skip" else summary
     before, idle_before = sum(counted.searches.values()), counted.without_search
@@ -235,7 +235,7 @@ def _add_trace(
 
 @contextmanager
 def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
-    """With errors='skip', count an InputError as skipped, with the id of the lost query. Otherwise raise the error."""
+    """With errors='skip', count an InputError and the id of the query that is lost. Otherwise raise the error."""
     try:
         yield
     except InputError as error:

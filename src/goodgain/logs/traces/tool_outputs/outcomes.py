@@ -93,7 +93,7 @@ EMPTY, ERROR, UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
 
 
 def join_outcomes(outcomes: list[Outcome]) -> Outcome:
-    """Join the outcomes of blocks of one search. Ranks continue across blocks. If any block has results, the status is ok."""
+    """Join the outcomes of the parts of one output. Ranks continue from part to part. If any has results, the status is ok."""
     if len(outcomes) == 1:
         return outcomes[0]
     overlooked = tuple(name for outcome in outcomes for name in outcome.overlooked)
@@ -145,7 +145,7 @@ def has_error(item: dict[str, Any]) -> bool:
 
 
 def counts_nothing(item: dict[str, Any]) -> bool:
-    """Return whether an object reports 0 results, or lacks a list that the service omits when empty."""
+    """Return whether an object reports 0 results, or lacks its list of results, which some services omit if it is empty."""
     if any(isinstance(value, list) and value for value in item.values()):
         return False
     if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):

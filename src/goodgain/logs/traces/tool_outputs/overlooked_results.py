@@ -51,7 +51,7 @@ def looks_like_search(key: str, value: Any) -> bool:
 
 
 def holds_call(value: Any) -> bool:
-    """Return whether a value contains a search call: an object that names a search tool, has a query, or answers a call."""
+    """Return whether a value contains an object that names a search tool, has a query, or has the id of a call."""
     return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(value, _MAX_DEPTH))
 
 
@@ -140,7 +140,7 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
 
 
 def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
-    """Return the lists of results that all objects hold under one key. Return None if no key or several keys fit."""
+    """Return the lists of results that all objects have under the same key; None if there is no such key, or several."""
     keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
     lists = [[member.get(key) for member in members] for key in keys]
     found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
@@ -154,7 +154,7 @@ def _are_results(members: Any) -> bool:
 def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:
     """Yield the addresses in a text that may be further results:
 
-    - addresses that no result contains, on a line without the address of a result;
+    - addresses that occur in no result, if their line has no address of a result;
     - addresses alone on a line, even within a snippet. Markdown links and numbered lines count only if results have the
       same form, because pages have many of them.
     """

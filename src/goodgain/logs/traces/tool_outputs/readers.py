@@ -1,6 +1,6 @@
 """Reads the results in a tool's output. Small readers are tried in turn; the first that recognises the layout is used.
 
-The members of a list decide whether it is a list of results. A sentence is never a result: it has neither an id nor a URL.
+A list is a list of results if its members look like results. A sentence is never a result: it has neither an id nor a URL.
 """
 
 import re
@@ -121,7 +121,7 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
 
 
 def _join_text_parts(output: Any) -> Any:
-    """Join the content parts of an output if all are text: an API may have split one text."""
+    """Join the content parts of an output if all are texts, because an API may split one text. Else return it unchanged."""
     if not isinstance(output, list) or not output:
         return output
     types = ("text", "input_text", "output_text")

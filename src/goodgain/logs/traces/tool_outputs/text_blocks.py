@@ -278,7 +278,7 @@ def _split_title(kind: str, text: str) -> tuple[str, str]:
 
 
 def read_elements(text: str) -> list[Result] | None:
-    """Read `<document>` elements with `<source>` and `<document_content>`, after `<documents>` or at the beginning."""
+    """Read `<document>` elements with `<source>` and `<document_content>`, after `<documents>` or at the beginning of the text."""
     results: list[Result] = []
     first = text.find("<document")
     at = first if text.startswith("<documents>", first) else 0

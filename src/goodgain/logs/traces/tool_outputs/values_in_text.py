@@ -1,4 +1,4 @@
-"""Finds values and tags in a text: Python's notation, JSON in a code fence or after prose, and `<search>...</search>`.
+"""Finds Python reprs, JSON in code fences or after prose, and tags such as `<search>...</search>` in a text.
 
 Each reader of values returns the value and the text around it, or None. Finding tags takes linear time. A regular expression
 such as `<search>.*?</search>` would scan the rest of the text at each unclosed `<search>`.
@@ -186,7 +186,7 @@ class TaggedText:
         self._found: dict[str, tuple[int, int]] = {}
 
     def find(self, words: str, start: int) -> int:
-        """Return the next position of `words` from `start` on, or -1. It is cached: call this with increasing `start`."""
+        """Return the next position of `words` from `start` on, or -1. The cache needs calls with increasing `start`."""
         asked, found = self._found.get(words, (len(self.text) + 1, -1))
         if asked <= start and (found < 0 or start <= found):
             return found
@@ -195,7 +195,7 @@ class TaggedText:
         return found
 
     def find_span(self, kinds: Iterable[Tags], start: int) -> Tagged | None:
-        """Return the first opening tag that is closed, with the first closing tag after it; None if no tag is closed."""
+        """Return the first opening tag that has a closing tag, and the first such closing tag; None without such a pair."""
         best: Tagged | None = None
         for opening, closing in kinds:
             begin = self.find(opening, start)
