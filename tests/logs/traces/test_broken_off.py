@@ -28,7 +28,7 @@ def test_a_trace_that_broke_off_is_told_and_marked_among_the_outcomes(name: str,
     told = "the logs mark 1 traces as broken off, the first at .*log.json, at .*/0"
     with pytest.warns(GoodgainNotice, match=told):
         found = convert_traces(tmp_path / "log.json", tmp_path / "{system}.run", outcomes=outcomes, iteration="call")
-    assert "traces that broke off, by their logs: 1" in str(found.summary)
+    assert "traces that broke off according to their logs: 1" in str(found.summary)
     rows = pl.read_ndjson(outcomes).sort("query_id")
     assert rows.select("query_id", "completed").rows() == [("a", 0.0), ("b", 1.0)]
 
@@ -110,7 +110,7 @@ def test_a_conversation_that_was_cut_off_is_not_read_as_a_shorter_one(tmp_path: 
     path = tmp_path / "q1.json"
     path.write_text(json.dumps([*_CHAT, {"role": "assistant", "content": "There."}])[:-20])
     _, err = goodgain("convert", path, "-o", tmp_path / "a.run", "--errors", "skip", status=2)
-    assert "nothing could be read" in err
+    assert "no trace could be read" in err
     assert not (tmp_path / "a.run").exists()
 
 

@@ -138,7 +138,7 @@ def test_results_read_together_have_a_column_of_systems(logs: dict[str, Path]) -
     assert {name: sorted(found.filter(system=name)["document"]) for name in ("old", "new")} == JOINT
     with pytest.raises(InputError, match="several systems \\('old', 'new'\\)"):
         to_run(found)
-    with pytest.raises(InputError, match=r"tag='x': the systems are named with their files"):
+    with pytest.raises(InputError, match=r"tag='x': the paths already name the systems"):
         read_traces(logs, tag="x")
     with pytest.raises(InputError, match="'' is not the name of a system"):
         read_traces({"": logs["old"]})
@@ -196,9 +196,9 @@ def test_earlier_results_without_documents_and_without_deduplication_are_errors(
     tmp_path: Path, logs: dict[str, Path]
 ) -> None:
     gg.write_results(read_traces(logs["old"]), tmp_path / "r.jsonl")
-    with pytest.raises(InputError, match=r"r\.jsonl: its results have no documents; convert their logs again"):
+    with pytest.raises(InputError, match=r"r\.jsonl: its results have no column document; convert their logs again"):
         convert_traces(logs["new"], tmp_path / "a.run", earlier=tmp_path / "r.jsonl", deduplicate=deduplicate)
-    with pytest.raises(InputError, match=r"earlier results are joined by deduplication"):
+    with pytest.raises(InputError, match=r"joining results with earlier ones needs deduplication"):
         convert_traces(logs["new"], tmp_path / "a.run", earlier=tmp_path / "r.jsonl")
     with pytest.raises(InputError, match="is the same file as the input"):
         convert_traces(logs["new"], tmp_path / "r.jsonl", earlier=tmp_path / "r.jsonl", deduplicate=deduplicate)
@@ -236,7 +236,7 @@ def test_pairs_of_pages_that_a_person_knows_are_kept_in_all_runs_and_by_later_lo
     _, err = goodgain("dedup", tmp_path / "r.jsonl", "-o", tmp_path / "d.jsonl", *pairs, status=2)
     assert f"{different}, line 1: has 1 name; give two ids or URLs" in err
     _, err = goodgain("convert", *systems, "-o", tmp_path / "{system}.run", *pairs[:2], "--dedup", "none", status=2)
-    assert "--same and --different are applied by deduplication; give --dedup" in err
+    assert "--same and --different need deduplication; give --dedup" in err
     _, err = goodgain("convert", logs["old"], "-o", same, *pairs[:2], status=2)
     assert "is the same file as" in err
 

@@ -1,4 +1,4 @@
-"""Phase 1: gives each record keys, and pairs the records that share a key, up to a limit per key."""
+"""Phase 1 of deduplication. It gives records keys, and pairs records that share a key, up to a limit per key."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def _make_keys(records: Records) -> pl.DataFrame:
 
 
 def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
-    """Yield for each sort of key: the kind, the name, the condition for a record to have the key, and the key's value."""
+    """Yield each sort of key as a tuple (kind, name, condition for a record to have the key, value of the key)."""
     ids: dict[str, list[str]] = {}  # item id -> the types of results to which it applies
     fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the types of results to which it applies
     for name in TYPES:
@@ -106,7 +106,7 @@ def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[Skipped
 
 
 def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Pair each open record of a bucket with its nearest neighbours by text, or by record number if the key is a URL."""
+    """Pair each unsettled record of a bucket with its neighbours, ordered by text, or by record number if the key is a URL."""
     texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
     places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
@@ -135,7 +135,7 @@ def _add_places(members: pl.DataFrame) -> pl.DataFrame:
 
 
 def _make_pairs(members: pl.DataFrame, *, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
-    """Pair each open record with the members from place `begin` up to `end`. `left` is the record with the smaller number."""
+    """Pair each unsettled record with the members at places `begin` to `end` - 1. `left` is the smaller record number."""
     spans = members.select("key", "settled", one="record", begin=begin, end=end).filter(~pl.col("settled"))
     spans = spans.select("key", "one", other=pl.int_ranges("begin", "end")).explode("other").drop_nulls("other")
     ends = pl.col("one"), pl.lit(members["record"]).gather(pl.col("other"))

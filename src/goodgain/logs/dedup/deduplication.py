@@ -1,4 +1,4 @@
-"""Deduplicates a results frame, step by step: rows, records, candidates, verdicts, groups, names.
+"""Deduplicates a results frame. Collapses rows to records, compares candidate pairs, and groups and names the records.
 
 The same steps find doc_ids that stand for several documents of a query, as when a tool numbers the hits of each search 1, 2, 3.
 """
@@ -78,7 +78,7 @@ class Deduplication:
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
         """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
 
-        `gold` is the name of a column of the frame, or has one group per row (null: not counted). Groups are within a query.
+        `gold` is a column name, or the group of each row (null: not counted). Only rows deduplicated together are compared.
         """
         if isinstance(gold, str):
             gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
@@ -100,7 +100,7 @@ def deduplicate(
     """Find the results of a query that are the same document.
 
     Args:
-        results: a results frame or a run, of any library that narwhals supports, or the path of a file by `write_results`.
+        results: a results frame or a run, of any library that narwhals supports, or a path written by `write_results`.
         policy: `standard`; `id` (item ids and equal URLs only); `strict` (any difference in a compared field rejects); or
             `content` (copies at another address are duplicates).
         across: columns across which results are deduplicated: `system`, `query_id` or both. By default `system`, so one qrels
@@ -174,7 +174,7 @@ def deduplicate(
 
 
 def _open_frame(results: Any, what: str) -> nw.DataFrame[Any]:
-    """Return the results as a frame in memory. A lazy frame becomes a frame of Polars."""
+    """Return the results as a frame in memory. A lazy frame is collected as a Polars frame."""
     try:
         frame = nw.from_native(open_results(results))
     except TypeError:
@@ -241,7 +241,7 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
-    """Return texts for queries in which a doc_id stands for two documents: the first such doc_id, and the two documents.
+    """Return a text for each query in which a doc_id stands for two documents: the first such doc_id, and the documents.
 
     The text names a document by URL, title or type. The rules for untrusted ids must prove that the documents differ.
     Differences in snippets, passages or the spelling of a URL prove nothing.

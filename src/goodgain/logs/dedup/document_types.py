@@ -1,4 +1,4 @@
-"""The table of document types, and how the values of their ids and fields become comparable.
+"""Defines the table of document types, and normalises the values of their ids and fields.
 
 The table has the ids that identify a result, the fields that distinguish two, and their weights. A new type is one
 `DocumentType` in `_ROWS`; a field that is not plain text also needs an entry in `_FIELD_KINDS`.
@@ -29,7 +29,7 @@ class DocumentType:
         further_keys: sets of fields that make two results candidates if all of them agree.
         required: fields that must agree; else agreement of other fields does not count.
         reject: fields whose differences separate two documents.
-        weights: what the agreement of a field adds; two results with a sum of 1 are one document.
+        weights: what each field adds if it agrees; two results with a sum of at least 1 are one document.
         title: the field that is the title of this type.
         url: whether a URL of this type names the item: always, only if the path goes beyond a start page, or never.
         goes_with: less specific types whose results may be the same document as a result of this type.
@@ -190,7 +190,7 @@ _SEPARATORS = re.compile(r"[\s\-.:/]+")
 
 
 def canonical_name(name: str) -> str:
-    """Return the snake_case name that the tables use for a type, an id or a field.
+    """Return the canonical name of a type, an id or a field: its snake_case form, with synonyms replaced.
 
     >>> canonical_name("FileId"), canonical_name("last-modified time"), canonical_name("receivedDateTime")
     ('file_id', 'modified_time', 'received')
@@ -200,7 +200,7 @@ def canonical_name(name: str) -> str:
 
 
 def snake_case(name: str, *, separators: re.Pattern[str] = _SEPARATORS) -> str:
-    """Return a name in lower case, with `_` between words. The signs `separators` become `_`.
+    """Return a name in lower case, with `_` between words. Matches of `separators` become `_`.
 
     >>> snake_case("FileId"), snake_case("file id")
     ('file_id', 'file_id')
@@ -282,7 +282,7 @@ def text_length(text: pl.Expr) -> pl.Expr:
 
 
 def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
-    """Normalise each value by the kind of its name; null if nothing is left."""
+    """Normalise each value by the kind (id, time, ...) of the field that `names` gives; null if nothing is left."""
     kinds = names.replace_strict(KINDS, default="text", return_dtype=pl.String)
     rows = pl.DataFrame({"kind": kinds, "normal": values}).with_row_index("place")
     parts = [
@@ -293,7 +293,7 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
-    """Normalise values of one kind; null if nothing is left. Among ids, only GUIDs and mail addresses change."""
+    """Normalise values of one kind; null if nothing is left. Ids keep their case, except GUIDs and mail addresses."""
     if kind == "text":
         return normalise_texts(values)
     unique = values.unique().drop_nulls()
@@ -319,7 +319,7 @@ def _normalise_mailboxes(value: str) -> str:
 
 
 def _normalise_time(value: str) -> str:
-    """Return a time in UTC (the default zone), to the second: sources round fractions differently."""
+    """Return a time in UTC (the default zone), cut to seconds because sources round fractions differently."""
     value = value.strip()
     if epoch := _EPOCH.fullmatch(value):
         seconds = int(epoch[1]) if epoch[1] else int(epoch[2]) // 1000

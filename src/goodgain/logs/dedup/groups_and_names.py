@@ -1,6 +1,6 @@
 """Joins verified pairs to groups (documents), names the groups, and joins new results to earlier documents.
 
-The order of rows does not matter. All results of a group get the strongest name of any result. Names by content are hashes,
+The order of rows does not matter. All results of a group get the strongest name that any of them has. Names by content are hashes,
 the same on every machine.
 """
 
@@ -36,7 +36,7 @@ _ENDS = ("left", "right")
 def group_records(
     records: Records, pairs: pl.DataFrame, limit: int, earlier: pl.Series
 ) -> tuple[pl.Series, int, list[SkippedPairs], int]:
-    """Join the pairs that are the same, in order of confidence. Refuse joins of records that are proven or said to differ.
+    """Join pairs that are the same document, most confident first. Do not join records that rules or the user's pairs separate.
 
     `earlier` has the documents of the first rows. They matter only for groups with pairs that the user gave.
 
@@ -82,7 +82,7 @@ def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.
 def _find_conflicts(
     records: Records, component: npt.NDArray[np.int64], limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Find pairs of a component that are proven different, also pairs that share no key.
+    """Find pairs within a connected component that are proven different, including pairs that share no key.
 
     All pairs of a component are compared if its records differ in a field that can prove a difference.
     """
@@ -115,7 +115,7 @@ def _join_in_order(
     conflicts: pl.DataFrame,
     frozen: pl.DataFrame,
 ) -> tuple[int, int]:
-    """Join records in order of confidence, and write their groups to `component`.
+    """Join pairs of records in order of confidence, and write the numbers of their groups to `component`.
 
     The content of records breaks ties, so the order of rows and doc_ids does not matter.
 
@@ -154,7 +154,7 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return the groups that the user's pairs and the earlier documents form, and the earlier document of each group."""
+    """Return the groups formed by the user's pairs and by earlier documents, and a map from groups to earlier documents."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"
@@ -174,7 +174,7 @@ def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int,
 
 
 def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> pl.Series:
-    """Return the document of each row. `groups` has the group of each record, and `rows` has the rows with a result."""
+    """Return the document name of each row. `groups` has the group of each record; `rows` has the rows with a result."""
     units, of_row = _split_units(records, groups, rows)
     best = (
         _choose_names(units.with_row_index("unit"), records)
@@ -188,7 +188,7 @@ def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> p
 def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the units that get a name, with their groups, and the group of each row.
 
-    A unit is a record. A record marked `apart` has a unit for each of its rows, which are separate documents.
+    A unit is a record. A record with `apart` set has a unit for each of its rows, which are separate documents.
     """
     units = records.frame.with_columns(group=groups, twin=pl.lit(0, pl.UInt32))
     of_row = rows.select("row", "record", group=groups.gather(rows["record"]))
@@ -206,7 +206,7 @@ def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tup
 
 
 def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
-    """Return the strongest name of each unit, and the strength of this name: 0 is the strongest."""
+    """Return the strongest name of each unit, and its strength. 0, a trusted doc_id, is the strongest."""
     item_id = pl.lit(None, pl.String)
     for row in TYPES.values():
         own = [name for name in row.item_ids if name in records.attributes]
@@ -233,7 +233,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
 
 
 def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Number the groups of a scope that share a name. The second group in order of content hashes gets `~2`."""
+    """Make names unique within a scope: the second group with a name, in order of content hashes, gets `~2`."""
     shared = best.filter(pl.struct("scope", "name").is_duplicated())
     if shared.is_empty():
         return best.select("group", document="name")
@@ -257,7 +257,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.DataFrame[Any], pl.Series]:
-    """Return a frame of the earlier results of the same queries and then the new results, and the earlier documents."""
+    """Put the earlier results of the same queries before the new ones. Return this frame, and the documents of the former."""
     if "document" not in known.columns or "query_id" not in known.columns:
         raise InputError("the earlier results have no column document; convert their logs again, or deduplicate them")
     new = frame.to_polars()

@@ -16,7 +16,7 @@ from goodgain.logs.dedup.verification import RULE_NAMES, SAID, UNDECIDED, split_
 
 @dataclass(frozen=True)
 class Summary:
-    """The numbers of results, documents and pairs.
+    """How many results, documents and pairs a deduplication had.
 
     Attributes:
         results, documents, duplicates: counted per query. Duplicates repeat a result of the same run.
@@ -68,7 +68,7 @@ def _give_rule(name: str) -> str:
 
 
 def name_rules(records: Records) -> pl.Expr:
-    """Return an expression for the rule name of each pair. For the user's pairs, the name contains the file."""
+    """Return an expression for the name of each pair's rule. Rules of the user's pairs are named by their file or argument."""
     names = pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String)
     if records.said is None:
         return names
@@ -98,7 +98,7 @@ def summarise(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, **
 
 @dataclass(frozen=True)
 class Agreement:
-    """Precision, recall and F1 of documents against given groups: over pairs of results, and B-cubed.
+    """Pairwise and B-cubed precision, recall and F1 of the documents against given groups.
 
     Pairwise precision is the share of joined pairs that are also in one given group. Pairwise recall is the share of pairs in
     one given group that are joined. B-cubed averages both shares, computed for each result, over the results. A share of
@@ -117,7 +117,7 @@ class Agreement:
 
 
 def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
-    """Compare the documents of rows with their groups in `gold`, scope by scope."""
+    """Compare the documents of rows with their groups in `gold`, within each scope."""
     groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
     if len(groups) != rows.height:
         raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")

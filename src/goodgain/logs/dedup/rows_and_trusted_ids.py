@@ -71,7 +71,7 @@ CANONICAL = (
 
 @dataclass(frozen=True)
 class Records:
-    """The different records of a results frame.
+    """The distinct records of a results frame. Rows with equal content are one record.
 
     Attributes:
         frame: one row per record, in an order that does not depend on the order of rows.
@@ -91,7 +91,7 @@ class Records:
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
-        """Return a column as codes: equal for equal values, -1 for null. Of several columns, use the first value not null."""
+        """Return integer codes of a column: equal for equal values, -1 for null. Several columns are coalesced first."""
         if names not in self._codes:
             code = pl.coalesce(names).rank("dense").cast(pl.Int64)
             self._codes[names] = self.frame.select(code.fill_null(-1)).to_series().to_numpy()
@@ -108,7 +108,7 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
 
 
 def order_records(frame: pl.DataFrame) -> pl.Series:
-    """Return keys that sort records by content and URL. The doc_id breaks ties."""
+    """Return sort keys of records: hashes of content and URL, with the doc_id to break ties."""
     content = ("url", *(name for name in _ALL_COLUMNS if name != "doc_id"))
     return hash_columns(frame, content) + hash_columns(frame)
 
@@ -125,7 +125,7 @@ def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a frame of the rows, and a frame of their ids and fields with the columns row, name and value.
 
-    The column `scope` of the rows numbers the sets of rows that are deduplicated together. It is null without a result.
+    Rows with the same number in the column `scope` are deduplicated together. It is null in rows without a result.
     """
     found = set(frame.columns)
     if "query_id" not in found:
@@ -232,7 +232,7 @@ def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
-    """Give passages the URL of their parent. At level "document", turn passages into their parents."""
+    """Set the URL of each passage to that of its parent. At level "document", replace passages by their parents."""
     passage = pl.col("type") == "passage"
     for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
         if name not in rows.columns:
@@ -272,7 +272,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standa
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
-    """Return an expression: whether a record has an item id. `list_types` returns the types whose item ids count for a type."""
+    """Return an expression for whether a record has an item id. `list_types` gives the types whose item ids count for a type."""
     found = pl.lit(False)
     for kind in TYPES:
         names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
@@ -282,7 +282,7 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return an expression: whether different documents share the doc_id, as when each search numbers the results 1, 2, 3.
+    """Return an expression for whether documents share a doc_id, as when each search numbers its results 1, 2, 3.
 
     The documents differ in item ids, pages or distinguishing fields. Such a doc_id is not evidence.
     """

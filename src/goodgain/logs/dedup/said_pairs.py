@@ -33,11 +33,11 @@ SAID_CONFIDENCE = 5.0
 
 @dataclass
 class SaidPairs:
-    """The pairs of names of one file or list.
+    """The pairs of ids or URLs that the user gave in one file or list.
 
     Attributes:
         source: the file or argument that the pairs come from.
-        pairs: for each pair, the place in the source and the two names.
+        pairs: for each pair, its place in the source and its two names (ids or URLs).
         found: the names that occurred in results so far.
     """
 
@@ -55,7 +55,7 @@ class SaidPairs:
 
 
 def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
-    """Return the pairs of a file or list; `option` is the name of the argument."""
+    """Read the pairs of a file or list that was given as the argument `option`."""
     if isinstance(given, SaidPairs):
         return given
     if isinstance(given, (str, os.PathLike)):
@@ -87,7 +87,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 class Clusters:
-    """Disjoint sets that can be joined. Each set has marks, and a set of barred marks: it cannot join a set with such a mark."""
+    """Disjoint sets (union-find). Each set has marks and barred marks. It cannot join a set that has one of its barred marks."""
 
     def __init__(self, marks: dict[Any, Set[Any]], barred: dict[Any, Set[Any]]) -> None:
         self._marks, self._barred = marks, barred
@@ -102,7 +102,7 @@ class Clusters:
         return self._marks.get(root, frozenset()), self._barred.get(root, frozenset())
 
     def find_bars(self, one: Any, two: Any) -> Set[Any]:
-        """Return the marks that keep two sets apart; empty if the sets may be joined."""
+        """Return the barred marks that prevent the union of two sets; empty if the sets may be joined."""
         large, small = self._order(one, two)
         return self.get_marks(large)[1] & self.get_marks(small)[0]
 
@@ -128,11 +128,11 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Said:
-    """The pairs of the user, applied to records.
+    """The pairs that the user gave, applied to records.
 
     Attributes:
         same, different: the pairs of names.
-        clusters: the records that the user says are one document. The marks are `(number of a pair in different, side)`.
+        clusters: sets of records that the user says are one document. The marks are `(number of a pair in different, side)`.
         names: for each record that a pair names, these names.
         lines: for each record of a cluster, the place of a pair that joins the record.
         pairs: the pairs of records (left < right) that hold the clusters together.
@@ -148,7 +148,7 @@ class Said:
     named: npt.NDArray[np.bool_]
 
     def state(self, pairs: pl.DataFrame, rule: int) -> pl.DataFrame:
-        """Set the verdicts on the pairs of records that the user decided. The rule of these pairs is `rule`."""
+        """Replace the verdicts on pairs of records that the user's pairs decide. `rule` becomes the rule of these pairs."""
         left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
         rules, same, confidence = (pairs[name].to_numpy().copy() for name in ("rule", "same", "confidence"))
         for place in np.flatnonzero(self.named[left] & self.named[right] & (left != right)).tolist():
@@ -161,7 +161,7 @@ class Said:
 
 
 def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
-    """Find the records that the pairs name in each query. Raise InputError if two pairs contradict each other."""
+    """Find the records that the user's pairs name in each query. Raise InputError if two pairs contradict each other."""
     name_of, heads = _identify_names(same, different)
     names = _join_names(name_of, same, different)
     lines = {names.find(name_of[one]): place for place, one, _ in same.pairs}
@@ -183,7 +183,7 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
         if bars := marks[record] & barred[record]:
             place, one, two = get_pair(different, bars)
             raise InputError(
-                f"{place}: {one} and {two} name one result, which cannot be two documents; remove the pair"
+                f"{place}: {one} and {two} name the same result, so they cannot be two documents; remove the pair"
             )
     spelled_twice = {name_of[one] for _, one, two in same.pairs if name_of[one] == name_of[two]}
     for (_, head), parts in meant.items():
@@ -201,7 +201,7 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
 
 
 def get_pair(different: SaidPairs, bars: Set[tuple[int, int]]) -> tuple[str, str, str]:
-    """Return the first pair in `different` that has one of the marks `bars`: its place and two names."""
+    """Return the place and the two names of the first pair in `different` with one of the marks `bars`."""
     return different.pairs[min(number for number, _side in bars)]
 
 
@@ -211,7 +211,7 @@ def _contradict(line: str, different: SaidPairs, bars: Set[tuple[int, int]]) -> 
 
 
 def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, Any], dict[Any, Any]]:
-    """Return the main key of each name, and the main key of each key. All spellings of a URL share one main key."""
+    """Return the representative key of each name and of each key. All spellings of a URL have the same representative."""
     names = list(dict.fromkeys(name for said in (same, different) for _, *pair in said.pairs for name in pair))
     clusters = Clusters({}, {})
     keys: dict[str, list[tuple[str, str]]] = {}
@@ -227,12 +227,12 @@ def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, An
 
 
 def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) -> Clusters:
-    """Join the names of the pairs in `same` to sets. Marks keep the names of a pair in `different` apart."""
+    """Join the two names of each pair in `same`. Marks keep the two names of each pair in `different` apart."""
     marks: dict[Any, Set[Any]] = defaultdict(frozenset)
     barred: dict[Any, Set[Any]] = defaultdict(frozenset)
     for number, (place, one, two) in enumerate(different.pairs):
         if name_of[one] == name_of[two]:
-            raise InputError(f"{place}: {one} and {two} are one name, which cannot be two documents; remove the pair")
+            raise InputError(f"{place}: {one} and {two} are one id or URL, not two documents; remove the pair")
         for side, name in enumerate((one, two)):
             marks[name_of[name]] |= {(number, side)}
             barred[name_of[name]] |= {(number, 1 - side)}

@@ -1,6 +1,6 @@
-"""Phase 2: compares pairs of records field by field, and decides by rules whether they are the same document.
+"""Phase 2 of deduplication. It compares pairs of records field by field, and decides by rules whether they are one document.
 
-The first rule that decides is recorded.
+The rules apply in a fixed order. The first rule that decides is recorded.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _OVERLAPS_AT_ONCE = 20_000
 class Evidence:
     """Pairs of records that are compared as one type.
 
-    `left` and `right` are positions in the records' frame. `kind` is the type that the pairs are compared as. `compatible`
-    says whether results of the two types can be one document.
+    `left` and `right` are positions in the records' frame. `kind` is the type that the pairs are compared as. `compatible` is
+    whether results of the two types can be one document.
     """
 
     records: Records
@@ -59,7 +59,7 @@ class Evidence:
         return np.zeros(len(self), dtype=np.bool_)
 
     def compare(self, name: str) -> tuple[Mask, Mask]:
-        """Return two masks of pairs: both records have this id or field and agree; both have it and differ."""
+        """Return two masks of the pairs whose records both have this id or field: the values agree, and the values differ."""
         if name not in self._seen:
             match name:
                 case "snippet":
@@ -105,7 +105,7 @@ class Evidence:
         return agree, differ
 
     def _compare_editions(self) -> tuple[Mask, Mask]:
-        """Return two masks of pairs of one page: only the language or version folders differ; these folders differ."""
+        """Return two masks of pairs of one page with different language or version folders: those equal otherwise, and all."""
         differ = self.compare_values("edition")[1]
         if differ.any():
             differ = differ & self.compare("page")[0]
@@ -142,7 +142,7 @@ class Evidence:
 
 
 def _is_inside(part: str, whole: str) -> bool:
-    """Return whether `whole` contains `part`, apart from the dots that mark where a snippet was cut."""
+    """Return whether `whole` contains `part` without the dots at its ends, where a snippet was cut."""
     words = part.strip(_ELLIPSIS)
     return bool(words) and words in whole
 
@@ -150,7 +150,7 @@ def _is_inside(part: str, whole: str) -> bool:
 def measure_overlap(
     texts: pl.Series, left: npt.NDArray[np.integer], right: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
-    """Return for each pair of texts the number of shared 5-grams, divided by the number of 5-grams of the shorter text."""
+    """Return for each pair of texts the number of shared 5-grams, divided by the smaller number of 5-grams of the two texts."""
     shares = np.zeros(len(left))
     for start in range(0, len(left), _OVERLAPS_AT_ONCE):
         some = slice(start, start + _OVERLAPS_AT_ONCE)
@@ -224,7 +224,7 @@ def _decide_by_edition(pairs: Evidence) -> _Ruling:
 
 
 def _names_item(pairs: Evidence) -> Mask:
-    """Return whether each URL names one item. The URL of a start page names many items."""
+    """Return for each pair whether its URLs identify single items. Many items share the URL of a start page."""
     if pairs.kind.url == "item beyond the start page":
         beyond: Mask = pairs.records.frame["beyond_start"].fill_null(False).to_numpy()
         return beyond[pairs.left] & beyond[pairs.right]
@@ -313,9 +313,9 @@ def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Decide on pairs of rows, given by their records. The pairs of the user take precedence over the rules.
+    """Decide on pairs of rows. `pairs` has the records of the rows. The user's pairs take precedence over the rules.
 
-    Rows of one record are the same document, unless the record is marked `apart`.
+    Rows of one record are the same document, unless the column `apart` of the record is true.
     """
     ordered = pairs.with_columns(left=pl.min_horizontal("left", "right"), right=pl.max_horizontal("left", "right"))
     apart = records.frame["apart"].gather(pairs["left"])
@@ -334,7 +334,7 @@ def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 def split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """Yield the positions and the evidence of the pairs of each type. Pairs of incompatible types count as generic."""
+    """Yield, for each type of pairs, their positions and their evidence. Pairs of incompatible types are compared as generic."""
     types = records.frame["type"].cast(pl.Enum([*TYPES]))
     met = pl.DataFrame({"place": np.arange(len(left)), "one": types.gather(left), "other": types.gather(right)})
     for (one, other), part in met.group_by("one", "other"):

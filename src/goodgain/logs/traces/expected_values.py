@@ -31,7 +31,7 @@ _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedba
 
 
 def format_place(at: str) -> str:
-    """Return a place for error messages. Drop a final `, at ` without a JSON pointer."""
+    """Return a place for error messages. If no JSON pointer follows its final `, at `, remove this."""
     return at.removesuffix(", at ")
 
 
@@ -94,7 +94,7 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """Return a text unchanged, and `default` for null. Any other value becomes a word that no table contains."""
+    """Return a text unchanged, and `default` for null. Other values become a word in `<...>`, which is in no table of words."""
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"

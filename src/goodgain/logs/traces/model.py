@@ -47,7 +47,7 @@ UNANSWERED = msgspec.UNSET
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """One result of a search, at its rank in the call (from 1)."""
+    """One result of a search call. Ranks count from 1 in each call."""
 
     rank: int
     doc_id: str | None = None
@@ -61,7 +61,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchCall(msgspec.Struct, frozen=True, gc=False):
-    """One search: the status, the ranked results, and `asked`: the queries, or the arguments of the call."""
+    """One search with its status and ranked results. `asked` holds the queries, or the arguments of the call."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -70,7 +70,7 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries of the call, extracted on demand because most runs do not need them."""
+        """The queries of the call. They are extracted on demand: most conversions do not need them."""
         return extract_queries(self.asked)
 
 
@@ -98,13 +98,13 @@ class ToolCall(msgspec.Struct, gc=False):
         return self.output is not UNANSWERED or self.failed
 
     def name_called_tool(self, tools: ChosenTools) -> None:
-        """Replace a proxy tool by the tool that its arguments name. Match outputs to calls before."""
+        """Replace a proxy tool by the tool that its arguments name. Outputs must already be matched to calls."""
         if self.is_search is None and (called := tools.find_inner_tool(self.tool, self.arguments)) is not None:
             self.tool, self.arguments = called
 
 
 class Step(msgspec.Struct, gc=False):
-    """One step of the agent: its parallel calls and, if costs are read, its usage."""
+    """One step of the agent, with its parallel calls and, if costs are read, its usage."""
 
     calls: list[ToolCall] = msgspec.field(default_factory=list)
     index: int = 0

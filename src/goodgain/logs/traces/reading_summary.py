@@ -1,4 +1,4 @@
-"""Counts what was read: traces, turns, steps, searches by tool, results, and errors."""
+"""Counts the traces, turns, steps, searches by tool, results and errors that were read."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MAX_KINDS = 10_000
 
 
 class RunName(NamedTuple):
-    """The name of a run: the system, and the replicate if the system has several runs."""
+    """The name of a run. It has the system and, if the system has several runs, the replicate."""
 
     system: str | None = None
     replicate: str | None = None
 
     @property
     def label(self) -> str:
-        """The name for `--system`: `agent`, or `agent-2` for replicate 2 of `agent`."""
+        """The value of `--system` that selects this run: `agent`, or `agent-2` for replicate 2 of `agent`."""
         return "-".join(part for part in self if part)
 
 
@@ -131,7 +131,7 @@ class Summary(msgspec.Struct):
             self.unknown[what[:200]] += 1
 
     def count(self, name: str, at: str, number: int = 1) -> None:
-        """Add `number` to the counter `name`. The notice shows the first `at`: a place or a name."""
+        """Add `number` to the counter `name`. Its notice shows the first `at`, which is a place in a log or a name."""
         setattr(self, name, getattr(self, name) + number)
         self.firsts.setdefault(name, at)
 
@@ -187,11 +187,11 @@ class Summary(msgspec.Struct):
             idle = [f"{name.label} {count} of {self.systems[name]}" for name, count in self.idle.items() if name.label]
             yield f"queries that never searched: {', '.join(idle) or self.without_search}"
         if self.broken_off:
-            yield f"traces that broke off, by their logs: {self.broken_off}"
+            yield f"traces that broke off according to their logs: {self.broken_off}"
         if self.passed_over:
-            yield f"{self.passed_over} exchanges with other endpoints passed over"
+            yield f"{self.passed_over} exchanges with other endpoints were passed over"
         if self.other_roots:
-            yield f"{self.other_roots} root spans with no span of a known kind passed over"
+            yield f"{self.other_roots} root spans without a span of a known kind were passed over"
         if self.unknown:
             yield f"not understood: {_format_counts(self.unknown)}"
         if self.errors:
@@ -266,18 +266,18 @@ _NOTICES = {
     "own_ids": "{query_id} was ignored for {count} queries that have ids in the logs, such as {first!r}. Give other ids with "
     "{query_ids}.",
     "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
-    "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query, in {count} objects. If they are, "
-    "write one record per line, with a field query_id; if not, confirm with {query_id}.",
+    "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query ({count} such objects). If they are "
+    "ids, write one record per line with a field query_id; else confirm with {query_id}.",
     "unknown": "{count} items in the traces are not understood and were left out: {shown}; the first at {first}; any searches "
     "among them are missing",
     "other_roots": "{count} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: the first "
     "is {first}. If an agent is among them, export its spans too",
     "broken_off": "the logs mark {count} traces as broken off, the first at {first}. Their queries may lack searches. "
     "{outcomes} marks them in the column completed",
-    "handed_over": "{count} queries have no search, but hand work to another agent, the first with {first}. Its searches may be in "
-    "another log. Convert that log too; here they count as none.",
-    "unnamed_opens": "{count} calls open documents that the log does not name, and are not in the uses. Where the log hides the "
-    "document, opens are unknown (null).",
+    "handed_over": "{count} queries have no search, but hand work to another agent, the first with {first}. If its searches are in "
+    "another log, convert that log too. Else the queries count as never searching.",
+    "unnamed_opens": "{count} calls open documents that the log does not name. The table of uses omits them. Where the log hides "
+    "the document, opens are unknown (null).",
     "unread": "{of.searches_with_unread} searches have {count} objects or texts in their output that look like results and were "
     "not read, the first at {first}; if they are results, read them with parse= of read_traces",
     "blank": "{count} searches have an empty text in place of their results, the first at {first}, and count as searches "

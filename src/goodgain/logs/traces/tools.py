@@ -96,7 +96,7 @@ _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_qu
 
 @lru_cache(maxsize=4096)
 def _normalise_name(name: str) -> str:
-    """Return the key of a tool's name in the table: lower case, without MCP server and punctuation."""
+    """Return a tool's name in lower case, without MCP server and punctuation, as in the table of known tools."""
     return _SIGNS.sub("", _MCP_SERVER.sub("", name).lower())
 
 
@@ -107,7 +107,7 @@ _TABLE: dict[str, Decision] = {
 
 @lru_cache(maxsize=4096)
 def decide_tool(name: str) -> Decision:
-    """Return the kind of a tool: from the table of known tools, else from the words in the name.
+    """Return the kind of a tool. If the table of known tools lacks the name, its words decide.
 
     >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "fetch_my_page")]
     ['search', 'search of code', 'not a search', 'search', 'open']
@@ -160,7 +160,7 @@ def has_answer(name: str) -> bool:
 
 
 def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
-    """Return how a tool was counted, in words for the summary."""
+    """Describe for the summary how the calls of a tool were counted."""
     if _normalise_name(name) in _DOUBTFUL:
         decision = "search" if counted else "not a search"
         return f"{decision} (some tools of this name search, others do not; {spell('tools')} decides)"
@@ -173,7 +173,7 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
 
 @dataclass(frozen=True)
 class ChosenTools:
-    """A predicate: returns whether the tool of a name searches. Unlike a closure, it can be pickled for other processes."""
+    """A predicate: whether a tool with a given name searches. Unlike a closure, it can be pickled for other processes."""
 
     decisions: dict[str, Decision]  # the tools that the caller named
     rule: ToolPredicate | None  # decides on all other tools; None: they do not search
@@ -198,7 +198,7 @@ class ChosenTools:
         return found == "open" if found is not None else decide_tool(name) == "open" and not self(name)
 
     def find_inner_tool(self, name: str, arguments: Any) -> tuple[str, Any] | None:
-        """Return the tool and the arguments that the call of a proxy tool names.
+        """Return the name and the arguments of the tool that a proxy tool is asked to call.
 
         Return None if the tool is not a proxy, is a search, or was named by the caller.
 
@@ -218,7 +218,7 @@ class ChosenTools:
         return None if called is None or passed_on is None else (called, passed_on)
 
     def searches_with(self, name: str, arguments: Any) -> bool:
-        """Return whether a call searches. By default, some tools search only with a certain argument."""
+        """Return whether a call searches. Some known tools search only if the call has a certain argument."""
         if not self(name):
             return False
         needed = _SEARCHES_WITH.get(_normalise_name(name))
@@ -254,7 +254,7 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
-    """Raise InputError if the caller named all search tools, and the logs call none of them."""
+    """Raise InputError if `tools=` names the search tools, and the logs call none of these."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(f"{spell('tools', [*is_search.decisions])}: the logs do not call {names}, only {others}")

@@ -1,4 +1,4 @@
-"""Assembles a stream of server-sent events to the response that the vendor returns without streaming.
+"""Assembles a stream of server-sent events into the response that the vendor returns without streaming.
 
 The streams are those of OpenAI's Chat Completions and Responses, Anthropic's Messages, Gemini, the UI messages of the
 Vercel AI SDK, and deer-flow.
@@ -40,7 +40,7 @@ Assembled = tuple[Any, bool]
 
 
 def assemble_stream(text: str) -> Assembled | None:
-    """Return the response in the text of a stream; None if the vendor is unknown or the text is damaged."""
+    """Assemble the response from the text of a stream; None if the vendor is unknown or the text is damaged."""
     events = _parse_events(text)
     assembled = assemble_events(events) if events is not None else None
     has_end = text.rstrip()[-20:].replace(" ", "").endswith("data:[DONE]")
@@ -48,7 +48,7 @@ def assemble_stream(text: str) -> Assembled | None:
 
 
 def assemble_events(events: list[Event]) -> Assembled | None:
-    """Return the response in events; None if the vendor is unknown or the events nest too deep."""
+    """Assemble the response from the events of a stream; None if the vendor is unknown or the events nest too deep."""
     try:
         orjson.dumps(events)
     except TypeError:  # nested over 254 deep, and the functions below are recursive
@@ -70,7 +70,7 @@ def assemble_events(events: list[Event]) -> Assembled | None:
 
 
 def _parse_events(text: str) -> list[Event] | None:
-    """Return the object in the data of each event; None if some data is neither an object nor the end mark."""
+    """Return the JSON object in the data of each event; None if any data is neither an object nor `[DONE]`."""
     events: list[Event] = []
     waiting: list[str] = []  # data on several lines, up to a blank line
     for line in [*text.splitlines(), ""]:
@@ -99,7 +99,7 @@ def _join_pieces(pieces: list[Event]) -> Event:
 
 
 def _join_values(key: str, values: list[Any]) -> Any:
-    """Join the values of one key: concatenate texts and lists, and match members of `tool_calls` by index."""
+    """Join the values that a key has in several pieces. Concatenate texts and lists; join members of `tool_calls` by index."""
     values = [value for value in values if value is not None]
     kinds = set(map(type, values))
     if key == "tool_calls" and kinds == {list}:
@@ -119,7 +119,7 @@ def _join_values(key: str, values: list[Any]) -> Any:
 
 
 def _name_answers(events: list[Event]) -> list[str]:
-    """Return for each chunk a key of its response: the id of the chunk, or the number of responses that ended before."""
+    """Return for each chunk a key of its response: the chunk's id, or how many responses ended before the chunk."""
     # Groq's agents give each chunk its own id, but the last chunks of all responses the same id.
     ids = [str(event.get("id")) for event in events]
     ends = [any(choice.get("finish_reason") for choice in objects_in(event.get("choices"))) for event in events]
@@ -156,7 +156,7 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_responses(events: list[Event]) -> Assembled | None:
-    """Return the final response; without it, the completed items."""
+    """Return the final response of the stream. If it is missing, make one of the completed output items."""
     responses: list[Event] = []
     items: list[Any] = []
     begun: Event = {}
@@ -178,7 +178,7 @@ def _assemble_responses(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_anthropic(events: list[Event]) -> Assembled | None:
-    """Join the pieces of each block. Several responses become messages of one conversation."""
+    """Join the pieces of each content block. Several responses become messages of one conversation."""
     messages: list[Event] = []
     blocks: list[dict[int, list[Event]]] = []  # the pieces of each message's blocks
     ended = 0
@@ -212,7 +212,7 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_gemini(events: list[Event]) -> Assembled | None:
-    """Join the parts of the first candidate. Drop repeated chunks and queries of the grounding."""
+    """Join the parts of the first candidate. Keep each chunk and query of its grounding metadata once."""
     parts: list[Any] = []
     whole: Event = {"candidates": []}
     candidate: Event = {}
@@ -263,7 +263,7 @@ def _assemble_ui_message(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_deer_flow(events: list[Event]) -> Assembled:
-    """Make messages of a chat. Pieces with one id become one message. Tool results belong to calls of the same agent."""
+    """Make chat messages from events. Events with one id become one message. Tool results belong to calls of the same agent."""
     messages: list[Event] = []
     by_id: dict[str, Event] = {}
     waiting: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The beginning of a file, used to recognise its format: 256 KiB, or more if it begins with long texts."""
+"""Reads the beginning of a file to recognise its format. This is 256 KiB, or more if the file begins with long texts."""
 
 import re
 from functools import cached_property
@@ -42,7 +42,7 @@ class FileHead:
 
     @cached_property
     def kind(self) -> str:
-        """The kind of content: `json` (one value), `jsonl` (one per line), `table`, `zip`, `events` (a stream) or `text`."""
+        """The kind of content: `json` (one value), `jsonl` (a value per line), `table`, `zip`, `events` (a stream) or `text`."""
         if self.rows is not None:
             return "table"
         if self.raw.startswith(_ZIP_SIGNATURE):
@@ -67,7 +67,7 @@ class FileHead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the head has a whole record or message, and 256 KiB in which long texts count only up to 64 KiB."""
+        """Whether the head has a whole record or message, and 256 KiB if each text in it counts as at most 64 KiB."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
         is_whole, counted = self.extent
@@ -75,7 +75,7 @@ class FileHead:
 
     @cached_property
     def extent(self) -> tuple[bool, int]:
-        """Whether the head has a whole JSON value or list member, and how many bytes count. Too deep nesting counts as whole."""
+        """Whether the head has a whole JSON value or list member (or nests too deep), and its size with at most 64 KiB per text."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
@@ -98,7 +98,7 @@ class FileHead:
 
     @cached_property
     def records(self) -> list[Any]:
-        """The members of a list, the values of lines, the rows of a table, or the only value; empty for text."""
+        """The records in the head, which are members of a list, lines, rows of a table, or the only value; empty for text."""
         if self.kind == "json":
             return self.value if isinstance(self.value, list) else [self.value]
         if self.rows is not None:
@@ -113,13 +113,13 @@ class FileHead:
 
     @property
     def conversations(self) -> list[Any]:
-        """The possible conversations: each record, and the list of all records if these may be messages."""
+        """The candidates for a conversation: each record, and also the list of all records if these may be messages."""
         is_list = (self.kind == "json" and isinstance(self.value, list)) or self.lines_are_messages
         return [*([self.records] if is_list else []), *self.records]
 
     @cached_property
     def lines_are_messages(self) -> bool:
-        """Whether the lines of JSON Lines are messages of one conversation, not conversations."""
+        """Whether the lines of JSON Lines are messages of one conversation, rather than one conversation each."""
         records = self.records if self.kind == "jsonl" else []
         is_list = all(
             isinstance(one, dict) and ("role" in one or "type" in one) and "messages" not in one for one in records
@@ -129,7 +129,7 @@ class FileHead:
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
-        """The objects among the records, and in records that are lists."""
+        """The records that are objects, and the objects in records that are lists."""
         return [one for held in self.records for one in objects_in(held if isinstance(held, list) else [held])]
 
     @property
@@ -142,7 +142,7 @@ class FileHead:
 
     @property
     def description(self) -> str:
-        """The content in words for an error, such as `JSON Lines of objects with the keys type, message`."""
+        """A description of the content for error messages, such as `JSON Lines of objects with the keys type, message`."""
         first = next(iter(self.objects), None)
         if first is not None:
             keys = ", ".join(str(key)[:_SHOWN_KEY] for key in list(first)[:_SHOWN_KEYS]) or "none"
@@ -170,7 +170,7 @@ class FileHead:
 
     @cached_property
     def text(self) -> str:
-        """The head as text, damaged characters replaced; empty unless the file is text."""
+        """The head as text, with replacements for undecodable bytes; empty unless the file is text."""
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
 
 
@@ -203,7 +203,7 @@ def parse_prefix(raw: bytes, *, whole: bool) -> Any:
 
 
 def parse_members(raw: bytes) -> list[Any]:
-    """Return the members of a list that was cut off. The last is the beginning of an incomplete member, or None."""
+    """Return the whole members of a list that was cut off, and then the beginning of the incomplete member, or None."""
     depth = end = 0
     for mark in _JSON_TOKENS.finditer(raw):
         depth += (mark[0] in b"{[") - (mark[0] in b"}]")

@@ -1,6 +1,6 @@
-"""Opens the logs in a file: the file itself, each file of a zip archive, or the answer in a stream of events.
+"""Opens the logs in a file: the file itself, each file of a zip archive, or the response in a stream of events.
 
-A log may also be wrapped: in a HAR recording, in exchanges with bodies, or as one Python dict per line. This module opens
+A log may also be wrapped: in a HAR recording, in HTTP exchanges, or as one Python dict per line. This module opens
 all logs, and limits the size to which a file may unpack.
 """
 
@@ -74,7 +74,7 @@ def base_name(path: Path) -> str:
 
 
 def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
-    """Yield for each log in a file a function that opens the log. An archive that a format claims as a whole is one log."""
+    """Yield for each log in a file a function that opens the log. An archive that a format reads as a whole is one log."""
     head = read_head(path)
     if head.kind != "zip" or is_claimed(head):
         yield lambda: _assemble(Log(path, head, partial(opening.open_stream, path)))
@@ -97,7 +97,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def read_head(path: Path, opener: Opener | None = None) -> FileHead:
-    """Read enough of the beginning of a file to recognise the format. `opener` opens a file in an archive."""
+    """Read enough of the beginning of a file to recognise its format. `opener` is needed for a file in an archive."""
     name, size = opening.plain_name(path.name), HEAD_SIZE
     with opening.open_stream(path) if opener is None else opener() as file:
         raw = read_at_most(file, size + 1)
@@ -148,7 +148,7 @@ def read_json_members(path: Path) -> Iterator[tuple[Any, str]]:
 
 
 def _is_log(name: str) -> bool:
-    """Return whether a file in an archive may be a log, by its name. Hidden files, which macOS adds, are not logs."""
+    """Return whether the name of a file in an archive may be that of a log. Hidden files, which macOS adds, are not logs."""
     hidden = name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
     return not hidden and name.lower().endswith(LOG_ENDINGS)
 
@@ -157,13 +157,13 @@ def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path
     opener = partial(_open_member, archive, info, path)
     head = read_head(path, opener)
     if head.kind not in _KINDS_IN_ARCHIVES or head.is_binary:
-        raise InputError(f"{path}: is {head.description}, which is not read inside an archive; unpack it")
+        raise InputError(f"{path}: is {head.description}, which is not read inside an archive; unpack the archive")
     return _assemble(Log(path, head, opener))
 
 
 @contextmanager
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Iterator[IO[bytes]]:
-    """Open a file in an archive. Decompress it by the method of the archive, then from `.gz` or `.zst`."""
+    """Open a file in an archive. If the file is itself compressed (`.gz`, `.zst`), decompress it too."""
     with _explain_errors(path):
         is_zstd = info.compress_type == _ZIP_ZSTD
         member: IO[bytes] = BytesIO(_read_member(archive, info)) if is_zstd else archive.open(info)
@@ -192,7 +192,7 @@ def _explain_errors(path: Path) -> Iterator[None]:
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
-    """Read a file in an archive. Before Python 3.14, zipfile cannot read Zstandard."""
+    """Read a file in an archive, also if it is compressed by Zstandard, which zipfile reads only from Python 3.14 on."""
     if info.file_size > _MAX_STREAM:
         raise InputError(f"{archive.filename}: {info.filename} in it is larger than 256 MiB; split the log")
     if info.compress_type != _ZIP_ZSTD or archive.fp is None:
@@ -213,7 +213,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 
 def _assemble(log: Log) -> Log:
-    """Return the response in a stream of events, or the content of a wrapped log. Return any other log unchanged."""
+    """Assemble a stream of events to its response, and unwrap a wrapped log. Return any other log unchanged."""
     # The lines of JSON Lines may be the events of one response, without `data:`.
     first = next(iter(log.head.records), None) if log.head.kind == "jsonl" else None
     is_event = isinstance(first, dict) and any(first.get(key) == value for key, value in _FIRST_EVENTS)
@@ -248,7 +248,7 @@ def _rewrite(part: bytes) -> bytes:
 
 
 def _unwrap(record: Any) -> Any:
-    """Return the exchanges of a recording, or an exchange of bodies without HTTP; any other value is unchanged."""
+    """Return the exchanges of a HAR recording, or an HTTP exchange reduced to its bodies; any other value unchanged."""
     entries = objects_in(object_or_empty(object_or_empty(record).get("log")).get("entries"))
     if any("request" in entry for entry in entries):
         return list(map(_read_entry, entries))
@@ -264,7 +264,7 @@ def _unwrap(record: Any) -> Any:
 
 
 def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an entry of a HAR recording as an exchange. A request without a JSON body becomes its address."""
+    """Return an entry of a HAR recording as an exchange. A request without a JSON body becomes an object with its URL."""
     request, response = (object_or_empty(entry.get(key)) for key in ("request", "response"))
     asked, answer = object_or_empty(request.get("postData")), object_or_empty(response.get("content"))
     body, text = parse_if_json(asked.get("text")), answer.get("text")

@@ -1,4 +1,4 @@
-"""A file of traces as formats read it: JSON documents one by one, each with its place in the file."""
+"""Gives formats the content of a file of traces: JSON documents one by one, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Make = Callable[[Any, str], Trace]
 
 @dataclass
 class Source:
-    """One file as a format reads it; `citations`, `reranked`, `costs` and `uses` are options of `read_traces`."""
+    """A file of traces that a format reads. `citations`, `reranked`, `costs` and `uses` are options of `read_traces`."""
 
     path: Path
     head: FileHead
@@ -67,7 +67,7 @@ class Source:
         return base_name(self.path)
 
     def documents(self, *, are_traces: Callable[[list[Any]], bool] = lambda one: False) -> Iterator[tuple[Any, str]]:
-        """Yield the JSON values in the file, each with its place: one for JSON, one per line for JSON Lines.
+        """Yield the JSON values in the file, each with its place. JSON has one value, JSON Lines has one per line.
 
         Lines that are messages of one conversation form one list. With errors='skip', a list that was cut off is yielded
         with its whole members, if `are_traces` accepts them.
@@ -147,7 +147,7 @@ class Source:
     def traces(self, one: _Make, *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
         """Yield the traces of a file. Traces in a list or in JSON Lines are numbered.
 
-        `one` makes a trace of a value and its place. `is_one` says whether a value is one trace, not a list of traces.
+        `one` makes a trace from a value and its place. `is_one` tells whether a list is one trace, or a list of traces.
         """
         for value, at in self.documents(are_traces=lambda members: not is_one(members)):
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
@@ -159,7 +159,7 @@ class Source:
                 yield from self._read_one(one, value, at)
 
     def read_numbered(self, one: _Make, value: Any, at: str) -> Iterator[Trace]:
-        """Yield the trace of a value, with its number in the file. Skipped traces are numbered too."""
+        """Yield the trace made from a value, with its number in the file. Skipped traces are numbered too."""
         number, self.number = self.number, self.number + 1
         for trace in self._read_one(one, value, at, number):
             trace.number = number
@@ -171,13 +171,13 @@ class Source:
 
     @contextmanager
     def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
-        """With errors='skip', count an InputError as skipped, with the id of the lost query. Otherwise raise the error."""
+        """With errors='skip', count an InputError and the id of the query that is lost. Otherwise raise the error."""
         try:
             yield
         except InputError as error:
             if self._unknown:  # the likely cause
                 first = self._unknown[0]
-                error = InputError(f"{error} (before it, at {format_place(first.at)}: {first.what} is not understood)")
+                error = InputError(f"{error} (earlier, at {format_place(first.at)}: {first.what} is not understood)")
             self._raise_or_skip(error, query_id)
 
     def _raise_or_skip(self, error: InputError, query_id: str | None) -> None:
@@ -193,16 +193,16 @@ class Source:
         return own or (None if other else self.name if number is None else f"{self.name}-{number}")
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
-        """Record an `UnknownItem` of the trace being read: an item of an unknown kind, or a field that is not read."""
+        """Record an item of an unknown kind, or a field that is not read, as an `UnknownItem` of the trace being read."""
         if len(self._unknown) < _MAX_UNKNOWN:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 
     def take_unknown(self) -> tuple[UnknownItem, ...]:
-        """Return the unknown items since the last call of this method, which are those of the trace just read."""
+        """Return and reset the unknown items that were recorded while the last trace was read."""
         taken, self._unknown = tuple(self._unknown), []
         return taken
 
 
 def _parse(text: bytes) -> Any:
-    """Parse JSON. The ids of spans may be integers with more digits than a float holds."""
+    """Parse JSON. Keep all digits of trace ids that are integers beyond the precision of a float."""
     return loads_exactly(text) if b'"trace' in text and _LONG_IDS.search(text) else loads(text)

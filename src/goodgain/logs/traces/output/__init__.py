@@ -1,1 +1,1 @@
-"""Writes the results frame to files, and makes runs of it."""
+"""Writes the results frame to files, and makes runs from it."""

@@ -1,4 +1,4 @@
-"""Reads traces to frames (`read_traces`), and converts them to runs and other files (`convert_traces`).
+"""Reads traces into frames (`read_traces`), and converts them to runs and other files (`convert_traces`).
 
 Traces are read file by file and written batch by batch, so memory does not grow with their number. With an output for each
 system, the results of a query come from several traces and are deduplicated together. Such rows are kept on disk until all
@@ -143,7 +143,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
 def read_frames(
     paths: Paths, options: ReadOptions, tables: Sequence[str], *, jobs: int = 1
 ) -> tuple[list[pl.DataFrame], Summary]:
-    """Return the results in traces, then the named tables of `ResultRows`, and the summary."""
+    """Return the frames of traces (the results, then the named tables of `ResultRows`), and the summary."""
 
     def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
         summary, names, finish = Summary(), ids.QueryNames(), partial(ResultRows.to_frames, tables=tables)
@@ -215,7 +215,7 @@ def convert_traces(
             question gets the earlier id. Without this table, queries are joined to those of `earlier` by id only.
         same, different: as for `goodgain.deduplicate`. Where all results have ids, only these pairs change the documents.
         query_ids: as for `read_traces`.
-        normalise_url: a function that makes an id of a URL without deduplication. None: the rules of deduplication.
+        normalise_url: a function that turns a URL into an id, without deduplication. None: the rules of deduplication.
         progress: a function that gets the bytes read so far and the bytes in all.
 
     With errors='skip', the known ids of queries that could not be read are written to `<output>.unread`, one per line. In
@@ -240,12 +240,12 @@ def convert_traces(
     files = OutputFiles(Path(output), None if results is None else Path(results), tables)
     known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
     if known and deduplicate is None:
-        raise InputError(f"earlier results are joined by deduplication; give {spell('deduplicate')}")
+        raise InputError(f"joining results with earlier ones needs deduplication; give {spell('deduplicate')}")
     asked_pairs = {"same": same, "different": different}
     said = {option: read_pairs(pairs, option) for option, pairs in asked_pairs.items() if pairs is not None}
     if said and deduplicate is None:
         both = f"{spell('same')} and {spell('different')}"
-        raise InputError(f"{both} are applied by deduplication; give {spell('deduplicate')}")
+        raise InputError(f"{both} need deduplication; give {spell('deduplicate')}")
     table = None if query_ids is None else ids.read_query_ids(query_ids)
     read = ReadOptions(**options, query_ids=table, costs=costs is not None, uses=uses is not None)
     inputs = [Path(one) for one in (earlier_queries, query_ids, same, different) if isinstance(one, (str, os.PathLike))]
@@ -273,7 +273,7 @@ def convert_traces(
             for rows, mentions in writer.read_postponed(names.new_ids):
                 writer.add(converter.convert_rows(rows, mentions), summary)
             if summary.errors and not summary.traces:
-                raise InputError(f"nothing could be read. {summary.describe_errors()}")
+                raise InputError(f"no trace could be read. {summary.describe_errors()}")
             if read.errors == "skip":
                 _write_lost_ids(files, summary, outputs, stack)
             writer.finish(names.new_ids, summary, opens_named=read.opens_named)
@@ -288,7 +288,7 @@ def convert_traces(
 
 
 def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stack: ExitStack) -> None:
-    """Write the ids of queries that could not be read. Without such ids, only replace an existing file."""
+    """Write the ids of queries that could not be read. If there are none, empty an existing file of such ids."""
     path = files.run.with_name(f"{files.run.name.replace(PLACEHOLDER, 'all')}.unread")
     if summary.lost_ids or path.is_file():
         outputs.add(path)
@@ -301,15 +301,15 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
         frame = read_results(file)
         if "document" not in frame.columns:
             raise InputError(
-                f"{file}: its results have no documents; convert their logs again with {spell('results')}, which "
-                "writes them, or deduplicate the file (goodgain dedup)"
+                f"{file}: its results have no column document; convert their logs again with {spell('results')}, "
+                "or deduplicate the file (goodgain dedup)"
             )
         frames.append(frame.filter(pl.col("document").is_not_null()))
     return pl.concat(frames, how="diagonal_relaxed") if frames else None
 
 
 def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
-    """Check the outputs whose names are known. With `{system}`, a run is checked when its system appears."""
+    """Check the outputs whose names are known. A run with `{system}` in its name is checked when the system is read."""
     outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
     for path in (files.run, *files.known):
         if path is not files.run:

@@ -1,4 +1,4 @@
-"""Makes runs of results, and tables of the documents that were returned, opened and cited.
+"""Makes runs from results, and tables of the documents that were returned, opened and cited.
 
 A run has one row per document, ranked within its iteration, and `-` for an iteration without results.
 """
@@ -36,7 +36,7 @@ def to_run(
     results: Any, *, system: str | None = None, replicate: str | None = None, tag: str | None = None,
     normalise_url: NormaliseUrl | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """Make a run of a results frame.
+    """Make a run from a results frame.
 
     Args:
         results: a results frame of any library, in any order, or the path of a file that `write_results` wrote. The id of a
@@ -45,7 +45,7 @@ def to_run(
         system: the system to select, if the frame holds several systems.
         replicate: the run of the system to select, if the frame holds several runs (Inspect: epochs).
         tag: the run's tag. None: the system's name.
-        normalise_url: a function that makes an id of a URL. None: the rules of deduplication.
+        normalise_url: a function that turns a URL into an id. None: the rules of deduplication.
 
     Returns:
         A frame with the columns query_id, iteration, doc_id, rank, score and tag. Ranks count from 1 through all calls of an
@@ -91,20 +91,20 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return results with a column `name`, the doc_id that `to_run` gives to a result. Missing text columns are null."""
+    """Return results with a column `name`: the doc_id of the result in the run. Text columns that results lack are null."""
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
 def list_searches(results: Any) -> pl.DataFrame:
-    """Return one row per search of one system, with the number of `results`. Missing text columns are null."""
+    """Return one row per search of one system, with its number of `results`. Text columns that results lack are null."""
     rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
 
 
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
-    """Add a column `document`: the doc_id that `to_run` gives to a result. It is null in rows without a result."""
+    """Add a column `document`: the doc_id of the result in the run. It is null in rows without a result."""
     named = _name_documents(_select_columns(frame), normalise_url)
     document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
     return frame.with_columns(document=document)
@@ -169,7 +169,7 @@ def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> 
 
 
 def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
-    """Return the name of a result without an id: the normalised URL, else `text:` and a hash of the content."""
+    """Name a result without an id by its normalised URL, or else by `text:` and a hash of its content."""
     if row["url"] and (url := normalise_url(row["url"])):
         return url
     texts = [text for text in (row["url"], row["title"], row["snippet"]) if text]
@@ -182,7 +182,7 @@ def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
 def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return one row for each document that a query returned, opened or cited.
 
-    `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open` says
+    `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open` is
     whether the log has a call that opens a document. It is null if the log hides which documents were opened.
     """
     found = results.filter(pl.col("rank") > 0)
@@ -220,10 +220,10 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
 
 
 def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
-    """Return a document for each mention that is not a result of its run.
+    """Name each document that was opened or cited, but is not a result of its run.
 
-    This is a document of another run of the query with the same id or the same page, by the rules of deduplication. Else it
-    is a new document. All URLs of a page get the same name.
+    If another run of the query returned the same id or page (by the rules of deduplication), the name is that result's
+    document. Else the document is new. All URLs of a page get the same name.
     """
     names: dict[tuple[str, str], str] = {}
     others = named.filter(pl.col("document").is_null()).select("query_id", "name").unique()
@@ -247,7 +247,7 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
 
 
 def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
-    """Complete the uses of all systems: the opens are null if no log of the system has a call that opens a document."""
+    """Finish the table of uses. Opens are null if no log of a system has a call that opens a document, unless `opens_named`."""
     # If the caller named a tool that opens documents, no call of the tool means zero opens.
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
     uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())

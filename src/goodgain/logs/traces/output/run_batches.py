@@ -1,4 +1,4 @@
-"""Makes runs of batches of results, and writes them: one run per system and replicate.
+"""Makes runs from batches of results, and writes one run per system and replicate.
 
 If results of a query lack ids, or an id stands for several documents, deduplication identifies the documents first.
 """
@@ -41,7 +41,7 @@ _MAX_NAME = 150
 
 
 class OutputFiles(NamedTuple):
-    """The files that a conversion writes: the run (or runs, by PLACEHOLDER), the results, and other tables by name."""
+    """The files that a conversion writes: the run (several, if its name has PLACEHOLDER), the results, and further tables."""
 
     run: Path
     results: Path | None
@@ -69,7 +69,7 @@ class ConvertedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchConverter:
-    """Converts the rows of a batch, in the process that read them, by the options of `convert_traces`."""
+    """Converts the rows of a batch by the options of `convert_traces`. This runs in the process that read the rows."""
 
     deduplicate: Deduplicate | None
     deduplicate_all: bool
@@ -100,7 +100,7 @@ class BatchConverter:
         return frame.filter(pl.any_horizontal(pl.lit(False), *map(results_to_run.is_of_run, names)))
 
     def convert_rows(self, frame: pl.DataFrame, mentions: pl.DataFrame | None = None) -> ConvertedBatch:
-        """Convert whole queries. Deduplicate queries that have results without ids, or an id of several documents."""
+        """Convert the rows of whole queries. Deduplicate a query if a result lacks an id, or an id stands for several documents."""
         options, trusted, earlier = dict(self.said), bool(self.said), None
         lacking = pl.lit(True) if self.deduplicate_all else LACKS_IDS
         known = frame
@@ -156,7 +156,7 @@ class BatchConverter:
 
 
 class OutputWriter:
-    """Writes batches to the outputs of a conversion. The files appear only if `stack` is left without an error."""
+    """Writes batches to the outputs of a conversion. The files appear only if `stack` closes without an error."""
 
     def __init__(self, stack: ExitStack, files: OutputFiles, system: str | None, outputs: writing.Outputs) -> None:
         self.runs: dict[str, Path] = {}  # by their labels
@@ -196,7 +196,7 @@ class OutputWriter:
         self._batches.append(batch._replace(runs=[], results=None, postponed=None))
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
-        """Write the other tables, with the ids of joined queries. `opens_named` is passed to `finish_uses`."""
+        """Write the tables beside runs and results, with new ids of joined queries. `opens_named` is passed to `finish_uses`."""
         if self._system is not None and not self._list_chosen_runs(summary):
             labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
             known = ", ".join(labels) or "one without a name"
@@ -224,7 +224,7 @@ class OutputWriter:
             self._appends[path](writing.encode_rows(rows, path))
 
     def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Name the systems in rows by the files of their runs, as curve and compare do."""
+        """Replace the names of systems by the names of their run files, which `curve` and `compare` use too."""
         system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)
         if self._files.is_one_run:
             system = pl.lit(stem(self._files.run))
@@ -243,7 +243,7 @@ class OutputWriter:
             out = self._files.run
             path = out.with_name(out.name.replace(PLACEHOLDER, ".".join(map(_make_file_name, parts))))
             if path in self.runs.values():
-                raise InputError(f"{path}: two systems share this file; convert each with {spell('system')}")
+                raise InputError(f"{path}: two systems write to this file; convert each with {spell('system')}")
             self._outputs.add(path)
             path.parent.mkdir(parents=True, exist_ok=True)
             self.runs[label] = path
@@ -251,7 +251,7 @@ class OutputWriter:
         return self._appends[self.runs[label]]
 
     def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame | None]]:
-        """Yield the postponed rows and mentions, whole queries at a time, with the ids of joined queries."""
+        """Yield the postponed rows and mentions in batches of whole queries, with the new ids of joined queries."""
         if not self._postponed:
             return
         found = [batch.mentions for batch in self._batches if batch.mentions is not None]
@@ -265,7 +265,7 @@ class OutputWriter:
             yield rows.filter(is_chosen).collect(), None if mentions is None else mentions.filter(is_chosen)
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
-        """Give the notices about the outputs. A requested deduplication needs no notice."""
+        """Give the notices about the outputs. Deduplication gets a notice only if the caller did not ask for it."""
         found = [one for batch in self._batches for one in batch.reissued.values()]
         reissued = len(found) if self.deduplicated else 0
         if self.deduplicated > reissued and not deduplication_asked:
@@ -284,8 +284,8 @@ class OutputWriter:
             )
         if one_time := sum(batch.one_time for batch in self._batches):
             notice(
-                f"{count_of(one_time, 'document')} have addresses that are new for each call: a page that is found again has "
-                "another id, so its repeats and judgments are not seen. Follow the redirects soon after the run, and log the "
+                f"{count_of(one_time, 'document')} have addresses that are new for each call: a page that is found again gets "
+                "another id, so its duplicates and judgments are missed. Follow the redirects soon after the run, and log the "
                 "pages' addresses."
             )
         if PLACEHOLDER in self._files.run.name and [*self.runs] == [DEFAULT_TAG]:
@@ -297,6 +297,6 @@ class OutputWriter:
 
 
 def _make_file_name(name: str) -> str:
-    """Return the name of a system without signs that file names may not have."""
+    """Replace the characters in a system's name that file names may not contain."""
     safe = "".join(sign if sign.isalnum() or sign in "-_.+" else "_" for sign in name)[:_MAX_NAME]
     return safe if safe.strip(".") else "_" * len(safe)  # . and .. are folders

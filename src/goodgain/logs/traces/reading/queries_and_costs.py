@@ -1,4 +1,4 @@
-"""Turns a trace into queries: chooses turns and searches, reads results, and sums costs."""
+"""Turns a trace into queries. Chooses their turns and searches, reads the results, and sums costs."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -23,7 +23,7 @@ from goodgain.schema import COMPLETED
 
 
 class Query(NamedTuple):
-    """A query: one turn of a trace, with the searches of each iteration."""
+    """A turn of a trace that became a query, with the searches of each iteration."""
 
     turn: Turn
     own_id: str | None
@@ -34,7 +34,7 @@ class Query(NamedTuple):
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """Read the queries of a trace. `options.turns` decides which turns become queries."""
+    """Make queries from the turns of a trace that `options.turns` selects."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
     turns_read = len(trace.turns)
@@ -80,7 +80,7 @@ def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
 
 
 def _join_turns(turns: list[Turn]) -> Turn:
-    """Join the turns of a conversation to one turn, with the id and question of the first turn."""
+    """Merge the turns of a conversation into one turn, with the id and question of the first turn."""
     for turn in turns[1:]:
         first = turn.steps[0] if turn.steps else None
         begun, ended = parse_time(turn.time), parse_time(first.time) if first else None
@@ -101,7 +101,7 @@ def _join_turns(turns: list[Turn]) -> Turn:
 
 
 def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
-    """Join several logs of one query to one trace. Steps are in order of time or log by log, by `options.order`."""
+    """Merge several logs of one query into one trace. `options.order` sorts the steps by time, or keeps them log by log."""
     used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
     turn = _join_turns([turn for _, turn in used])
     if options.order == "time":
@@ -126,8 +126,8 @@ def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
         clock = parse_time(step.time) or clock
         if clock is None and step.calls:
             raise InputError(
-                f"{format_place(trace.at)}: has no times, so the order of its searches and those of the other logs of its query "
-                f"is not known; name the logs in their order, and pass {spell('order', 'given')}"
+                f"{format_place(trace.at)}: has no times, so its searches cannot be ordered among those in the other logs of "
+                f"its query; name the logs in their order, and pass {spell('order', 'given')}"
             )
         yield step, clock.timestamp() if clock else 0.0
 
@@ -141,7 +141,7 @@ def _is_open(call: ToolCall, options: ReadOptions) -> bool:
 
 
 def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: Summary) -> None:
-    """Count items that are not understood. With `strict`, raise InputError for the first item."""
+    """Count log items that the format does not understand. With `strict`, raise InputError for the first item."""
     for unknown in items:
         if options.strict:
             raise InputError(f"{unknown}. With {spell('strict', True)} this is an error; else it is a notice")
@@ -210,8 +210,8 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     if outcome.status == "unrecorded" and options.unrecorded == "raise":
         if call.perhaps:
             raise UnrecordedError(
-                f"{place}: the search with {call.tool!r} was made, and goodgain does not know where its answer is: perhaps "
-                f"under {call.perhaps!r}; name that key output, or write the searches in the format jsonl "
+                f"{place}: the log has a search with {call.tool!r}, but goodgain does not find its output: perhaps "
+                f"it is under {call.perhaps!r}. Rename that key to output, or write the searches in the format jsonl "
                 "(docs/traces/your_own_agent.md)"
             )
         if not call.may_lack:
@@ -246,7 +246,7 @@ class UnrecordedError(InputError):
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
-    """Read the outcome of a call. Results count even if the log says that the call failed."""
+    """Read the outcome of a call. Results in its output count even if the log reports that the call failed."""
     outcome = None
     for output in (call.output, call.spare):
         if output is not UNANSWERED and (outcome is None or outcome.status in ("unparsed", "empty")):
@@ -259,7 +259,7 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
 
 
 def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
-    """Return the costs of each iteration, then of the final answer. `ended` has the number of iterations of each step."""
+    """Return the costs of each iteration, then those of the final answer. `ended` has the number of iterations in each step."""
     spent: list[Usage] = []
     rest, clock = Usage(), parse_time(turn.time)
     for step, count in zip(turn.steps, ended, strict=True):

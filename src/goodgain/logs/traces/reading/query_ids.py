@@ -69,7 +69,7 @@ class Question(NamedTuple):
 
 
 class NamedQuery(NamedTuple):
-    """A query of one run: the id, the source of the id, the place in the log, and the question."""
+    """A query of one run, with its id, the source of the id, its place in the log, and its question."""
 
     run: RunName
     query_id: str
@@ -86,7 +86,7 @@ class NamedQuery(NamedTuple):
 
 
 def read_query_ids(source: Any) -> QueryIds:
-    """Read a table of query_id and text, or of query_id and log: a file .csv, .tsv, .jsonl, .parquet, or a data frame."""
+    """Read query ids from a .csv, .tsv, .jsonl or .parquet file or a data frame with a column query_id, and text or log."""
     frame, rows = _read_frame(source, spell("query_ids"))
     ids: dict[bytes | str, str] = {}
     given = [name for name in ("text", "log") if name in frame.columns]
@@ -135,11 +135,11 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
 
 
 class RepeatedQueryError(InputError):
-    """Two records with one query id name different runs. They must be read as runs of the system."""
+    """Raised if two records with one query id name different runs: they are runs of one query, not a repeated id."""
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
-    """Return `read(options)`. If records name different runs of a query, call `read` again with `repeats=True`."""
+    """Return `read(options)`. If records with one query id name different runs, read again with `repeats=True` in the options."""
     try:
         return read(options)
     except RepeatedQueryError:  # else `attempt` and `epoch` are a retry count and a time
@@ -147,7 +147,7 @@ def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> 
 
 
 class QueryNames:
-    """The queries read so far, by run and id. The ids of an `earlier` conversion (read from `earlier_at`) take precedence."""
+    """The queries read so far, by run and id. Queries of an `earlier` conversion (in `earlier_at`) keep their ids."""
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: dict[RunName, dict[str, NamedQuery]] = {}
@@ -177,10 +177,10 @@ class QueryNames:
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> None:
-        """Fill `new_ids` after all queries are read, and count the queries.
+        """Call this after all queries are read. It fills `new_ids`, and counts the joined queries in `summary`.
 
-        Queries of different runs are equal if they share an id, or a question that no run has twice. The ids of the first
-        run are kept.
+        Queries of different runs are equal if they share an id, or a question that no run asks twice. Equal queries get the
+        id of the first run.
         """
         queries = [query for of_run in self._runs.values() for query in of_run.values()]
         for query in queries:
@@ -215,12 +215,12 @@ def name_queries(trace: Trace, queries: list[Query], run: RunName, options: Read
 
 
 def name_log(trace: Trace, name: str) -> str:
-    """Return a name for a trace without an id: the file's name, with a number if the file has several traces."""
+    """Return the file's name, with a number if the file has several traces, as a name for a trace without an id."""
     return name if trace.number is None else f"{name}-{trace.number}"
 
 
 def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
-    """Return the id of a trace in a table with ids, log names, file names or sessions; None if the trace is not in it."""
+    """Look up the query id of a trace by its own id, its log's name, its file's name or its session; None if none is known."""
     names = (trace.query_id, name_log(trace, name), name, trace.session_id)
     return next((table[known] for known in names if known is not None and known in table), None)
 
@@ -300,7 +300,7 @@ def _check_equal_ids(queries: list[NamedQuery]) -> None:
 
 
 def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
-    """Map query ids to the id that is kept for the same question: an id that the caller gave, else the first id."""
+    """Map the ids of queries with the same question to one of them: an id that the caller gave, else the first."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
     for query in queries:
@@ -326,8 +326,8 @@ def _check_new_ids(queries: list[NamedQuery], ids: Mapping[str, str]) -> None:
         other = kept.setdefault((query.run, joined), query)
         if other is not query:
             raise InputError(
-                f"{format_place(query.at)}: the queries {other.query_id!r} and {query.query_id!r} of one system would both be "
-                f"{joined!r}, because of their ids and questions in other systems; give each query its id with "
+                f"{format_place(query.at)}: the queries {other.query_id!r} and {query.query_id!r} of one system would both get "
+                f"the id {joined!r}, because of their ids and questions in other systems; give each query its id with "
                 f"{spell('query_ids')}"
             )
 

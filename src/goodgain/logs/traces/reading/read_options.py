@@ -1,4 +1,4 @@
-"""The options of `read_traces` and `convert_traces`, checked once."""
+"""Defines and checks the options that `read_traces` and `convert_traces` share."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
@@ -57,7 +57,7 @@ class ReadOptions:
             value = getattr(self, name)
             if value not in choices:
                 allowed = ", ".join(repr(choice) for choice in choices if choice is not None)
-                raise InputError(f"{spell(name, value)} is not known; give {allowed}")
+                raise InputError(f"{spell(name, value)} is not known; give one of {allowed}")
         if self.format != "auto":
             get_format(self.format)
         if not (self.query_id is None or callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)):
@@ -68,21 +68,21 @@ class ReadOptions:
                 raise InputError(f"{given}: give the path of a field, such as /task/question")
             if self.turns == "all":
                 each = f"with {spell('turns', 'all')} each turn has its own question"
-                raise InputError(f"{spell('query_text')} is the question of a trace, but {each}; leave out one")
+                raise InputError(f"{spell('query_text')} is the question of a trace, but {each}; omit one of them")
         if self.parse is not None and not callable(self.parse):
-            raise InputError("parse= takes a function of a tool's output that returns its results, or None")
+            raise InputError("parse= takes None, or a function that returns the results in a tool's output")
         if self.tag is not None and not isinstance(self.tag, str):
-            raise InputError(f"{spell('tag')} takes a text, the name of the system, or None")
+            raise InputError(f"{spell('tag')} takes the name of the system as text, or None")
         self.tool_rule  # noqa: B018  # checks `tools`
 
     @cached_property
     def tool_rule(self) -> ChosenTools:
-        """The predicate for `tools`."""
+        """The predicate, made from `tools`, that decides whether a tool searches or opens documents."""
         return make_tool_predicate(self.tools)
 
     @cached_property
     def ids_of_several_logs(self) -> frozenset[str]:
-        """The query ids that `query_ids` gives to several logs; empty if each turn is a query."""
+        """The query ids that the table `query_ids` gives to more than one log; empty if each turn is a query."""
         ids = self.query_ids or {}
         logs = {(base_name(Path(key)), query_id) for key, query_id in ids.items() if isinstance(key, str)}
         counts = Counter(query_id for _, query_id in logs if self.turns != "all")
@@ -90,12 +90,12 @@ class ReadOptions:
 
     @property
     def opens_named(self) -> bool:
-        """Whether `tools` names a tool that opens documents. Then a log without such a call has no opens."""
+        """Whether `tools` names a tool that opens documents. If so, a log without calls of it has 0 opens, not null."""
         return "open" in self.tool_rule.decisions.values()
 
     @property
     def choices(self) -> list[str]:
-        """The given options that change numbers, for the summary and the signature of results."""
+        """The options that affect results and are not at their defaults, as text for the summary."""
         return [
             spell(field.name, getattr(self, field.name))
             for field in fields(self)

@@ -1,4 +1,4 @@
-"""Explains why no format reads a file: the kind of file, the nearest format, and the results that `--format shape` would find."""
+"""Explains why no format reads a file. Names the kind of file, the nearest format, and what `--format shape` would find."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -57,7 +57,7 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
 
 
 def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
-    """Yield for each log in a file one line per format: whether the format claims the log, or why it does not."""
+    """For each log in a file, yield a line per format on whether the format recognises the log, or why not."""
     for open_log in find_logs(path, partial(is_claimed, options.format)):
         log = open_log()
         yield f"{log.path}: {log.head.description}"
@@ -69,7 +69,7 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
 
 
 def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
-    """Return the counts of format shape in words, and the first search as a line of format jsonl. Empty without a search."""
+    """Describe what format shape finds in a log, and write its first search as a line of jsonl. Both are empty without a search."""
     asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
     shape, summary, ids = get_format("shape"), Summary(), 0
     first: tuple[str, SearchCall] | None = None
@@ -112,7 +112,7 @@ def _write_example(query_id: str, search: SearchCall) -> str:
 
 
 def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str]]:
-    """Yield the lists and objects in a JSON object with their paths. Skip members of lists: they are only parts of a log."""
+    """Yield the lists and objects in a JSON object, with paths. Do not look inside lists: their members are parts of a log."""
     for key, value in holder.items() if isinstance(holder, dict) and depth else ():
         if isinstance(value, (dict, list)) and value:
             yield value, f"{place}/{key}"
@@ -120,7 +120,7 @@ def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str
 
 
 def _try(known: Format, path: Path, head: FileHead, place: str = "") -> tuple[int, str]:
-    """Return the number of calls that a format finds in the head of a log, and why the format does not claim the log."""
+    """Return the number of calls that a format finds in the head of a log, and why the format does not recognise the log."""
     content = head.raw
     try:
         if head.kind == "jsonl":  # the whole values in the head

@@ -1,4 +1,4 @@
-"""Finds the files to read, groups them into tasks, and maps tasks in processes."""
+"""Finds the files to read, groups them into tasks, and runs the tasks in parallel processes."""
 
 import os
 import pickle
@@ -43,7 +43,7 @@ class TraceFile(NamedTuple):
 
 
 def find_trace_files(paths: Paths) -> list[TraceFile]:
-    """Return the files of traces at `paths`. For a directory, return the files in it that have the ending of a log."""
+    """Return the files of traces at `paths`. For a directory, return its files that end in `.json`, `.jsonl`, `.zip` etc."""
     if isinstance(paths, Mapping):
         for name in paths:
             if not isinstance(name, str) or not name:
@@ -87,7 +87,7 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
 
 
 def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
-    """Yield groups of files, each for one process. All groups but the last have at least 16 MiB."""
+    """Yield groups of files that one process reads. All groups but the last have at least 16 MiB."""
     task: list[TraceFile] = []
     size = 0
     for file in files:
@@ -99,7 +99,7 @@ def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
 
 
 def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int) -> Iterator[list[Value]]:
-    """Compute the values of each task in other processes, and yield them in order. Give the notices in this process."""
+    """Run tasks in other processes. Yield the values of each, in the order of tasks, and repeat its notices in this process."""
     try:
         pickle.dumps(run)
     except Exception as error:
@@ -158,7 +158,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block SIGINT. Processes that start meanwhile inherit this; their parent kills them instead."""
+    """Block SIGINT. Processes started meanwhile inherit the block: on Ctrl-C only their parent acts, and kills them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -170,7 +170,7 @@ def _block_interrupts() -> Iterator[None]:
 
 
 def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
-    """Write messages as the parent does, and exit with the parent. Else the pipes of a killed parent stay open."""
+    """Initialise a worker. It writes messages as its parent does, and exits with the parent: else their pipes would stay open."""
     FOR_COMMANDS.set(for_commands)
 
     def wait() -> None:

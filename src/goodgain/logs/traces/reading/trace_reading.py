@@ -57,7 +57,7 @@ _NO_RESULT = (Result(0),)
 
 
 class ResultRows:
-    """Rows of the results frame, added query by query."""
+    """Collects rows of the results frame and of other tables, query by query."""
 
     def __init__(self) -> None:
         self._results: list[Result] = []
@@ -69,7 +69,7 @@ class ResultRows:
         return len(self._results)
 
     def add(self, query: Query, *of: str | None) -> None:
-        """Add the rows of a query; `of` is the query id, the system and the replicate."""
+        """Add the rows of a query. `of` holds the query id, the system and the replicate."""
         turn = query.turn.index
         self.tables["queries"].append((*of, query.turn.user_text))
         if query.turn.trace_id is not None:
@@ -118,12 +118,12 @@ class ResultRows:
         return whole.select(names)
 
     def to_table(self, name: str) -> pl.DataFrame:
-        """Return another table by name. `costs` and `uses` are empty if they were not read."""
+        """Return one of the tables beside the results, by name. `costs` and `uses` are empty if they were not read."""
         return pl.DataFrame(self.tables[name], schema=_TABLES[name], orient="row")
 
 
 class TraceBatch(NamedTuple, Generic[Value]):
-    """A batch of whole traces: the value, the bytes read, the queries and the counts."""
+    """The value made from a batch of whole traces, with the bytes read, the queries and the counts."""
 
     value: Value
     size: int
@@ -135,7 +135,7 @@ def read_batches(
     paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, names: QueryNames, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Generator[Value]:  # fmt: skip
-    """Yield `finish(rows)` for batches of whole traces, in the order of the files. Update `summary` and `names`."""
+    """Yield `finish(rows)` for each batch of whole traces, in the order of files. Add counts to `summary`, queries to `names`."""
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
         raise InputError(f"{spell('jobs', jobs)}: give the number of processes, 1 or more")
@@ -144,7 +144,7 @@ def read_batches(
         check_name(options.tag, "system")
         if isinstance(paths, Mapping):
             given = spell("tag", options.tag)
-            raise InputError(f"{given}: the systems are named with their files; leave out {spell('tag')}")
+            raise InputError(f"{given}: the paths already name the systems; leave out {spell('tag')}")
     done, total = 0, sum(file.size for file in files)
     summary.files = len(files)
     summary.choices = options.choices
@@ -206,7 +206,7 @@ def _add_trace(
     trace: Trace, trace_format: Format, system: str | None, name: str, options: ReadOptions, rows: ResultRows,
     summary: Summary,
 ) -> list[NamedQuery]:  # fmt: skip
-    """Add a trace to the rows and counts, and return its queries. `system` replaces the system that the log names."""
+    """Add a trace to `rows` and `summary`, and return its queries. `system` overrides the system that the log names."""
     # A trace that is left out must not change the counts.
     counted = Summary() if options.errors == "skip" else summary
     before, idle_before = sum(counted.searches.values()), counted.without_search
@@ -235,7 +235,7 @@ def _add_trace(
 
 @contextmanager
 def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
-    """With errors='skip', count an InputError as skipped, with the id of the lost query. Otherwise raise the error."""
+    """With errors='skip', count an InputError and the id of the query that is lost. Otherwise raise the error."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""The outcome of a search, and the texts and objects that report a failure or no results."""
+"""Defines the outcome of a search, and recognises texts and objects that report a failure or no results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _WITHOUT_LIST = (
 
 
 class Outcome(NamedTuple):
-    """The status and results of a search. `overlooked` has the URLs or ids of values that look like results."""
+    """The status and results of a search. `overlooked` has the URLs or ids of values that look like unread results."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -81,7 +81,7 @@ class Outcome(NamedTuple):
 
     @property
     def unread(self) -> int:
-        """How many values in the output look like results and were not read."""
+        """The number of values in the output that look like results but were not read."""
         read = {name for result in self.results for name in (result.url, result.doc_id)} if self.overlooked else set()
         return len(set(self.overlooked) - read)
 
@@ -93,7 +93,7 @@ EMPTY, ERROR, UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
 
 
 def join_outcomes(outcomes: list[Outcome]) -> Outcome:
-    """Join the outcomes of blocks of one search. Ranks continue across blocks. If any block has results, the status is ok."""
+    """Join the outcomes of the parts of one output. Ranks continue from part to part. If any has results, the status is ok."""
     if len(outcomes) == 1:
         return outcomes[0]
     overlooked = tuple(name for outcome in outcomes for name in outcome.overlooked)
@@ -115,7 +115,7 @@ def is_nothing_found(text: str) -> bool:
 
 
 def strip_heading(text: str) -> str:
-    """Remove the heading of Tongyi's search tool. The query in it could look like results."""
+    """Remove the heading that Tongyi's search tool writes above results. It quotes the query, which could look like results."""
     found = _HEADING.match(text)
     return text[found.end() :] if found else text
 
@@ -145,7 +145,7 @@ def has_error(item: dict[str, Any]) -> bool:
 
 
 def counts_nothing(item: dict[str, Any]) -> bool:
-    """Return whether an object reports 0 results, or lacks a list that the service omits when empty."""
+    """Return whether an object reports 0 results, or lacks its list of results, which some services omit if it is empty."""
     if any(isinstance(value, list) and value for value in item.values()):
         return False
     if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):

@@ -44,19 +44,19 @@ _AFTER_URL = ").,;:]*"
 
 
 def looks_like_search(key: str, value: Any) -> bool:
-    """Return whether an unread field of a log looks like a search: it contains results or a call."""
+    """Return whether an unread field of a log contains values that look like results or a search call."""
     if not isinstance(value, (list, dict)) or normalise_key(key) in _NOTES:
         return False
     return any(find_overlooked_objects({key: value}, [])) or holds_call({key: value})
 
 
 def holds_call(value: Any) -> bool:
-    """Return whether a value contains a search call: an object that names a search tool, has a query, or answers a call."""
+    """Return whether a value contains an object that names a search tool, has a query, or has the id of a call."""
     return any(_is_call(item, in_list=in_list) for item, in_list in _find_objects(value, _MAX_DEPTH))
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
-    """Return whether another field of a record looks like further messages with a search or results."""
+    """Return whether an unread field of a record looks like further messages, with a search or results among them."""
     # Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
     objects = _find_objects(value, _MAX_DEPTH)
     has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
@@ -74,7 +74,7 @@ def find_written_calls(text: str) -> Iterator[str]:
 
 
 def is_content(key: str, value: Any) -> bool:
-    """Return whether a field holds text that may be the missing content of an item."""
+    """Return whether an unread field may hold the text of an item whose known fields have none."""
     if isinstance(value, str):
         return len(value.split()) > 2 or bool(value and make_key_plan((key,)).fields["snippet"])
     objects = (item for item, _ in _find_objects(value, _MAX_DEPTH))
@@ -90,7 +90,7 @@ def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[
 
 
 def _is_call(item: Object, *, in_list: bool) -> bool:
-    """Return whether a key of an object names a search tool. In lists, also look for a query, a call id or a tool name."""
+    """Return whether an object has the name of a search tool as key. In a list, a query, a call id or a tool name counts too."""
     for key, value in item.items():
         if not value or not isinstance(value, (str, list, dict)) or len(key) > _LONGEST_NAME:
             continue
@@ -104,7 +104,7 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
 
 
 def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
-    """Yield the URL or id of each inner object that looks like a result. Skip the values in `read`."""
+    """Yield the URL or id of each inner object that looks like a result, except inside the values in `read`."""
     # Inner objects of a result that are not in a list describe the same document.
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
@@ -129,7 +129,7 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
 
 
 def _find_name(item: Object, *, in_list: bool) -> str | None:
-    """Return the URL of an object with a title or text; in lists, else the id. Return None for other objects."""
+    """Return the URL of an object with a title or text. Without a URL, return the id if the object is in a list; else None."""
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None
@@ -140,7 +140,7 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
 
 
 def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
-    """Return the lists of results that all objects hold under one key. Return None if no key or several keys fit."""
+    """Return the lists of results that all objects have under the same key; None if there is no such key, or several."""
     keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
     lists = [[member.get(key) for member in members] for key in keys]
     found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
@@ -154,7 +154,7 @@ def _are_results(members: Any) -> bool:
 def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:
     """Yield the addresses in a text that may be further results:
 
-    - addresses that no result contains, on a line without the address of a result;
+    - addresses that occur in no result, if their line has no address of a result;
     - addresses alone on a line, even within a snippet. Markdown links and numbered lines count only if results have the
       same form, because pages have many of them.
     """
@@ -185,7 +185,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
 
 
 def find_unknown_urls(results: Sequence[Result]) -> set[str]:
-    """Return the fields that hold a URL in all results. If any result has a known URL or id, return no field."""
+    """Return the names of fields that hold a URL in all results. Return none if any result already has a URL or id."""
     if not results or any(result.url is not None or result.doc_id is not None for result in results):
         return set()
     held = [{name for name, text in (*one.ids, *one.fields) if _URL.fullmatch(text)} for one in results]
@@ -193,7 +193,7 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the form of a line, and the address if the line has no other text. `listed`: a numbered line with other text."""
+    """Return the layout of a line (`listed`: numbered, with other text), and the address if it is the only text."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:

@@ -1,6 +1,6 @@
 """Reads the results in a tool's output. Small readers are tried in turn; the first that recognises the layout is used.
 
-The members of a list decide whether it is a list of results. A sentence is never a result: it has neither an id nor a URL.
+A list is a list of results if its members look like results. A sentence is never a result: it has neither an id nor a URL.
 """
 
 import re
@@ -63,7 +63,7 @@ _MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
 
 
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
-    """Read a tool's output with `parse`, or with the readers here if it returns None. `doc_type` is the type of all results."""
+    """Read a tool's output with `parse`, or with the built-in readers if it gives None. `doc_type` is the type of all results."""
     outcome = None if parse is None else _call_parse(parse, output, at)
     if outcome is None:
         outcome = _OutputReader(at, reads_ids=True).read_value(output, _MAX_DEPTH)
@@ -94,11 +94,11 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
         members = found if found is None or isinstance(found, (str, Mapping)) else list(found)
     except Exception as error:
         failure = f"failed with {type(error).__name__} ({error})"
-        raise InputError(f"{place}: parse= {failure}; it got {describe(output)}") from error
+        raise InputError(f"{place}: parse= {failure}; its argument was {describe(output)}") from error
     if members is None:
         return None
     if isinstance(members, (str, Mapping)):
-        raise InputError(f"{place}: parse= gave {describe(members)}; give a list, or None to let goodgain read")
+        raise InputError(f"{place}: parse= gave {describe(members)}; give a list, or None for the built-in readers")
     results = []
     for rank, member in enumerate(members, start=1):
         item: Any = {"doc_id": member} if isinstance(member, str) else member
@@ -121,7 +121,7 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
 
 
 def _join_text_parts(output: Any) -> Any:
-    """Join the content parts of an output if all are text: an API may have split one text."""
+    """Join the content parts of an output if all are texts, because an API may split one text. Else return it unchanged."""
     if not isinstance(output, list) or not output:
         return output
     types = ("text", "input_text", "output_text")
@@ -144,7 +144,7 @@ class _OutputReader(NamedTuple):
         return self.read_single_object(value, depth) if isinstance(value, dict) else UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
-        """Read a text: an error message, JSON, a known layout, or a value in prose. Any other text is unparsed."""
+        """Read an error message, JSON, a text in a known layout, or the value in prose. Any other text is unparsed."""
         stripped = text.strip()
         if stripped.startswith(outcomes.FAILURES):
             return ERROR
@@ -167,7 +167,7 @@ class _OutputReader(NamedTuple):
         return Outcome("unrecorded") if stripped.startswith(outcomes.GEMINI_CLI) else UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
-        """Read a text with the first reader that recognises the layout, else the JSON or Python value in the text."""
+        """Read a text with the first reader that recognises its layout. Else read the JSON or Python value in it."""
         for read in LAYOUTS.values():
             if results := read(text):
                 others = () if read in _WITH_OTHER_LINKS else find_overlooked_addresses(text, results)
@@ -184,7 +184,7 @@ class _OutputReader(NamedTuple):
         return _join_blocks(blocks, [self.read_value(block, depth - 1) for block in blocks])
 
     def read_list(self, members: list[Any], depth: int) -> Outcome:
-        """Read a list: of results, of content parts, of lists (one per query), or of pairs of document and score."""
+        """Read a list of results, content parts, texts, lists (one per query), or pairs (document, score)."""
         if not members:
             return EMPTY
         kinds = set(map(type, members))
@@ -204,7 +204,7 @@ class _OutputReader(NamedTuple):
         return UNPARSED
 
     def read_object_list(self, members: list[Object], depth: int) -> Outcome:
-        """Read a list of objects: content parts, wrappers (one per query), or results."""
+        """Read a list of content parts, of results, or of objects that wrap the results of one query each."""
         if members[0].get("lc") == 1:
             members = [service_answers.unwrap_langchain(member) for member in members]
         first = members[0]
@@ -231,7 +231,7 @@ class _OutputReader(NamedTuple):
         return UNPARSED if lists is None else self.read_blocks(lists, depth)
 
     def read_parts(self, parts: list[Object], depth: int) -> Outcome:
-        """Read content parts of MCP and of the model vendors; each may hold results, or citations of results."""
+        """Read content parts, as in MCP and the APIs of model vendors. Each part may hold results or citations."""
         blocks: list[Any] = []
         for part in parts:
             kind = part.get("type", "text")
@@ -259,7 +259,7 @@ class _OutputReader(NamedTuple):
         return _join_blocks(blocks, found, among_prose=True)
 
     def read_single_object(self, item: Object, depth: int) -> Outcome:
-        """Read an object: a wrapper around results, an error, or one result."""
+        """Read an object that wraps results, reports an error, or is itself a result."""
         if item.get("isError") is True or item.get("is_error") is True:
             return EMPTY if outcomes.is_nothing_found(result_objects.join_texts(item.get("content")) or "") else ERROR
         if item.get("structuredContent"):
@@ -299,7 +299,7 @@ def _wraps_results(item: dict[str, Any]) -> bool:
 
 
 def _join_blocks(blocks: list[Any], found: list[Outcome], *, among_prose: bool = False) -> Outcome:
-    """Join the blocks of one search. Report an unread block as overlooked if it may hold results."""
+    """Join the outcomes of the blocks of one output. List an unread block as overlooked if it may hold results."""
     joined = outcomes.join_outcomes(found)
     if joined.status != "ok" or len(blocks) == 1:
         return joined

@@ -57,7 +57,7 @@ _SIGNS = re.compile(r"[^a-z0-9]+")
 
 
 def normalise_key(key: str) -> str:
-    """Return a key in lower case, with only letters and digits, as the tables above spell keys."""
+    """Return a key in lower case, with only letters and digits."""
     return _SIGNS.sub("", key.lower())
 
 
@@ -139,7 +139,7 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
 
 
 def has_identity(item: Object) -> bool:
-    """Return whether an object outside a list is a result: it has an id or a URL, and a title or text."""
+    """Return whether an object is a result even outside a list: it has an id or a URL, and a title or text."""
     plan = make_key_plan(tuple(item))
     keys = plan.fields
     named = any(isinstance(item[key], (str, int)) and item[key] != "" for key in keys["doc_id"] + keys["url"])
@@ -209,7 +209,7 @@ def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tup
 
 
 def _read_front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
-    """Return the title in the front matter of a Markdown text, and `fields` with the date added as `published`."""
+    """Return the title in the front matter of a Markdown text, and `fields` plus its date as field `published`."""
     title = None
     if head := _FRONT_MATTER.match(snippet):
         for line in head["head"].splitlines():

@@ -1,4 +1,4 @@
-"""Finds the results in the answer of a service: in lists under known keys, in columns, keyed by URL, in content parts.
+"""Finds the results in the answers of search services: lists under known keys, parallel columns, and objects keyed by URL.
 
 A shape is a function that turns a value into a list of objects with keys that `result_objects` knows. Most services need no
 shape: they return an object with a list of results, which `find_lists` finds under many names.
@@ -37,7 +37,7 @@ _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "dist
 
 
 def find_lists(item: Object) -> list[Any]:
-    """Return the values in an object that may hold results: parallel lists, else the value of the best key."""
+    """Return the values in an object that may hold results: all parallel lists of results, else the value under the best key."""
     lists = _find_parallel_lists(item)
     if len(lists) > 1:
         return lists
@@ -74,7 +74,7 @@ def is_wrapper(item: Object) -> bool:
 
 
 def are_parts(members: list[Object]) -> bool:
-    """Return whether objects are content parts, not results with a type."""
+    """Return whether objects are content parts of a message, rather than results with a field `type`."""
     if all(member.keys() <= {"type", "text"} for member in members):
         return True  # a result has more than a text
     typed = all(isinstance(member.get("type"), str) and member["type"] in _PART_TYPES for member in members)
@@ -82,13 +82,13 @@ def are_parts(members: list[Object]) -> bool:
 
 
 def unwrap_langchain(member: Object) -> Object:
-    """Return the fields of an object that langchain.load wrote. Return any other object unchanged."""
+    """Return the fields of an object that LangChain serialised. Return any other object unchanged."""
     held = member.get("kwargs")
     return held if member.get("lc") == 1 and isinstance(held, dict) else member
 
 
 def _read_chroma(item: Object) -> list[Any] | None:
-    """Read columns: `ids` beside `documents`, `metadatas`, `distances`. A column may have a list for each query."""
+    """Read parallel lists `ids`, `documents`, `metadatas` and `distances`. Each may have an inner list for each query."""
     columns = {key: item[name] for name, key in _CHROMA_KEYS.items() if isinstance(item.get(name), list)}
     rows = _transpose(columns) if "id" in columns and len(columns) > 1 else None
     if not rows or not all(isinstance(of_query, list) for of_query in item["ids"]):
@@ -105,7 +105,7 @@ def _transpose(columns: Object) -> list[Object] | None:
 
 
 def _read_weaviate(item: Object) -> list[Any] | None:
-    """Read `data.Get.<Class>`, a list of objects with id and score in `_additional`."""
+    """Read Weaviate's lists `data.Get.<Class>` of objects. Their ids and scores are in `_additional`."""
     found = object_or_empty(item.get("data")).get("Get")
     if not isinstance(found, dict) or not all(isinstance(hits, list) for hits in found.values()):
         return None
@@ -113,7 +113,7 @@ def _read_weaviate(item: Object) -> list[Any] | None:
 
 
 def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | None:
-    """Read a list under `key` of objects, each with an id under `id_key` and the fields under `holder`."""
+    """Read the objects in `item[key]`. Each has its id under `id_key`, and its fields in an object under `holder`."""
     hits = item.get(key)
     if not isinstance(hits, list) or not all(isinstance(object_or_empty(hit).get(holder), dict) for hit in hits):
         return None
@@ -129,14 +129,14 @@ def _read_url_keys(item: Object) -> list[Any] | None:
 
 
 def _read_milvus(hits: list[Object]) -> list[Object] | None:
-    """Read hits with `id`, `distance` and the fields of the document in `entity`."""
+    """Read Milvus hits with `id`, `distance`, and the document's fields in `entity`."""
     if not all(isinstance(hit.get("entity"), dict) and "distance" in hit for hit in hits):
         return None
     return [{"metadata" if key == "entity" else key: value for key, value in hit.items()} for hit in hits]
 
 
 def _read_openai_files(hits: list[Object]) -> list[Object] | None:
-    """Read hits of OpenAI's vector stores: passages of files, named by `file_id` and `filename`."""
+    """Read hits of OpenAI's vector stores, which are passages of files with a `file_id` and a `filename`."""
     if not all("file_id" in hit and "filename" in hit and ("text" in hit or "content" in hit) for hit in hits):
         return None
     return [
@@ -149,7 +149,7 @@ def _read_openai_files(hits: list[Object]) -> list[Object] | None:
 
 
 def _read_bedrock(hits: list[Object]) -> list[Object] | None:
-    """Read passages of Bedrock's knowledge bases: the text in `content`, the address in an object in `location`."""
+    """Read passages of Bedrock's knowledge bases. The text is in `content`, the address in an inner object of `location`."""
     if not all(isinstance(content := hit.get("content"), dict) and "text" in content for hit in hits):
         return None
     found = []
@@ -162,7 +162,7 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
 
 
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
-    """Leave out the pictures among typed results. A picture has a name and an address, and no text."""
+    """Remove pictures from results that have a `type`. A picture has a name and an address, but no text."""
     images = [hit for hit in hits if hit.get("type") == "image"]
     pictures = [one for one in images if "image_url" in one or ("url" in one and one.keys() <= _PICTURE_KEYS)]
     return [hit for hit in hits if hit not in pictures] if 0 < len(pictures) < len(hits) else None

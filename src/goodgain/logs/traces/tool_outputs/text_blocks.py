@@ -1,6 +1,6 @@
-"""Reads texts in blocks of labelled lines, and texts in the layout of one product or model.
+"""Reads texts in blocks of labelled lines, in `<document>` elements, and in the layout of one product or model.
 
-The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia, Jina, Search-R1, and `<document>` elements.
+The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia and Jina. The model is Search-R1.
 """
 
 import re
@@ -70,12 +70,12 @@ _Block = dict[str, list[str]]
 
 
 def read_labelled(text: str) -> Sequence[Result] | None:
-    """Read blocks of labelled lines. Each line with the first label begins a new block, even inside a text."""
+    """Read blocks of lines such as `Title: t`. The label of the first line begins each block, even inside a text."""
     return _make_results(_split_blocks(text, ruled=False))
 
 
 def read_ruled(text: str) -> Sequence[Result] | None:
-    """Read blocks between rules (`---`). A rule separates two blocks only if the first label follows the rule."""
+    """Read blocks of labelled lines between rules (`---`). A rule counts only if the first label of the text follows it."""
     blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = read_labelled(text) if ruled else None
@@ -84,7 +84,7 @@ def read_ruled(text: str) -> Sequence[Result] | None:
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return for each block the lines of each label; empty if other text comes before the first block."""
+    """Return a dict label -> lines for each block; an empty list if other text comes before the first block."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     for line in text.strip().splitlines():
@@ -112,7 +112,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
 
 
 def _make_results(blocks: list[_Block]) -> Sequence[Result] | None:
-    """Make a result of each block; None if a block has neither an address nor a title with a text."""
+    """Make a result from each block. Return None if any block has neither an address nor both a title and a text."""
     if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
         return None
     objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
@@ -120,7 +120,7 @@ def _make_results(blocks: list[_Block]) -> Sequence[Result] | None:
 
 
 def read_tavily(text: str) -> Sequence[Result] | None:
-    """Read the text after `Detailed Results:`, without the pictures at the end."""
+    """Read Tavily's results after `Detailed Results:`, without the images listed at the end."""
     before, mark, after = text.partition(_TAVILY_LIST)
     if not mark or (before.strip() and not before.lstrip().startswith("Answer:")):
         return None
@@ -137,7 +137,7 @@ def _begin_wikipedia(lines: list[str], index: int) -> Entry | None:
 
 
 def read_wikipedia(text: str) -> list[Result] | None:
-    """Read `Page: t` with `Summary: s` on the next line, separated by blank lines."""
+    """Read pairs of lines `Page: t` and `Summary: s`, separated by blank lines."""
     entries = lists.split_entries(_begin_wikipedia, text)
     for entry in entries:
         entry.lines[0] = entry.lines[0].removeprefix("Summary:")
@@ -152,7 +152,7 @@ def _begin_jina(lines: list[str], index: int) -> Entry | None:
 
 
 def read_jina(text: str) -> Sequence[Result] | None:
-    """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page below. Numbers begin at 0 or 1."""
+    """Read `[1] Title: t`, `[1] URL Source: u`, `[1] Description: s`, and the page text below. Numbers begin at 0 or 1."""
     blocks: list[_Block] = []
     for entry in lists.split_entries(_begin_jina, text):
         block: _Block = {"title": [entry.title or ""]}
@@ -170,7 +170,7 @@ def read_jina(text: str) -> Sequence[Result] | None:
 
 
 def read_claude_code(text: str) -> Sequence[Result] | None:
-    """Read the arrays after `Links:`, one per line; the links in the prose below are not results."""
+    """Read the JSON arrays after `Links:` in Claude Code's output. Links in the prose below them are not results."""
     if not text.startswith((CLAUDE_CODE, _LINKS)):
         return None
     arrays = [parse_if_json(line[len(_LINKS) - 1 :]) for line in text.splitlines() if line.startswith(_LINKS)]
@@ -181,7 +181,7 @@ def read_claude_code(text: str) -> Sequence[Result] | None:
 
 
 def _split_source(text: str) -> Entry | None:
-    """Read `title (https://...)`. The title and the address may have brackets."""
+    """Split `title (https://...)` into title and address. Both may contain brackets."""
     title, _, url = f" {text.rstrip()}".rpartition(" (")
     return Entry(title, url[:-1], []) if url.endswith(")") and is_url(url[:-1]) else None
 
@@ -192,7 +192,7 @@ def _begin_source(lines: list[str], index: int) -> Entry | None:
 
 
 def read_gemini_cli(text: str) -> list[Result] | None:
-    """Read the list below `Sources:` at the end of the text."""
+    """Read the list below `Sources:` at the end of Gemini CLI's output."""
     _, mark, after = text.rpartition("\nSources:\n")
     return lists.read_single_lines(_begin_source, after.strip()) if mark and text.startswith(GEMINI_CLI) else None
 
@@ -203,7 +203,7 @@ def _begin_codex(lines: list[str], index: int) -> Entry | None:
 
 
 def read_codex(text: str) -> list[Result] | None:
-    """Read hits: a line with title and address, a line with a mark and notes, and text."""
+    """Read hits of Codex. Each has a line with title and address, a line with a citation mark and notes, and text."""
     results = []
     for rank, entry in enumerate(lists.split_entries(_begin_codex, text), start=1):
         crawled, entry.lines[0] = _CODEX_CITE.findall(entry.lines[0])[0]
@@ -212,7 +212,7 @@ def read_codex(text: str) -> list[Result] | None:
 
 
 def read_duckduckgo(text: str) -> list[Result] | None:
-    """Read a series of `snippet: s, title: t, link: u`. Older versions put each result in brackets."""
+    """Read DuckDuckGo's results `snippet: s, title: t, link: u`. Older versions put each result in brackets."""
     text = text.strip()
     before, between = ("[snippet: ", "], [snippet: ") if text.startswith("[snippet: ") else ("snippet: ", ", snippet: ")
     if not text.startswith(before):
@@ -245,7 +245,7 @@ def _begin_doc(lines: list[str], index: int) -> Entry | None:
 
 
 def read_docs(text: str) -> list[Result] | None:
-    """Read a series of `Doc 1(Title: "t") text`, `Doc 1: text` or `Doc 1<## Title: "t" ##> text`."""
+    """Read documents in the form `Doc 1(Title: "t") text`, `Doc 1: text` or `Doc 1<## Title: "t" ##> text`."""
     results = []
     for rank, entry in enumerate(lists.split_entries(_begin_doc, text), start=1):
         address, lines = _split_address(entry.lines)
@@ -256,7 +256,7 @@ def read_docs(text: str) -> list[Result] | None:
 
 
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address and the other lines. The address is in a `URL:` or `ID:` line, the first or last line with text."""
+    """Return the address and the other lines. The first or the last non-blank line holds it, as `URL: ...` or `ID: ...`."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):
@@ -278,7 +278,7 @@ def _split_title(kind: str, text: str) -> tuple[str, str]:
 
 
 def read_elements(text: str) -> list[Result] | None:
-    """Read `<document>` elements with `<source>` and `<document_content>`, after `<documents>` or at the beginning."""
+    """Read `<document>` elements with `<source>` and `<document_content>`, after `<documents>` or at the beginning of the text."""
     results: list[Result] = []
     first = text.find("<document")
     at = first if text.startswith("<documents>", first) else 0

@@ -1,6 +1,6 @@
 """Reads lists in text. Each entry has a link, or a title and an address. Other layouts use these functions too.
 
-The texts come from web pages and may be malicious: no pattern here backtracks over more than a few characters, and each
+The texts come from web pages and may be malicious: no pattern of this module backtracks over more than a few characters, and each
 function reads a line a fixed number of times. A list must begin the text or follow a heading: links inside prose are not
 a list.
 """
@@ -42,7 +42,7 @@ _LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
 
 
 class Entry(NamedTuple):
-    """An entry of a list: the values in the first line, and the lines below."""
+    """An entry of a list, with the values of its first line and the lines below it."""
 
     title: str | None
     url: str | None
@@ -60,7 +60,7 @@ def is_url(text: str) -> bool:
 
 
 def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPACE) -> int:
-    """Return where a bracket opened before `start` closes; -1 if it stays open or another of `signs` comes first."""
+    """Return where the bracket opened just before `start` closes; -1 if it does not, or if `signs` matches a space before."""
     depth = 1
     for sign in signs.finditer(text, start):
         if sign[0] not in "()":
@@ -72,7 +72,7 @@ def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPA
 
 
 def find_link(text: str) -> Entry | None:
-    """Read a Markdown link and the rest of the line. Brackets in the title and in the address may be nested."""
+    """Split a line that begins with a Markdown link into title, address and rest. Title and address may hold brackets."""
     start = text.find("](") if text.startswith("[") else -1
     if start < 0:
         return None
@@ -87,7 +87,7 @@ def find_link(text: str) -> Entry | None:
 
 
 def find_address(line: str) -> str | None:
-    """Return the address in a line without other text, except a bullet or a label such as `URL:`; else None."""
+    """Return the address if a line has nothing else but a bullet or a label such as `URL:`; else None."""
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]
@@ -103,7 +103,7 @@ def find_address(line: str) -> str | None:
 
 
 def split_number(line: str) -> tuple[int | None, str]:
-    """Return the number at the beginning of a line, and the text without number, bullets, `#` and bold."""
+    """Return the number at the beginning of a line, and the text without number, bullets, `#` and `**`."""
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]
@@ -117,7 +117,7 @@ def split_number(line: str) -> tuple[int | None, str]:
 
 
 def split_address(text: str) -> Entry | None:
-    """Read `title - https://...`, `title (https://...)`, `[title](https://...)` and the rest of the line."""
+    """Split `title - https://...`, `title (https://...)` or `[title](https://...)` into title, address and rest of the line."""
     link = find_link(text)
     if link is not None:
         return _strip_rest(link)
@@ -142,7 +142,7 @@ def _strip_rest(link: Entry) -> Entry:
 
 
 def is_heading(line: str) -> bool:
-    """Return whether a line may come above a list: it is blank, a Markdown heading, or `... results ...:`."""
+    """Return whether a line may stand above a list: a blank line, a Markdown heading, or a line `... results ...:`."""
     line = line.strip()
     if not line or line.startswith("#") or set(line) <= set("-=*_"):
         return True
@@ -152,8 +152,8 @@ def is_heading(line: str) -> bool:
 def split_entries(begin: Begin, text: str) -> list[Entry]:
     """Split a text into entries. Return no entry if text other than headings comes before the first entry.
 
-    Numbered entries must count up from 0 or 1. A line with another number belongs to the previous entry. Numbered lines
-    between two entries also count. The numbers may restart if both lists are below a heading `... results ...`.
+    Numbered entries must be consecutive, from 0 or 1. A line with another number belongs to the previous entry. Numbered lines
+    that are not entries may be counted too. The count may restart if both lists are below a heading `... results ...`.
     """
     found: list[Entry] = []
     lines = text.splitlines()
@@ -189,7 +189,7 @@ def _names_results(line: str) -> bool:
 
 
 def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
-    """Read a list with one line per entry. Return None if other lines follow the headings above the list."""
+    """Read a list with one line per entry. Return None if there are other lines below its heading."""
     entries = split_entries(begin, text)
     if any(line.strip() for entry in entries for line in entry.lines):
         return None
@@ -197,7 +197,7 @@ def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
 
 
 def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[Result] | None:
-    """Read a list. With `with_notes`, lines with the address, the date and similar notes may surround a snippet."""
+    """Read a list. `with_notes` allows lines with the address, the date and similar notes before and after a snippet."""
     entries = split_entries(begin, text)
     if any(entry.title is None and entry.url is None for entry in entries):
         return None
@@ -209,7 +209,7 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
     fields: list[tuple[str, str]] = []
 
     def read_note(line: str) -> bool:
-        """Return whether a line is blank, the address or a note. Store the address or note."""
+        """Store the address or note in a line. Return whether the line is one of these, or blank."""
         nonlocal url
         note = _NOTE.match(line) if len(line) <= _LONGEST_HEADING else None
         if with_notes and line and url is None and (address := find_address(line)):
@@ -261,7 +261,7 @@ def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
-    """Begin an entry at a number and a title, with the address on this line or below. Snippets have numbered lines too."""
+    """Return the entry of a numbered title. The line must have an address, or one must follow: snippets are numbered too."""
     number, title = split_number(lines[index])
     if number is None or not title:
         return None
@@ -270,7 +270,7 @@ def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
 
 
 def _has_address_below(lines: list[str], index: int) -> bool:
-    """Return whether an address follows a title before the next numbered line. A short text may come between."""
+    """Return whether the next lines have an address before another numbered line. A short text may precede the address."""
     for line in lines[index + 1 : index + 1 + _LINES_TO_ADDRESS]:
         if find_address(line):
             return True
@@ -286,7 +286,7 @@ def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_link(lines: list[str], index: int) -> Entry | None:
-    """Begin an entry at a link. A snippet may follow on the same line after a sign, or on the lines below."""
+    """Return the entry of a line with a link. A snippet may follow on the line after a sign such as `-`, or on the lines below."""
     start = _LINK_START.match(lines[index])
     link = find_link(lines[index][start.end() :]) if start else None
     if link is None or (link.lines and link.lines[0][0] not in _BEHIND_LINK):
@@ -295,7 +295,7 @@ def _begin_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
-    """Begin an entry at a link, or at a title and an address. A label, such as `More:`, is not a title."""
+    """Return the entry of a line with a link, or with a title and an address. A label such as `More:` is not a title."""
     if (link := _begin_link(lines, index)) is not None:
         return link
     text = split_number(lines[index])[1]
@@ -306,7 +306,7 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
 
 
 def read_links(text: str) -> list[Result] | None:
-    """Read links, each with a text below. Or read one entry per line: first links, then titles with addresses."""
+    """Read Markdown links with texts below them, or one entry per line: first links, then titles with addresses."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
     if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
         mixed = read_single_lines(_begin_title_and_address, text)

@@ -1,4 +1,4 @@
-"""Finds values and tags in a text: Python's notation, JSON in a code fence or after prose, and `<search>...</search>`.
+"""Finds Python reprs, JSON in code fences or after prose, and tags such as `<search>...</search>` in a text.
 
 Each reader of values returns the value and the text around it, or None. Finding tags takes linear time. A regular expression
 such as `<search>.*?</search>` would scan the rest of the text at each unclosed `<search>`.
@@ -37,7 +37,7 @@ _MAX_STARTS = 20
 
 
 def read_python(text: str) -> tuple[Any, str] | None:
-    """Read a list, dict or object that Python printed. An object such as `Document(id='d1')` becomes a dict of arguments."""
+    """Read the repr of a Python list, dict or object. `Document(id='d1')` becomes a dict of its arguments."""
     if len(text) <= _MAX_PYTHON and _FIELD_START.match(text):
         text = f"Printed({_separate_fields(text)})"
     # pymilvus prints `data: [...]`, then the cost of the search.
@@ -85,7 +85,7 @@ def _is_python_notation(text: str) -> bool:
 
 
 def _evaluate(node: ast.expr) -> Any:
-    """Return the value of a syntax tree of constants, lists, dicts and calls. No function is called."""
+    """Return the value of a syntax tree of constants, lists, dicts and calls. A call becomes its arguments and never runs."""
     match node:
         case ast.Constant(value=bytes() as raw):
             return raw.decode("utf-8", "replace")
@@ -111,11 +111,11 @@ def _evaluate(node: ast.expr) -> Any:
 def _read_key(node: ast.expr | None) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, (str, int, float)):
         return str(node.value)
-    raise ValueError("not the key of an object")
+    raise ValueError("a dict key is neither a string nor a number")
 
 
 def _read_fences(text: str) -> tuple[Any, str] | None:
-    """Read the values in code fences. The values of several fences become one list."""
+    """Read the JSON or Python values in code fences. Several values become one list."""
     marks = list(_FENCE.finditer(text))
     if not marks or len(marks) % 2:
         return None
@@ -140,7 +140,7 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
 
 
 def _join_values(values: list[Any]) -> Any:
-    """Return a single value unchanged. Join several values to one list; lists among them add their members."""
+    """Return a single value unchanged. Join several values to one list, and flatten lists among them by one level."""
     if len(values) == 1:
         return values[0]
     return [member for value in values for member in (value if isinstance(value, list) else [value])]
@@ -179,14 +179,14 @@ class Tagged(NamedTuple):
 
 
 class TaggedText:
-    """A text that remembers where it last found each tag."""
+    """A text, and a cache of the position at which each tag was last found."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._found: dict[str, tuple[int, int]] = {}
 
     def find(self, words: str, start: int) -> int:
-        """Return the next position of `words` from `start` on, or -1. It is cached: call this with increasing `start`."""
+        """Return the next position of `words` from `start` on, or -1. The cache needs calls with increasing `start`."""
         asked, found = self._found.get(words, (len(self.text) + 1, -1))
         if asked <= start and (found < 0 or start <= found):
             return found
@@ -195,7 +195,7 @@ class TaggedText:
         return found
 
     def find_span(self, kinds: Iterable[Tags], start: int) -> Tagged | None:
-        """Return the first opening tag that is closed, with the first closing tag after it; None if no tag is closed."""
+        """Return the first opening tag that has a closing tag, and the first such closing tag; None without such a pair."""
         best: Tagged | None = None
         for opening, closing in kinds:
             begin = self.find(opening, start)
