@@ -172,7 +172,7 @@ def _score_batches(
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice if a column of a run looks like the iteration and was not read; an error if iterations are `needed`."""
+    """Give a notice if an unread column of a run looks like the iteration; raise an error if iterations are `needed`."""
     if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)
@@ -206,7 +206,7 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
-    """Return the signature: versions, thresholds, the source of the classic measures, and the judgments."""
+    """Return the signature of the scores: versions, thresholds, what computed the classic measures, and the judgments."""
     coverage, queries = found.coverage, found.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
     has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))
