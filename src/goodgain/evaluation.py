@@ -246,7 +246,7 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
         run: any input of `read_run`.
         order: `seen` (iteration, then rank), `interleaved` (position in the iteration, then iteration) or `last` (only
             the last iteration).
-        columns: renames columns: name in the source -> name in goodgain.
+        columns: a dict from names of columns in the source to names in goodgain.
 
     Returns:
         A frame with the columns of a run: of pandas or pyarrow if the run is such a frame, else of Polars. A lazy frame

@@ -54,7 +54,7 @@ _DOCUMENTS = "Map chunk ids to document ids by a pattern such as '^(.+)-\\d+$', 
 _OF_CHUNKS = (
     "The table is a file, frame or dict. Other ids stay the same. A document gets the largest label of its chunks."
 )
-_OF_BOTH = "With `both`, an id of the qrels stays if a run has it as a document."
+_OF_BOTH = "With `both`, an id of the qrels does not change if it is a document of a run."
 _OF = "Where {documents} maps ids: in the run, the qrels, or both."
 _CHUNKS = (
     "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats."

@@ -48,7 +48,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, declared: str, **parts: Any) -> Table:
-        """Return a table from a declaration: each part has a type and columns, in order. `?` marks an optional column.
+        """Parse the declaration of a table: types, each with its columns, in order. `?` marks an optional column.
 
         >>> Table.of("labels", "text: query_id doc_id; number: relevance?").required
         ('query_id', 'doc_id')

@@ -114,7 +114,7 @@ def lacks(name: str) -> Problem:
 def check_rows(
     frame: Frame, rows: RowSource, problems: Sequence[Problem], *, errors: str | None = None, show: bool = True
 ) -> tuple[Any, RowSource]:
-    """Return a frame without bad rows, and the source of the rows that are left.
+    """Return a frame without bad rows, and the `RowSource` that locates the remaining rows.
 
     `errors="raise"` raises an error for a bad row, `skip` leaves out bad rows with a notice. None also raises an error, for
     callers without this option. A column `row` must be the position of each row in the source. Without `show`, errors do

@@ -173,7 +173,7 @@ def begins_json(content: Content) -> bool:
 
 
 def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
-    """Read a JSON object of objects, the form of runs and qrels in ranx and pytrec_eval; None for any other text.
+    """Read a JSON object of objects, the form of runs and qrels in ranx and pytrec_eval. Return None for other texts.
 
     >>> read_nested(Content(b'{"q1": {"d1": 3}}'))
     {'q1': {'d1': 3}}

@@ -48,7 +48,7 @@ def read_table(
         content = content or read_lines(path)
         if kind == "text" and not begins_json(content):
             endings = ".tsv, .csv, .jsonl, .json, .parquet or .arrow"
-            raise InputError(f"{path}: the file name of a table ends in {endings}; rename or convert the file")
+            raise InputError(f"{path}: the file name of a table must end in {endings}; rename or convert the file")
         return read_json_lines(content, path, types, find, required=required, errors=errors, paths=paths)
     frame = read_container(content or read_bytes(path), path, kind)
     read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())

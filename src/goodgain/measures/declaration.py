@@ -264,7 +264,7 @@ class GoodGainMeasure(IterationMeasure):
 
     @property
     def along(self) -> pl.Expr:
-        """An expression for the value at each row of a ledger that is joined with its pools."""
+        """An expression for the value at each row (query and iteration) of a ledger that is joined with its pools."""
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
         return value.cast(pl.Float64).alias(str(self))
 

@@ -1,4 +1,4 @@
-"""Computes the good-gain measures from ledger and pools: at a cutoff, at every iteration, and batch by batch."""
+"""Computes the good-gain measures from the ledger (counts per iteration) and the pools (counts of judged good documents)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -145,7 +145,7 @@ class BatchScores:
         return count_pools(self._qrels.judgments, rels=self._rels)
 
     def add(self, tallied: pl.DataFrame) -> None:
-        """Add the tally of a batch; each query is in only one batch."""
+        """Add the tally (counts per query and iteration) of a batch. Each query is in only one batch."""
         self._tallies.append(tallied)
         if sum(waiting.height for waiting in self._tallies) >= _ROWS:
             tallied = self._take_tallies()

@@ -79,7 +79,7 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of a measure over one ranking or all results; None for any other measure."""
+    """Return the declaration of a measure over one ranking, or over the results of all iterations; None for others."""
     if isinstance(measure, (RankedMeasure, SessionMeasure)):
         return measure.declaration
     declared = RANKED_MEASURES.get(str(measure.NAME))
@@ -303,7 +303,7 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
     hint = (
         f"did you mean {' or '.join(near)}?"
         if near
-        else "goodgain measures lists our measures, ir-measur.es lists the classic measures"
+        else "the command goodgain measures lists its measures, and ir-measur.es the classic ones"
     )
     raise MeasureError(f"{name} is not a measure; {hint}")
 

@@ -60,7 +60,7 @@ class Searches:
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
         """Return the labels above 0, with the columns query_id, K, doc_id and relevance.
 
-        With subtopics a document has the largest label, or the sum of its labels (`add_subtopics`). With `by_subtopic` each
+        A document with several subtopics has the largest of its labels, or their sum (`add_subtopics`). With `by_subtopic` each
         label has a row with a column subtopic, which is "" if the qrels have no subtopics.
         """
         has_subtopics = self.qrels.has_subtopics

@@ -137,7 +137,7 @@ def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> Non
             good, bad = (count_of(number, "query", "queries") for number in (least, most))
             told = (
                 f"{measure} is 0, the best value,{{}} without good documents, and {NEVER}, the worst,{{}}. Report AllGood "
-                "beside it, the share of queries that found all."
+                "too: the share of queries for which all good documents were found."
             )
             of_several = told.format("", " for a failure"), f"0 in {good}, {NEVER} in {bad}"
             notice(told.format(f" in {good}", f" in {bad}"), minor=True, of_several=of_several)
