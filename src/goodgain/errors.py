@@ -65,8 +65,8 @@ class GoodgainNotice(UserWarning):
     """A warning: the result is correct, and the user should know something about it.
 
     `text` is the message without the name of the run. A `minor` notice does not change the meaning of the numbers; the
-    command line shows minor notices only on request. In a call of several systems, `of_several` has the common message
-    and the figures of this run.
+    command line shows minor notices only on request. In a call with several systems, `of_several` has the common
+    message and the figures of this run.
 
     >>> import warnings
     >>> import goodgain as gg
@@ -95,7 +95,7 @@ def notice(
 ) -> None:
     """Warn with a `GoodgainNotice`. The warning points at the line of the user's code, not into an installed package.
 
-    `about` is the name of the run. A call of several systems shows the names of the systems instead.
+    `about` is the name of the run. A call with several systems shows the names of the systems instead.
     """
     made, collect = GoodgainNotice(text, about, minor=minor, of_several=of_several), _collector.get()
     if collect is not None:
@@ -135,15 +135,15 @@ def tell_progress(what: str, done: int, total: int | None) -> None:
 
 
 def collect_progress(collect: Progress) -> AbstractContextManager[None]:
-    """Pass the progress reported inside a `with` block to a function."""
+    """Pass the progress of work inside a `with` block to a function."""
     return _set(_progress, collect)
 
 
 class NoticesOfSystems:
     """Joins equal notices about several systems into one notice with the names of the systems.
 
-    Notices about a run without a name stay unchanged. A `contextmanager` cannot replace the class: `__exit__` gives the
-    notices, and they must point at the line of the user's code.
+    Notices about a run without a name stay unchanged. The class is not a `contextmanager`, because the
+    notices that `__exit__` gives must point at the line of the user's code.
     """
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Import a module that an extra of goodgain installs; raise `InputError` if the module is missing."""
+    """Import a module that an extra of goodgain installs; raise `InputError` if it is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:

@@ -172,7 +172,7 @@ def _score_batches(
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice if a column of a run looks like the iteration and was not read; an error if iterations are `needed`."""
+    """Give a notice if an unread column of a run looks like the iteration; raise an error if iterations are `needed`."""
     if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)
@@ -206,7 +206,7 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
-    """Return the signature: versions, thresholds, the source of the classic measures, and the judgments."""
+    """Return the signature of the scores: versions, thresholds, what computed the classic measures, and the judgments."""
     coverage, queries = found.coverage, found.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
     has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))
@@ -246,7 +246,7 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
         run: any input of `read_run`.
         order: `seen` (iteration, then rank), `interleaved` (position in the iteration, then iteration) or `last` (only
             the last iteration).
-        columns: renames columns: name in the source -> name in goodgain.
+        columns: a dict from names of columns in the source to names in goodgain.
 
     Returns:
         A frame with the columns of a run: of pandas or pyarrow if the run is such a frame, else of Polars. A lazy frame

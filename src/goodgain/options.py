@@ -32,7 +32,7 @@ class Option(NamedTuple):
 
 
 def _choose(name: str, choices: tuple[str, ...], sentence: str, detail: str = "") -> Option:
-    """Return an option that takes one of several words; the first is the default."""
+    """Return an option with these choices; the first is the default."""
     return Option(name, sentence, str, choices[0], choices, detail=detail)
 
 
@@ -50,11 +50,11 @@ READING = (
     Option("only", _ONLY, Path, detail="In Python also a frame, or a list of ids."),
     Option("page", _PAGE, metavar="N|SYSTEM=N", detail='In Python 5 or {"bm25": 5}.'),
 )
-_DOCUMENTS = "Map ids of chunks to documents: '^(.+)-\\d+$', or a table of chunk_id and doc_id."
+_DOCUMENTS = "Map chunk ids to document ids by a pattern such as '^(.+)-\\d+$', or a table of chunk_id and doc_id."
 _OF_CHUNKS = (
     "The table is a file, frame or dict. Other ids stay the same. A document gets the largest label of its chunks."
 )
-_OF_BOTH = "With `both`, an id of the qrels stays if a run has it as a document."
+_OF_BOTH = "With `both`, an id of the qrels does not change if it is a document of a run."
 _OF = "Where {documents} maps ids: in the run, the qrels, or both."
 _CHUNKS = (
     "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats."

@@ -148,7 +148,7 @@ class _Request(NamedTuple):
 def _group_requests(
     measures: Sequence[ir_measures.Measure], fractional: pl.Series, provider: str | None
 ) -> Iterable[_Request]:
-    """Return the calls of providers: each measure must have the same value as in a call without other measures.
+    """Group measures into calls of providers, so that each has the same value as in a call with this measure alone.
 
     Providers of ir_measures mix up the parameters of measures in one call. pytrec_eval computes a plain nDCG with the gains
     of another nDCG, and NumRet with the judged_only of another measure. pyndeval reads the run once and has no rows left
@@ -278,7 +278,7 @@ _CHECKS = {"pytrec_eval": _check_pytrec_eval, "gdeval": _check_gdeval, "ranx": _
 
 @dataclass(frozen=True)
 class Labelling:
-    """The form of the labels for a provider: unchanged, binary (1 if label >= `rel`, else 0), or multiplied by `scale`."""
+    """How labels are converted for a provider: unchanged, binary (1 if label >= `rel`, else 0), or times `scale`."""
 
     rel: float | None = None
     scale: int = 1
@@ -293,7 +293,7 @@ class Labelling:
 
 
 def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
-    """Return the measure for the call of a provider, and the form of the labels.
+    """Return the measure to request from a provider, and how to convert the labels for it.
 
     Whole labels stay unchanged. If a label is fractional, the form depends on the measure:
 

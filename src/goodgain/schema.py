@@ -1,4 +1,4 @@
-"""The tables between the packages of goodgain: their columns and types."""
+"""The columns and types of the tables that goodgain's packages read, write and exchange."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, declared: str, **parts: Any) -> Table:
-        """Return a table from a declaration: each part has a type and columns, in order. `?` marks an optional column.
+        """Parse the declaration of a table: types, each with its columns, in order. `?` marks an optional column.
 
         >>> Table.of("labels", "text: query_id doc_id; number: relevance?").required
         ('query_id', 'doc_id')
@@ -59,7 +59,7 @@ class Table:
         return cls(name, columns, frozenset(columns.keys() - types.keys()), **parts)
 
     def understand(self, name: object) -> str:
-        """Return the column for a name in a source. The case does not matter, and synonyms are replaced."""
+        """Return goodgain's name for the column of a source. Case does not matter, and synonyms are replaced."""
         lower = str(name).lower()
         return self.synonyms.get(lower, lower)
 
@@ -69,7 +69,7 @@ class Table:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """The columns of numbers; the iteration of a run can also be a word."""
+        """The columns of numbers, without `iteration`, which can be a word in a run."""
         return tuple(name for name, dtype in self.columns.items() if dtype.is_numeric() and name not in IDS)
 
     @cached_property

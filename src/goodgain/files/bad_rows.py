@@ -1,4 +1,4 @@
-"""Bad rows of tables: finds them, names their place in errors, or leaves them out with a notice."""
+"""Finds bad rows of tables. Raises an error with the place of the row, or leaves bad rows out with a notice."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ number_rows = partial(number_lines, comments=False)
 
 @dataclass(frozen=True)
 class FrameRows:
-    """The source of rows from a frame, a dict or an iterable. Errors name `label` and the position of a row.
+    """Locates rows of a frame, a dict or an iterable: errors name `label` and the position of a row.
 
-    `rows` has the position of each row; None if no row was left out. `counting` explains positions that do not begin at 0.
+    `rows` has the original position of each row; None if no row was left out. `counting` says how, if not from 0, rows are counted.
     """
 
     label: str
@@ -64,7 +64,7 @@ class FrameRows:
 
 @dataclass(frozen=True)
 class TextLines:
-    """The source of rows from lines of text. Lines are counted only for an error.
+    """Locates rows of a text: errors name the line, and lines are counted only for an error.
 
     `lines` has the line number of each row; None if no row of the TREC text was left out.
     """
@@ -92,9 +92,9 @@ FindColumns = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 class ReadTable(NamedTuple):
-    """The requested columns of a table with goodgain's names, the source of the rows, and the source's column names.
+    """A table that was read: its requested columns, and the `names` of all columns in the source.
 
-    Columns of CSV, TSV and JSON Lines have the requested types; columns of Parquet and Arrow keep their types.
+    `rows` locates a row for errors. Columns of CSV, TSV and JSON Lines have the requested types; Parquet and Arrow keep theirs.
     """
 
     frame: pl.DataFrame
@@ -107,14 +107,14 @@ Problem = tuple[nw.Expr, str]
 
 
 def lacks(name: str) -> Problem:
-    """Return the problem that a column has a missing or empty value."""
+    """Return the condition that a value of a column is missing or empty, and its description for errors."""
     return nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}"
 
 
 def check_rows(
     frame: Frame, rows: RowSource, problems: Sequence[Problem], *, errors: str | None = None, show: bool = True
 ) -> tuple[Any, RowSource]:
-    """Return a frame without bad rows, and the source of the rows that are left.
+    """Return a frame without bad rows, and the `RowSource` that locates the remaining rows.
 
     `errors="raise"` raises an error for a bad row, `skip` leaves out bad rows with a notice. None also raises an error, for
     callers without this option. A column `row` must be the position of each row in the source. Without `show`, errors do
@@ -185,7 +185,7 @@ class BadLines:
         self._count = 0
 
     def refuse(self, number: int, wrong: str, *, remedy: str = "correct the line", can_skip: bool = True) -> None:
-        """Raise an error for a line, or count it to skip it; `can_skip` says whether `errors="skip"` would help."""
+        """Raise an error for a bad line, or skip and count it; `can_skip` says whether the error offers `errors="skip"`."""
         if self._errors != "skip":
             option = "" if self._errors is None or not can_skip else name_alternative(self._errors, "line")
             place = TextLines(self._label, self._content, [number]).locate(0)
@@ -200,7 +200,7 @@ class BadLines:
 
 
 def find_problems(frame: Frame, table: Table) -> list[Problem]:
-    """Return the problems to check: a missing id or number, or a number that is not finite."""
+    """Return the conditions for bad rows: a missing id or number, or a number that is not finite."""
     problems, numbers = list[Problem](), list[Problem]()
     for name, dtype in frame.collect_schema().items():
         if dtype.is_numeric() and name != "iteration":

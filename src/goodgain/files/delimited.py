@@ -1,6 +1,6 @@
 """Reads rows of text into columns: CSV and TSV with a header, and TREC text.
 
-Clean TREC text is read fast; other TREC text line by line.
+Polars reads TREC text without bad rows; other TREC text is read line by line, which is slower.
 """
 
 import csv
@@ -37,7 +37,7 @@ _BLANKS = re.compile(r"[ \t\r\v\f]+")
 
 
 class Cells(NamedTuple):
-    """The header and the values of a file, as stripped text.
+    """The header and the values of a CSV or TSV file, as text without white space around it.
 
     An empty value is null. The columns of the frame are `0`, `1`, ... because names may repeat.
     """
@@ -100,7 +100,7 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
 def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
     """Parse a text with `polars.read_csv`. Return the frame, or Polars' error message.
 
-    A text that begins like compressed data must not be decompressed: Polars has no size limit.
+    Polars must not decompress a text that begins like compressed data: it has no size limit.
     """
     try:
         return pl.read_csv(BOM + text if text.startswith(_LIKE_COMPRESSED) else text, **options)
@@ -109,7 +109,7 @@ def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
 
 
 def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
-    """Refuse lines with more or fewer values than the header. A blank row replaces each: later rows keep their numbers."""
+    """Report lines with more or fewer values than the header, and blank them: later rows keep their numbers."""
     plain = text  # with the separators and line feeds between quotes hidden
     if separator == "," and b'"' in text:
         plain = _QUOTED.sub(lambda found: found.group().translate(_HIDE), text)
@@ -129,7 +129,7 @@ def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, be
 
 
 def pick_columns(cells: Cells, types: Mapping[str, Any], find: FindColumns, *, errors: str | None = None) -> ReadTable:
-    """Return the columns of a table from the cells of a CSV or TSV file; `read_table` describes the other arguments."""
+    """Select and convert the requested columns of a CSV or TSV file; `read_table` describes the other arguments."""
     names, rows, found = cells.names, cells.rows, find(cells.names)
     for name in found:
         if names.count(name) > 1:
@@ -151,7 +151,7 @@ def pick_columns(cells: Cells, types: Mapping[str, Any], find: FindColumns, *, e
 
 
 def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
-    """Check ids and numbers of a CSV or TSV file for misplaced quotes."""
+    """Raise an error for an unclosed quote in a CSV file; give a notice if values of a TSV file are in quotes."""
     for name in frame.columns:
         column = frame.get_column(name)
         bad = column.str.contains("\n", literal=True).fill_null(False).arg_true()
@@ -164,19 +164,19 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
     values = pl.all()
     is_quoted = (values.str.len_bytes() >= 2) & values.str.starts_with('"') & values.str.ends_with('"')
     if quoted := sum(frame.select(is_quoted.sum()).row(0)):
-        found = f"{count_of(quoted, 'value')} in quotes, which are part of the value in TSV"
+        found = f"{count_of(quoted, 'value')} in quotes: in TSV, quotes are part of the value"
         notice(f"{rows.label}: {found}. Remove them, or write the file as CSV")
 
 
 class PassedOver(NamedTuple):
-    """Numbers of lines whose text was ignored: comments that have the fields of a row, and rows with text after field 6."""
+    """The number of ignored comments that look like a row, and of rows with ignored text after field 6."""
 
     comments: int = 0
     longer: int = 0
 
 
 def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
-    """Give a notice on comments that have the fields of a row, and a notice on text after field 6."""
+    """Give a notice if comments look like rows, and another if rows have text after field 6."""
     comments, longer = (sum(numbers) for numbers in zip(PassedOver(), *parts, strict=True))
     if comments:
         were = "begins with '#' and was left out as a comment"
@@ -193,9 +193,9 @@ TextRows = tuple[pl.DataFrame, TextLines, PassedOver]
 
 
 def read_text(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
-    """Read the columns of a text file.
+    """Read a run or qrels in TREC text.
 
-    Ids are text, numbers Int64 or Float64. The `iteration` of a run is Int64 if all values are whole numbers, else text.
+    Ids are text; numbers are Int64 or Float64. The `iteration` of a run is Int64 if all values are whole numbers, else text.
     Lines that begin with `#` are comments. Text after the sixth field of a run is not read.
     """
     text, comments = content.data, 0
@@ -220,7 +220,7 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
 
 
 def _cut_comments(text: bytes, table: Table) -> tuple[bytes, int]:
-    """Return the text without comments, and the number of comments that have the fields of a row."""
+    """Return the text without comments, and the number of comments that look like a row."""
     comments = sum(is_row(found.group(), table) for found in _COMMENT_LINE.finditer(text))
     return _COMMENT_LINE.sub(b"", text), comments
 
@@ -230,7 +230,7 @@ def is_row(line: bytes, table: Table) -> bool:
 
 
 def read_ids(content: Content) -> pl.DataFrame | None:
-    """Read only query_id and doc_id of a run, four times as fast as `read_text`; None if fields have several separators."""
+    """Read only query_id and doc_id of a run, four times as fast as `read_text`. Return None if separators are mixed."""
     separator = _find_separator(content.data)
     if separator is None:
         return None
@@ -243,7 +243,7 @@ def read_ids(content: Content) -> pl.DataFrame | None:
 
 
 def _find_separator(text: bytes) -> str | None:
-    """Return the character that separates the fields of all lines; None if there are several such characters."""
+    """Return the one character that separates all fields of the text; None if the text mixes such characters."""
     line = text[: text.find(b"\n") + 1] or text
     separator = b"\t" if b"\t" in line else b" "
     has_others = any(sign.to_bytes() in text for sign in bad_rows.WHITE.replace(separator, b"") + b"\0")
@@ -251,7 +251,7 @@ def _find_separator(text: bytes) -> str | None:
 
 
 def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
-    """Read the columns with Polars; None for a text with several separators or with bad rows."""
+    """Read the columns with Polars. Return None if the text mixes separators or has a bad row."""
     if not text:
         return pl.DataFrame(schema=_make_types(table, pl.Float64))
     separator = _find_separator(text)

@@ -13,7 +13,7 @@ _FORMULAS = ((r"(^|[;\t\r\n])", r"('*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])"),
 
 
 def escape_controls(text: str, *, keep: str = "") -> str:
-    r"""Escape control characters as Python does, also the characters that change the direction of writing.
+    r"""Escape control characters as `repr` does, including those that change the direction of text.
 
     >>> print(escape_controls("\x1b[31mred\u202e"))
     \x1b[31mred\u202e
@@ -43,7 +43,7 @@ def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
 def guard_formulas(frame: pl.DataFrame, *, again: bool = False) -> pl.DataFrame:
     """Put an apostrophe before each part of a text that a spreadsheet would run as a formula.
 
-    `unguard_ids` removes the apostrophe. With `again`, only texts with such an apostrophe get another apostrophe.
+    `unguard_ids` removes the apostrophe. With `again`, only texts that already have such an apostrophe get one more.
 
     >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1", "a;=2"], "score": [-1.0, 2.0, 3.0]})).rows()
     [("'=1+1", -1.0), ('d1', 2.0), ("a;'=2", 3.0)]
@@ -68,8 +68,8 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     changed = sum(int((texts[name] != frame[name]).sum()) for name in columns)
     if changed:
         found = f"removed the apostrophe before = + - or @ in {count_of(changed, 'id')}"
-        source = "goodgain pool --spreadsheet adds it against formulas"
-        notice(f"{label}: {found}; {source}. In ids of your own, double such an apostrophe.")
+        source = "goodgain pool --spreadsheet adds it, because = starts a formula"
+        notice(f"{label}: {found}; {source}. If the apostrophe belongs to an id, write it twice.")
     return frame.with_columns(texts)
 
 
@@ -83,5 +83,5 @@ def escape_html(text: str) -> str:
 
 
 def show_controls(text: str) -> str:
-    """Replace control characters by �: they could end a line or change the direction of writing."""
+    """Replace control characters by �: they could end a line or change the direction of text."""
     return "".join(sign if sign.isprintable() else "�" for sign in text)

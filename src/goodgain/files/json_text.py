@@ -1,4 +1,4 @@
-"""Parses JSON text with a limited depth, and reads JSON and JSON Lines into columns. NaN, which Python writes, is allowed."""
+"""Parses JSON with a limit on nesting, and reads JSON and JSON Lines into columns. Accepts NaN, which Python writes."""
 
 import json
 import math
@@ -41,7 +41,7 @@ class NotJSONError(ValueError):
 
     @property
     def fault(self) -> str:
-        """The fault, in words that follow the name of the text."""
+        """The fault as the end of a sentence that begins with the name of the text, such as `is not JSON (...)`."""
         return str(self) if isinstance(self, RepeatedKeyError) else f"is not JSON ({self})"
 
 
@@ -53,7 +53,7 @@ def loads(text: str | bytes) -> Any:
     """Parse a JSON text. NaN and Infinity become None: Python writes them, and JSON lacks them.
 
     Raises:
-        NotJSONError: the text is not JSON, nests over 1,000 deep, or has a lone surrogate. Or the values of a large text
+        NotJSONError: the text is not JSON, has over 1,000 nested levels, or has a lone surrogate. Or the values of a large text
             would need too much memory.
     """
     if len(text) > _LARGE:
@@ -121,11 +121,11 @@ def _check_depth(value: Any) -> None:
         level = [member for member in members if isinstance(member, (dict, list))]
         if not level:
             return
-    raise NotJSONError(f"it nests over {_DEEPEST} deep")
+    raise NotJSONError(f"it has over {_DEEPEST} nested levels")
 
 
 def _check_values(text: str | bytes) -> None:
-    """Refuse a large text if the values need many times the memory of the text, as for `[[],[],...`."""
+    """Raise an error for a large text whose values need many times the memory of the text, as in `[[],[],...`."""
     signs: tuple[Any, ...] = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
     values = sum(text.count(sign) for sign in signs)
     if values * _VALUE > _MEMORY + _TIMES * len(text):
@@ -173,7 +173,7 @@ def begins_json(content: Content) -> bool:
 
 
 def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
-    """Read a JSON object of objects, the form of runs and qrels in ranx and pytrec_eval; None for any other text.
+    """Read a JSON object of objects, the form of runs and qrels in ranx and pytrec_eval. Return None for other texts.
 
     >>> read_nested(Content(b'{"q1": {"d1": 3}}'))
     {'q1': {'d1': 3}}
@@ -255,7 +255,7 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
 
 
 def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
-    """Put each element of a JSON array on a line. Return the text and its name in errors; other texts stay unchanged."""
+    """Put each element of a JSON array on its own line; keep any other text. Return the text, and its name for errors."""
     if not content.data.lstrip().startswith(b"["):
         return content, str(path)
     try:
@@ -267,7 +267,7 @@ def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
 
 
 def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the number and the object of each line; call `refuse` with the number and fault of any other line."""
+    """Yield the line number and the object of each line. For a line that is not an object, call `refuse(number, fault)`."""
     for number, line in number_lines(content):
         try:
             value = loads_exactly(line)
@@ -281,9 +281,9 @@ def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Ite
 
 
 class ObjectRows:
-    """Collects objects into columns of Polars types.
+    """Collects JSON objects into columns of Polars types.
 
-    For a bad object `refuse` gets the number and the fault of the object. Without an error, the object is left out.
+    `refuse` is called with the number and fault of each bad object. If it raises no error, the object is left out.
     """
 
     def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:
@@ -292,14 +292,14 @@ class ObjectRows:
         self._frames, self._kept, self._given = list[pl.DataFrame](), list[int](), set[str]()
 
     def add(self, number: int, value: Mapping[str, Any]) -> None:
-        """Add an object; several objects may have the same number."""
+        """Add an object and its number in the source, such as its line; several objects may have the same number."""
         self._objects.append(value)
         self._numbers.append(number)
         if len(self._objects) >= _BLOCK:
             self._close_block()
 
     def refuse(self, number: int, wrong: str) -> None:
-        """Refuse an object; bad objects before it are refused first."""
+        """Report an object as bad, after the bad objects that were added before it."""
         self._close_block()
         self._refuse(number, wrong)
 
@@ -321,14 +321,14 @@ class ObjectRows:
         self._objects, self._numbers = [], []
 
     def to_frame(self) -> tuple[pl.DataFrame, list[int]]:
-        """Return the columns that at least one object has, and the number of the object of each row."""
+        """Return a frame with the columns that at least one object has, and for each row the number of its object."""
         self._close_block()
         whole = pl.concat(self._frames, rechunk=True)
         return whole.select(name for name in self._types if name in self._given), self._kept
 
 
 def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]) -> list[Any]:
-    """Return the values of a column. A value of a wrong type becomes null, and `wrong` gets position -> fault."""
+    """Convert the values of a column. A value of a wrong type becomes null; `wrong` gets its position and fault."""
     kinds = {*map(type, values)} - {NoneType}
     if kinds <= {float if dtype == pl.Float64 else str} and dtype in (pl.Float64, pl.String):
         return values

@@ -1,7 +1,7 @@
-"""Opens files: finds their kind by name, and decompresses them as a stream or at once.
+"""Opens files: finds their format by name, and decompresses them as a stream or at once.
 
-An `InputError` names a file that cannot be read, becomes shorter during reading, or has a line that is too long. It also names a
-file with damaged compressed data, or a decompression bomb: over 64 MiB and over 100 times the compressed size.
+Raises `InputError` if a file cannot be read, becomes shorter during reading, has a line that is too long, has damaged compressed
+data, or is a decompression bomb: over 64 MiB and over 100 times the compressed size.
 """
 
 import gzip
@@ -89,9 +89,9 @@ def stem(path: Path) -> str:
 
 
 def as_text(name: str) -> str:
-    r"""Return the name of a file as valid Unicode, with bytes that are not UTF-8 written as `\xff`.
+    r"""Return the name of a file as valid Unicode, with each byte that is not UTF-8 written like `\xff`.
 
-    Python holds such bytes as lone surrogates; in the C locale, all bytes that are not ASCII.
+    Python represents such bytes as lone surrogates; in the C locale, it does so for all bytes that are not ASCII.
 
     >>> print(as_text(b"run\xff".decode(errors="surrogateescape")))
     run\xff
@@ -103,7 +103,7 @@ def as_text(name: str) -> str:
 
 
 def container(path: Path) -> str:
-    """Return the kind of a file by its name: `text`, `jsonl`, `parquet` or `arrow`."""
+    """Return the format of a file by its ending: `jsonl`, `parquet`, `arrow`, or `text` for any other ending."""
     return _CONTAINERS.get(Path(plain_name(path.name)).suffix.lower(), "text")
 
 
@@ -113,7 +113,7 @@ def separator_by_name(path: Path) -> str | None:
 
 
 def compression_of(begin: bytes) -> str | None:
-    """Return `gz` or `zst` by the first four bytes of a file, else None."""
+    """Return `gz` or `zst` if the bytes at the beginning of a file are those of gzip or Zstandard, else None."""
     if begin.startswith(_GZIP):
         return "gz"
     return "zst" if begin.startswith(_ZSTD) else None
@@ -135,7 +135,7 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path, size: int | None) -> Iterator[IO[bytes]]:
-    """Open a `gz` or `zst` file as a stream of decompressed bytes. The limit, against decompression bombs, depends on `size`."""
+    """Decompress a `gz` or `zst` file as a stream. Its compressed `size` sets the limit against decompression bombs."""
     pieces = iter(partial(gzip.GzipFile(fileobj=file).read, _BUFFER), b"") if kind == "gz" else _unpack_zst(file)
     with BufferedReader(_Pieces(_limit_size(pieces, path, size)), _BUFFER) as stream:
         yield stream
@@ -181,7 +181,7 @@ def error_reason(error: OSError | ValueError) -> str:
 
 
 def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iterator[bytes]:
-    """Yield at most 64 MiB of decompressed bytes, or 100 times the compressed size. Real data compress to a tenth."""
+    """Yield the pieces. Raise an error above both 64 MiB and 100 times the compressed size: real data compress to a tenth."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     done = 0
     for piece in pieces:
@@ -219,7 +219,7 @@ def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
         frame = zstandard.ZstdDecompressor().decompressobj()
         while not frame.eof:
             if not packed:
-                raise zstandard.ZstdError("the last frame has no end")
+                raise zstandard.ZstdError("the last Zstandard frame is incomplete")
             piece = frame.decompress(packed)
             yield piece
             size = max(_FEWEST, size // 4) if len(piece) > _PIECE else min(_PACKED, 2 * size)
@@ -239,7 +239,7 @@ class Content(NamedTuple):
 
     @property
     def before(self) -> int:
-        """The number of lines before `data`. It is counted on each call, because only errors need it."""
+        """The number of lines before `data`. Only errors need it, so it is counted only when used."""
         if self.part_of is None:
             return 0
         lines, left = 0, self.offset
@@ -260,7 +260,7 @@ class Content(NamedTuple):
 def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
     """Read a file without its byte order mark; decompress it if the first bytes are those of gzip or Zstandard.
 
-    With `has_lines` a line that is too long raises an error. The file is copied into memory: a mapped file would crash the
+    With `has_lines` a line that is too long raises an error. The file is copied: a memory-mapped file would crash the
     process if another program truncated it.
     """
     with explain_read_errors(path), open_plain(path) as file:
@@ -288,7 +288,7 @@ read_lines = partial(read_bytes, has_lines=True)
 
 
 def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
-    """Read a stream of unknown size piece by piece: a line that is too long must not fill the memory first."""
+    """Read a stream of unknown size in pieces, to find a line that is too long before it fills the memory."""
     content = io.BytesIO()
     in_line = 0  # bytes of a line that has not ended yet
     while piece := stream.read(_AT_ONCE):
@@ -299,7 +299,7 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Return the length of an unfinished last line; `before` is its length before this piece. Raise if it is too long."""
+    """Return the size of the unfinished last line after a piece; raise an error if too large. `before` is its size so far."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:

@@ -1,4 +1,4 @@
-"""Reads tables from frames and from files, whose endings say the format. Reads and writes files of results."""
+"""Reads tables from data frames, and from files in the format of their ending. Reads and writes files of results."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,16 +28,16 @@ def read_table(
     content: Content | None = None,
     paths: Sequence[str] | None = None,
 ) -> ReadTable:
-    """Read a table from a file, also .gz or .zst.
+    """Read a table from a file, which may be compressed (.gz, .zst).
 
     Args:
         types: the columns to read, each with its Polars type.
-        find: finds these columns in the file; by default by the same names.
+        find: maps names of columns in the file to the names in `types`; by default, the names are equal.
         required: the columns that every line of JSON Lines must have.
         errors: `raise` an error for a bad line, or `skip` bad lines with a notice. None also raises an error, for callers
             without this option.
         content: the content of the file, if it was read before: a pipe can be read only once.
-        paths: as in `read_json_lines`, for JSON.
+        paths: columns inside nested JSON, as in `read_json_lines`.
     """
     find = find or (lambda names: {name: name for name in types if name in names})
     separator, kind = separator_by_name(path), container(path)
@@ -48,7 +48,7 @@ def read_table(
         content = content or read_lines(path)
         if kind == "text" and not begins_json(content):
             endings = ".tsv, .csv, .jsonl, .json, .parquet or .arrow"
-            raise InputError(f"{path}: a table ends in {endings}; rename or convert it")
+            raise InputError(f"{path}: the file name of a table must end in {endings}; rename or convert the file")
         return read_json_lines(content, path, types, find, required=required, errors=errors, paths=paths)
     frame = read_container(content or read_bytes(path), path, kind)
     read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())
@@ -146,7 +146,7 @@ def cast_texts(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.Da
 def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
     """Cast the columns of a frame, in memory or lazy, to these types.
 
-    Floats in columns of integers are not cast: the caller checks these row by row.
+    Floats are not cast to integers: the caller checks them row by row.
     """
     schema = frame.collect_schema()
     casts = []
@@ -159,7 +159,7 @@ def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
             is_id = found.is_integer() or isinstance(found, (nw.String, nw.Categorical, nw.Enum))
             if found.is_nested() or found in (nw.Object, nw.Binary, nw.Duration) or (name in IDS and not is_id):
                 needed = "each row needs a text or a whole number"
-                raise InputError(f"{label}: has {found} in {name}, where {needed}; convert the column to text")
+                raise InputError(f"{label}: has {found} in {name}, but {needed}; convert the column to text")
         elif not is_null and not found.is_numeric():
             raise InputError(f"{label}: has {found} in {name}, which is not a number; convert the column to numbers")
         casts.append(nw.col(name).cast(wanted))
@@ -190,7 +190,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def open_results(results: Any) -> Any:
-    """Read results from a path; return a frame unchanged."""
+    """Return the results in a file, if a path is given; return a frame unchanged."""
     check_fork()
     return read_results(results) if isinstance(results, (str, os.PathLike)) else results
 

@@ -1,4 +1,4 @@
-"""Tables of results, written as Markdown, LaTeX with booktabs, HTML for a notebook, or data (CSV, TSV, JSON, Parquet)."""
+"""Writes tables of results as Markdown, LaTeX with booktabs, HTML for a notebook, or data (CSV, TSV, JSON, Parquet)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from goodgain.files.escaping import escape_html
 
 
 class Cell(NamedTuple):
-    """One cell of a table; `best` marks the best cell of the row.
+    """One cell of a table; `best` prints the cell in bold.
 
-    `verdict` is `better`, `worse` or another word. `picture` is an SVG for HTML and is not escaped. `marks` are superscripts
-    in LaTeX.
+    The verdicts `better` and `worse` highlight a cell. `picture` is an SVG for HTML, and is not escaped. LaTeX shows `marks`
+    as superscripts.
     """
 
     text: str
@@ -32,8 +32,8 @@ class Table(NamedTuple):
     """A table of texts.
 
     Attributes:
-        words: the number of columns with words, before the columns with numbers. A number is never broken into two lines.
-        name: the end of the label in LaTeX, different for each table of a result.
+        words: the number of leading columns that hold words. The others hold numbers, which are never broken into two lines.
+        name: the suffix of the LaTeX label; the tables of one result have different suffixes.
         notes: sentences below the table, such as the meaning of marks.
         drop: the headings of columns that a narrow terminal leaves out, in this order.
     """
@@ -64,14 +64,14 @@ class Table(NamedTuple):
         return self._replace(header=[self.header[k] for k in kept], words=words, rows=rows)
 
     def turn(self, heading: str) -> Table:
-        """Transpose a table with one column of words; `heading` becomes the first heading."""
+        """Transpose a table with one column of words; `heading` becomes the heading of the new first column."""
         names, *columns = zip(*self.rows, strict=True)
         rows = [[Cell(name), *cells] for name, cells in zip(self.header[1:], columns, strict=True)]
         return self._replace(header=[heading, *(cell.text for cell in names)], rows=rows)
 
 
 def format_cell(value: object, places: int | None) -> str:
-    """Return a value as text. With `places`, floats have as many decimals, and null is a dash."""
+    """Return a value as text. If `places` is given, floats have that many decimals, and null is a dash."""
     if value is None:
         return "" if places is None else "–"
     return str(value) if places is None or not isinstance(value, float) else f"{value:.{places}f}"
@@ -110,7 +110,7 @@ def _write_markdown_cell(cell: Cell) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape a text: the name of a system must not become markup or a new line."""
+    """Escape Markdown and remove line breaks: the name of a system must not become markup."""
     return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
 
 
@@ -170,7 +170,7 @@ def _remove_line_breaks(text: str) -> str:
 
 
 def write_html(parts: Iterable[Table | Line]) -> str:
-    """Return the parts as HTML for a notebook, with every text escaped: names and ids come from users.
+    """Return tables and lines as HTML for a notebook. Every text is escaped: names and ids come from users.
 
     >>> write_html([Table.of("", ["measure", "a<b"], 1, [["CG", "1.0"]])]).count("&lt;")
     1
@@ -202,12 +202,12 @@ def _write_html_cell(cell: Cell, side: str) -> str:
 
 
 def write_shown(table: Table, form: str) -> str:
-    """Return a table as `markdown`, or as `latex` without a float."""
+    """Return a table as `markdown`, or as a `latex` tabular without a float."""
     return write_markdown([table]) if form == "markdown" else f"{BOOKTABS}\n{write_tabular(table)}\n"
 
 
 def write_data(frame: pl.DataFrame, form: str) -> str | bytes:
-    """Return a frame as `csv`, `tsv`, `json`, `jsonl` or `parquet`."""
+    """Return a frame in the format `csv`, `tsv`, `json`, `jsonl` or `parquet`."""
     if form in ("csv", "tsv"):
         return frame.write_csv(separator="," if form == "csv" else "\t")
     if form == "json":

@@ -49,7 +49,7 @@ class Outputs:
         self._outputs: dict[Any, Path] = {}
 
     def add(self, path: Path) -> None:
-        """Add an output before opening it. Raise `InputError` if it is an input or another output."""
+        """Register a file before it is written. Raise `InputError` if the command reads it, or already writes it."""
         identity = _identify(path)
         if identity is None:
             return
@@ -115,9 +115,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _open_part(target: Path, mode: int) -> IO[bytes]:
-    """Open a new file beside the target, and remove files that killed processes left there.
+    """Open a new temporary file in the target's folder, and remove such files of killed processes.
 
-    A writer locks its file. The kernel releases the lock when the process ends.
+    The writer locks its file. The kernel releases the lock when the process ends.
     """
     own = f".{target.name[:60]}."
     with suppress(OSError):  # a folder that cannot be listed
@@ -137,7 +137,7 @@ def _open_part(target: Path, mode: int) -> IO[bytes]:
 
 
 def _number_of_descriptor(path: Path) -> int | None:
-    """Return the number of the open file of a name such as /dev/stdout; None for any other name."""
+    """Return the file descriptor that a name such as /dev/stdout stands for; None for any other name."""
     found = _DESCRIPTOR.fullmatch(str(path))
     if found is None:
         return None
@@ -162,7 +162,7 @@ def _resolve(path: Path) -> Path:
 
 @contextmanager
 def write_with_polars() -> Iterator[None]:
-    """Replace an error of Polars by the error of the operating system that it wraps."""
+    """Convert an error of Polars into the `OSError` that caused it; re-raise an error with another cause."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
@@ -198,7 +198,7 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Rows as bytes, and the number of ids escaped for TREC text. Rows for Parquet and Arrow stay a frame until written."""
+    """Encoded rows, with their number and the number of ids escaped for TREC text. Parquet and Arrow keep a frame."""
 
     content: bytes | pl.DataFrame
     rows: int
@@ -209,9 +209,9 @@ Append = Callable[[EncodedRows], object]
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
-    """Write a frame atomically, in the format that the file's ending says.
+    """Write a frame atomically, in the format of the file's ending.
 
-    TREC text has the columns as fields, in order. White space and control characters in ids, and a `#` that would begin a
+    A row of TREC text has the columns as fields, in order. White space and control characters in ids, and a `#` that would begin a
     comment, become %XX (UTF-8 bytes); a notice gives the number of these ids.
     """
     kind = container(path)
@@ -232,15 +232,15 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
 
 def warn_of_escaped_ids(count: int, path: Path) -> None:
     if count:
-        signs = "white space, control characters, and '#' at the beginning of a line"
+        signs = "white space, control characters or a leading '#'"
         remedy = "write Parquet or JSON Lines to keep ids as they are"
-        notice(f"{path}: {signs}, in {count} id{'s' * (count != 1)} were written as %XX; {remedy}")
+        notice(f"{path}: {signs} in {count} id{'s' * (count != 1)} were written as %XX; {remedy}")
 
 
 def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
-    """Encode rows in the format that the file's ending says: Parquet, Arrow, JSON Lines or TREC text.
+    """Encode rows in the format of the file's ending. For Parquet and Arrow, `append_rows` encodes them.
 
-    Encoding takes most of the time of writing: several processes can encode, and one process writes with `append_rows`.
+    Encoding is the slow part of writing: several processes can encode rows, and one process writes them.
     """
     kind = container(path)
     if kind in ("parquet", "arrow"):
@@ -253,7 +253,7 @@ def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
 
 @contextmanager
 def append_rows(path: Path) -> Iterator[Append]:
-    """Open a file to append encoded rows to it; an error leaves an existing file unchanged."""
+    """Yield a function that appends encoded rows to a new file. An error leaves an existing file unchanged."""
     kind = container(path)
     with atomic_write(path) as file, ExitStack() as stack:
         if kind not in ("parquet", "arrow"):
@@ -266,7 +266,7 @@ def append_rows(path: Path) -> Iterator[Append]:
         writers: list[Any] = []
 
         def append(rows: EncodedRows) -> None:
-            """Append a frame as a row group of Parquet or a batch of Arrow, which Polars cannot do."""
+            """Append a frame with pyarrow: Polars cannot append row groups to Parquet, or batches to Arrow."""
             table = pl.DataFrame(rows.content).to_arrow(compat_level=pl.CompatLevel.oldest())
             if not writers:
                 writers.append(stack.enter_context(open_writer(file, table.schema)))
@@ -276,7 +276,7 @@ def append_rows(path: Path) -> Iterator[Append]:
 
 
 def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
-    """Write TREC text, or JSON Lines: one object per line, with lists of name and value as objects."""
+    """Write TREC text or JSON Lines. In JSON Lines, a list of name-value pairs becomes an object."""
     if kind == "text":
         frame.write_csv(file, separator=" ", include_header=False, quote_style="never", null_value=EMPTY_DOC)
         return
@@ -291,7 +291,7 @@ def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
 
 
 def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Percent-encode white space, control characters and a `#` at the start of a line. Return also how many values changed."""
+    """Percent-encode white space, control characters and a leading `#` in texts. Return the frame and the number of changes."""
     changed = 0
     for name in frame.select(pl.col(pl.String)).columns:
         column = frame.get_column(name)
@@ -308,7 +308,7 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Escape query_id and doc_id as `escape_ids` does, if `known` has only the escaped id.
 
-    Uses and results keep the ids of the log; runs and qrels in TREC text have white space as %XX.
+    Tables of uses and results keep the ids of the log, while runs and qrels in TREC text have white space as %XX.
 
     >>> frame = pl.DataFrame({"query_id": "q", "doc_id": ["New York", "The Hague"]})
     >>> known = pl.DataFrame({"query_id": "q", "doc_id": ["New%20York", "The Hague"]})
@@ -324,7 +324,7 @@ def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def _escape_unsafe(column: pl.Series, *, begins_line: bool) -> tuple[pl.Series, pl.Series]:
-    """Return the distinct ids that TREC text cannot hold, and these ids with escapes."""
+    """Return the distinct ids that cannot be written as TREC text, and the escaped form of each."""
 
     def escape(text: str) -> str:
         escaped = _UNSAFE_SIGN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), text)

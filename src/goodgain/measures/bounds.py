@@ -44,9 +44,9 @@ def _split(measures: Sequence[ir_measures.Measure]) -> tuple[list[GoodGainMeasur
 
 
 class RaisedScores:
-    """Computes the upper bounds of measures, batch by batch.
+    """Computes the upper bounds of measures for one batch of queries after another.
 
-    The qrels must have one label per document; `rels` are the thresholds of the tallies.
+    The qrels must have one label per document. `rels` are the thresholds of the columns GR0, GR1, ... of a tally, in order.
     """
 
     def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -57,7 +57,7 @@ class RaisedScores:
         self._ranked = RankedScores(ranked, qrels.judgments) if ranked else None
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
-        """Add the tally and the ranking table of a batch, unjudged documents included; batches share no query."""
+        """Add the tally and the ranking table, with unjudged documents, of a batch. Each query is in only one batch."""
         raised = {}
         for k, rel in enumerate(self._rels):
             if self._label >= rel:
@@ -82,9 +82,9 @@ _DOCUMENT = ("query_id", "doc_id")
 def find_contributions(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return measure -> a frame of query_id, doc_id and added: the value that a single document with this label adds.
+    """Return how much each unjudged result with this label would add to a measure, if no other result had a label above 0.
 
-    The documents are the unjudged results.
+    The dict maps the name of a measure to a frame with the columns query_id, doc_id and added.
     """
     good_gain, ranked = _split(measures)
     of_iterations = _add_to_iterations(qrels, run, good_gain, label) if good_gain else {}
@@ -94,7 +94,7 @@ def find_contributions(
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
-    """Return contributions to measures of the ledger. All results that an iteration finds first add the same amount."""
+    """Compute `find_contributions` for good-gain measures. All results new in the same iteration add the same amount."""
     numbers = run.rows.select("query_id", number="iteration").unique()
     numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
     firsts = run.first_iterations.rename({"iteration": "number"})
@@ -113,7 +113,7 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return the contribution of one good document that an iteration finds first, with a column per measure.
+    """Return how much one good document adds to each measure if an iteration is the first that finds it.
 
     Each iteration becomes a separate query. In the ledger of this query, the document is the only good document.
     """
@@ -140,7 +140,7 @@ def _score_each_iteration(
 def _add_to_ranking(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return contributions to measures over one ranking. Each document becomes a query without other labelled documents."""
+    """Compute `find_contributions` for measures over one ranking, with a copy of the query for each document."""
     judgments = qrels.judgments
     positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)

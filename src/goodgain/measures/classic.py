@@ -1,6 +1,6 @@
 """Declares the classic measures that goodgain computes, with the names and values of ir_measures.
 
-Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and numbers of judged documents of the query. Providers of
+Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and counts of judged documents of the query. Providers of
 ir_measures compute the other classic measures.
 """
 
@@ -26,7 +26,7 @@ def _compute_set_f(ranks: Ranks) -> nw.Expr:
 
 
 def _count_needed(ranks: Ranks) -> nw.Expr:
-    """Return the number of relevant documents for a recall. As in trec_eval 9, fractions from 0.1 are rounded up."""
+    """Return how many relevant documents reach a recall. As in trec_eval 9, a fraction of at least 0.1 is rounded up."""
     recall = float(f"{ranks.parameters['recall']:.2f}")
     return (recall * ranks.num_rel + 0.9).floor()
 

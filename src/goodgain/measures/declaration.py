@@ -1,4 +1,4 @@
-"""The declaration of a measure. The class for ir_measures, host names, help and report labels follow from it."""
+"""The declaration of a measure, from which its class for ir_measures, its help and its names in other tools are made."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ARROWS = {"up": "↑", "down": "↓", None: "–"}
 
 
 def add_arrow(measure: str, better: str | None) -> str:
-    """Add the arrow of the better direction to the name of a measure; without a direction there is no arrow.
+    """Add ↑ to the name of a measure if higher values are better, ↓ if lower values are, and nothing if neither.
 
     >>> add_arrow("SRR@3", "down"), add_arrow("NumRet", None)
     ('SRR@3 ↓', 'NumRet')
@@ -109,19 +109,19 @@ class Declaration:
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
-        """The measure without parameters. A classic measure without `own` parameters is the measure of ir_measures."""
+        """The measure without parameters. For a classic measure without `own` parameters, it is that of ir_measures."""
         if self.in_ir_measures is not None and not self.own:
             return self.in_ir_measures
         return _make_measure(self)
 
     @property
     def host_name(self) -> str:
-        """The name in hosts with lower-case names: AvgGain -> avg_gain, nDCGG -> n_dcgg."""
+        """The name in other tools that require lower case: AvgGain -> avg_gain, nDCGG -> n_dcgg."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
     def cutoff(self) -> Literal["optional", "required", "none"]:
-        """Whether a cutoff after @ is optional, required or impossible."""
+        """`optional` or `required` if the measure has a cutoff after @, else `none`."""
         info = self.measure.SUPPORTED_PARAMS.get("cutoff")
         return "none" if info is None else "required" if info.required else "optional"
 
@@ -131,7 +131,7 @@ class Declaration:
 
     @property
     def usage(self) -> str:
-        """The name with what follows @: `SRE[@i]` (optional), `P@k`, `IPrec@recall`."""
+        """The name and its cutoff, as help shows them: `SRE[@i]` (optional), `P@k`, `IPrec@recall`."""
         known = self.measure.SUPPORTED_PARAMS
         at: str = self.measure.AT_PARAM
         if at not in known or not self.takes(read_parameters(self.measure) | {"rel": 1, at: 1}):
@@ -168,7 +168,7 @@ class Declaration:
 
 
 class ExactMean(ir_measures.MeanAgg):
-    """A mean for ir_measures with an exact sum: the same for every order of the queries.
+    """A mean for ir_measures with an exact sum, which does not depend on the order of the queries.
 
     With `skip_nan` NaN values are left out: NaN stands for a query without a value.
     """
@@ -243,7 +243,7 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def rel(self) -> float:
-        """The smallest good label: of the inner measure, if there is one, or of this measure."""
+        """The smallest good label of the inner measure, if there is one, else of this measure."""
         from goodgain.measures.names import find_inner  # which imports this module
 
         inner = find_inner(self)
@@ -264,13 +264,13 @@ class GoodGainMeasure(IterationMeasure):
 
     @property
     def along(self) -> pl.Expr:
-        """The value at each row of a ledger that is joined with its pools."""
+        """An expression for the value at each row (query and iteration) of a ledger that is joined with its pools."""
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
         return value.cast(pl.Float64).alias(str(self))
 
     @cached_property
     def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
-        """The value of each query at one cutoff, and the sums that this value needs (`UpTo.sums`)."""
+        """Expressions for the value of each query at one cutoff, and for the sums that it needs (`UpTo.sums`)."""
         sums: dict[str, pl.Expr] = {}
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
         return value.cast(pl.Float64).alias(str(self)), sums
@@ -279,11 +279,11 @@ class GoodGainMeasure(IterationMeasure):
 class RankedMeasure(DeclaredMeasure):
     """A measure over one ranking that ir_measures lacks, or lacks with this parameter: `RankDCG@10`, `nDCG(ideal='ranking')`.
 
-    No provider of ir_measures may know the `NAME` of the class: under the name `nDCG`, a provider would ignore `ideal`.
+    Its `NAME` is unknown to the providers of ir_measures: under the name `nDCG`, a provider would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
-        """Return the measure with more parameters, or the measure of ir_measures if this has all the parameters."""
+        """Add parameters to the measure. If ir_measures supports all of them, return its own measure."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):

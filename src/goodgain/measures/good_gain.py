@@ -1,6 +1,6 @@
-"""Declares the good-gain measures and counts, which are computed from the ledger.
+"""Declares the good-gain measures and counts, which are computed from the ledger (counts per iteration).
 
-The value at iteration i is an expression over ledger and pools. R, UR, ... are the counts of iteration i, and
+The value at iteration i is an expression over ledger and pools. R, UR, ... are the ledger's columns at iteration i, and
 `upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last iteration of a query count as empty: the same
 expression holds at any later i. A query without a search has i = 0.
 """

@@ -1,4 +1,4 @@
-"""Computes the good-gain measures from ledger and pools: at a cutoff, at every iteration, and batch by batch."""
+"""Computes the good-gain measures from the ledger (counts per iteration) and the pools (counts of judged good documents)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +19,9 @@ _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "it
 
 
 def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return the value of every judged query: query_id (sorted), and a Float64 column per measure.
+    """Return a frame with query_id (the judged queries, sorted) and a Float64 column per measure.
 
-    `counts` has ledger and pools for each threshold of the measures.
+    `counts` maps each threshold of the measures to its ledger and pools.
     """
     columns: dict[str, pl.Series] = {}
     for rel, group in _group_by_threshold(measures, counts).items():
@@ -39,7 +39,7 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 
 
 def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return the value at each iteration of the judged queries: query_id, iteration, and a Float64 column per measure."""
+    """Return a frame with query_id, iteration and a Float64 column per measure, for each iteration of judged queries."""
     found: list[pl.DataFrame] = []
     for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = counts[rel][:2]
@@ -52,7 +52,7 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
 def tabulate_ledger(
     counts: Mapping[float, Counts], rel: float, measures: Sequence[GoodGainMeasure] = ()
 ) -> pl.DataFrame:
-    """Return the frame of `ledger` at the threshold `rel`, with a column per measure. `counts` must have all thresholds."""
+    """Return the frame of `ledger` at the threshold `rel`, with the measures. `counts` must have all their thresholds."""
     rows, pools = counts[rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
@@ -93,7 +93,7 @@ def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainM
 def _group_by_threshold(
     measures: Iterable[GoodGainMeasure], counts: Mapping[float, Counts]
 ) -> dict[float, list[GoodGainMeasure]]:
-    """Return threshold -> measures; a measure without a threshold has the same value at every threshold."""
+    """Group measures by threshold; those without a threshold, whose value is the same for all, join the first group."""
     groups: dict[float, list[GoodGainMeasure]] = {}
     for measure in measures:
         rel = measure.rel if measure.declaration.uses_rel else next(iter(counts))
@@ -104,7 +104,7 @@ def _group_by_threshold(
 def _compute_at_cutoff(
     ledger: pl.DataFrame, pools: pl.DataFrame, measures: Sequence[GoodGainMeasure], cutoff: int | None
 ) -> pl.DataFrame:
-    """Return the values at one cutoff (None: the last iteration of each query), a row for each row of the pools.
+    """Return the values at one cutoff, in the order of `pools`. The cutoff None is the last iteration of each query.
 
     A cutoff after the last iteration of a query has no row in the ledger: later iterations count as empty.
     """
@@ -127,9 +127,9 @@ _ROWS = 2**18
 
 
 class BatchScores:
-    """Computes good-gain measures, batch by batch; `rels` are the thresholds of the tallies.
+    """Computes good-gain measures for one batch of queries after another.
 
-    The judgments are counted on first use, while batches are read.
+    `rels` are the thresholds of the columns GR0, GR1, ... of a tally. Judgments are counted on first use, while batches are read.
     """
 
     def __init__(self, measures: Sequence[GoodGainMeasure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -145,14 +145,14 @@ class BatchScores:
         return count_pools(self._qrels.judgments, rels=self._rels)
 
     def add(self, tallied: pl.DataFrame) -> None:
-        """Add the tally of a batch; batches share no query."""
+        """Add the tally (counts per query and iteration) of a batch. Each query is in only one batch."""
         self._tallies.append(tallied)
         if sum(waiting.height for waiting in self._tallies) >= _ROWS:
             tallied = self._take_tallies()
             self._score(tallied, self.pools.join(tallied, on="query_id", how="semi", maintain_order="left"))
 
     def finish(self) -> tuple[pl.DataFrame, Coverage]:
-        """Return the values (query_id, sorted, and a column per measure) and the coverage of the run."""
+        """Return a frame with query_id (sorted) and a column per measure, and the coverage of the run."""
         # Judged queries in no batch are scored last, on empty ledgers.
         scored = pl.concat([self.pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)])
         rest = self.pools.join(scored, on="query_id", how="anti", maintain_order="left")

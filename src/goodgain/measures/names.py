@@ -23,7 +23,7 @@ SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | session_m
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """Return host name -> measure, for each choice of a parameter. Hosts have syntax only for cutoff and threshold."""
+    """Map a name for other tools to each choice of a parameter: such tools can pass only a cutoff and a threshold."""
     name = measure.declaration.host_name
     return {name: measure} | {
         f"{name}_{choice}": measure(**{parameter: choice})
@@ -79,7 +79,7 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of a measure over one ranking or all results; None for any other measure."""
+    """Return the declaration of a measure over one ranking, or over the results of all iterations; None for others."""
     if isinstance(measure, (RankedMeasure, SessionMeasure)):
         return measure.declaration
     declared = RANKED_MEASURES.get(str(measure.NAME))
@@ -89,7 +89,7 @@ def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
 
 
 def find_direction(measure: ir_measures.Measure) -> str | None:
-    """Return the better direction, `up`, `down` or None: as declared, and `up` for a measure without a declaration.
+    """Return whether higher (`up`) or lower (`down`) values are better; None if neither is, `up` if nothing is declared.
 
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
@@ -102,7 +102,7 @@ _UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
 
 
 def _find_meaning(measure: ir_measures.Measure) -> Declaration:
-    """Return the declaration of the inner measure, if there is one, or of the measure."""
+    """Return the declaration of the inner measure, if there is one, else of the measure itself."""
     if (inner := find_inner(measure)) is not None:
         return _find_meaning(inner)
     return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure) or _UNKNOWN
@@ -116,9 +116,9 @@ def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
 
 
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
-    """Return measure -> the count of results up to the same iteration, for measures that look better with fewer results.
+    """Map measures that look better with fewer results to the count of results up to the same iteration.
 
-    `compare` needs these counts: a share has no value without results, and a count is smaller without results.
+    `compare` needs these counts: without results, a share has no value, and a count such as NumDup is 0.
 
     >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
     {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}
@@ -133,7 +133,7 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
 
 
 def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """Add the counts of iterations and results that a comparison needs."""
+    """Return the measures, and the counts of iterations and results that a comparison needs in addition."""
     measures = [*measures]
     counted = find_results_counts(one for one in measures if not needs_results(one))
     return parse_measures([*measures, "NumIter", "NumResults", *counted.values()])
@@ -145,13 +145,13 @@ def needs_results(measure: ir_measures.Measure) -> bool:
 
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
-    """Return which queries have no value of a measure, in words after "null if"; "" if every query has a value."""
+    """Return the end of a sentence "the value of a query is null if ..."; "" if every query has a value."""
     own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
     return own or _find_meaning(measure).null_if
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:
-    """Return why a query has no value of a measure or an outcome: `a system has no results by iteration 2`."""
+    """Return why a query has no value, such as `a system has no results by iteration 2`."""
     if isinstance(measure, str) or not needs_results(measure):
         return "a system has no value"
     cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
@@ -179,7 +179,7 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
     """Return distinct measures from names separated by blanks or commas, from a measure object, or from a list.
 
     A range means one measure per iteration: `CG@1-3` is `CG@1 CG@2 CG@3`. With `complete=False` a measure may lack a required
-    cutoff, for a ledger with its value at every iteration. `rel` is the smallest good label, for good-gain measures without
+    cutoff: `ledger` computes it at every iteration. `rel` is the smallest good label for measures of iterations that name no
     `rel`.
 
     Raises:
@@ -225,7 +225,7 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
     """
     _refuse_names_of_other_tools(name)
     if _RANGE.fullmatch(name.strip()):
-        raise MeasureError(f"{name!r} is several measures, one per iteration; name one")
+        raise MeasureError(f"{name!r} stands for several measures, one per iteration; name one of them")
     try:
         node: ast.expr = ast.parse(name.strip(), mode="eval").body
         cutoff: Any = None
@@ -274,14 +274,14 @@ def _refuse_names_of_other_tools(name: str) -> None:
 
 
 def _known_names() -> dict[str, ir_measures.Measure]:
-    """Return name -> measure for every known name; measures of goodgain replace those of other packages."""
+    """Map every known name to its measure; measures of goodgain replace those of other packages."""
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
     ours = {name: declared.measure for name, declared in (HOSTLESS_MEASURES | SESSION_MEASURES).items()}
     return {**registry, **ours, **MEASURES}
 
 
 def _find_measure(name: str, rest: str) -> ir_measures.Measure:
-    """Return the measure of a bare name; `rest` is the text after it, for messages."""
+    """Return the measure with this name. Messages repeat `rest`, such as `@10`: the text after the name."""
     known = _known_names()
     meant = [name] if name in known else [other for other in known if other.lower() == name.lower()]
     if len({id(known[other]) for other in meant}) == 1:
@@ -290,8 +290,8 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
         return measure if declared is None or measure.params else declared.measure
     if name.upper() == "DCG":
         raise MeasureError(
-            f"{name} is ambiguous here; write {DCGG.NAME}{rest} for the guideline's DCG@i, with @ in iterations, or "
-            f"{RankDCG.NAME}{rest} for the classic one, with @ in ranks"
+            f"{name} is ambiguous; write {DCGG.NAME}{rest} for DCG of the good-gain guideline, with @ in iterations, or "
+            f"{RankDCG.NAME}{rest} for classic DCG, with @ in ranks"
         )
     if meant:
         raise MeasureError(f"{name} is ambiguous; write {' or '.join(meant)}")
@@ -303,7 +303,7 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
     hint = (
         f"did you mean {' or '.join(near)}?"
         if near
-        else "goodgain measures lists our measures, ir-measur.es lists the classic measures"
+        else "the command goodgain measures lists its measures, and ir-measur.es the classic ones"
     )
     raise MeasureError(f"{name} is not a measure; {hint}")
 
@@ -369,5 +369,5 @@ def _expand_range(name: str) -> list[str]:
     names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
     if not isinstance(parse_measure(names[0]), IterationMeasure):
         some = " ".join(names[:3])
-        raise MeasureError(f"{name!r}: only our measures take a range of iterations; name each cutoff: {some}")
+        raise MeasureError(f"{name!r}: only measures of iterations take a range; write each cutoff: {some}")
     return names

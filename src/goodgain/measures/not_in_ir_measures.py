@@ -1,6 +1,6 @@
 """Declares the measures over one ranking that ir_measures lacks.
 
-A query of the qrels that the run lacks has an empty ranking, while a classic measure has the value 0.
+For a query that the run lacks, these measures score an empty ranking, while classic measures are 0.
 
 For most of these measures, a document without a grade has the label 0. GradedP skips such documents; in the other Graded
 measures they add nothing. A Graded measure is null if none of the first k documents has a grade. Any label is a grade, also
@@ -38,7 +38,7 @@ _FINEST = 10**6
 
 
 def place_for_dcg(parameters: Mapping[str, Any]) -> str:
-    """Return the column of positions for DCG and nDCG: with exponential gain, ties are broken as in gdeval."""
+    """Return the name of the column of ranks for DCG and nDCG: exponential gain breaks ties as gdeval does."""
     return "k_gdeval" if parameters["dcg"] == "exp-log2" else "k"
 
 
@@ -50,7 +50,7 @@ def compute_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
-    """Return DCG of the ideal ranking: of all judged documents, of the documents of the ranking, or of the first k."""
+    """Return DCG of the ideal ranking, whose documents `ideal` chooses: all judged, all retrieved, or the first k."""
     ideal = ranks.parameters.get("ideal")
     if ideal == "topk":
         return compute_dcg(ranks.cut_by_label)
@@ -58,7 +58,7 @@ def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def _interpolate(ranks: Ranks, recall: Fraction) -> nw.Expr:
-    """Return the highest precision at any rank with at least this recall, compared as whole numbers without rounding."""
+    """Return the highest precision at ranks with at least this recall. Whole numbers compare recalls exactly."""
     reached = ranks.relevant_so_far * recall.denominator >= ranks.num_rel * recall.numerator
     precision = ranks.relevant * ranks.relevant_so_far / ranks.k
     return ranks.highest(nw.when(reached).then(precision).otherwise(nw.lit(0.0)))

@@ -1,4 +1,4 @@
-"""The allowed values of parameters, for measures computed here and measures of providers.
+"""The allowed values of the parameters of measures, whether goodgain or a provider computes them.
 
 ir_measures declares types, choices and required parameters, but checks them with `assert`, which `python -O` removes. Further
 limits come from the definitions of measures, and from providers that silently compute something else for some values.
@@ -31,7 +31,7 @@ _SHOWN = 100
 
 
 class Rule(NamedTuple):
-    """The allowed values of a parameter, in words after "the parameter is", and as a test of a value."""
+    """The allowed values of a parameter: `words` complete "the parameter is ...", and `allows` tests a value."""
 
     words: str
     allows: Callable[[Any], bool]
@@ -116,7 +116,7 @@ LEDGER_RULES = COMPUTED_RULES | {
 RULES_OF_ONE = {
     ("SessionRBP", "b"): COMPUTED_RULES["recall"],
     ("AreaOver", "measure"): Rule(
-        "a measure of ours without @ that every query has at each iteration, such as 'nCG'", _is_along_iterations
+        "a good-gain measure or count without @, with a value at every iteration, such as 'nCG'", _is_along_iterations
     ),
     # The ideal session has a weight for each iteration.
     ("nSessionDCG", "cutoff"): Rule(
@@ -126,7 +126,7 @@ RULES_OF_ONE = {
 
 
 def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
-    """Return name -> value of the parameters of a measure that are given or have a default value."""
+    """Return a dict of the parameters of a measure that are given or have a default value."""
     found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
     return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
 
@@ -180,7 +180,7 @@ _OWN_RULES = {
 
 
 def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
-    """Raise `MeasureError` if a given parameter is unknown, or `find_rule` (of its name and `ParamInfo`) refuses its value."""
+    """Raise `MeasureError` for an unknown parameter, or a value that the parameter's rule does not allow."""
     supported, given = measure.SUPPORTED_PARAMS, measure.params
     for name in given.keys() - supported.keys():
         takes = ", ".join(f"{known}=" for known in supported) or "none"

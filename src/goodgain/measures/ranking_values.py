@@ -1,4 +1,4 @@
-"""Computes measures over one ranking from the ranking table and the judgments."""
+"""Computes measures over one ranking, from a `RankingTable` and the judgments."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ _Gains = tuple[tuple[float, float], ...]
 
 
 class RankedScores:
-    """Computes measures over one ranking, batch by batch; `is_computed_here` must hold for each measure."""
+    """Computes measures over one ranking, batch by batch; `is_computed_here` must be true for each measure."""
 
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.judgments = judgments
@@ -38,7 +38,7 @@ class RankedScores:
     def _plan(self, measure: ir_measures.Measure) -> None:
         declared, parameters = find_declaration(measure), read_parameters(measure)
         if declared is None:
-            raise MeasureError(f"{measure} is not computed from a ranking table; ask its provider")
+            raise MeasureError(f"{measure} is not computed by goodgain; compute it with its provider")
         declared.check_scale(measure, self.judgments.labels.get_column("relevance"))
         of_ideal = self._of_ideals.setdefault(tuple(sorted(parameters.get("gains", {}).items())), Sums())
         ideal = Ranks(measure, "k", sums=of_ideal, prefix="ideal ")
@@ -48,7 +48,7 @@ class RankedScores:
         self._values[str(measure)] = value
 
     def add(self, table: RankingTable) -> None:
-        """Add the sums of a ranking table; tables share no query."""
+        """Add the ranking table of some queries; each query is in only one table."""
         if table.retrieved is None:
             self._add_lazy(nw.from_native(table.rows))
             return
@@ -59,7 +59,7 @@ class RankedScores:
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
-        """Add the sums of rows on another engine; only one row per query is collected."""
+        """Add a lazy ranking: its engine computes the sums, and only one row per query is collected."""
         counting = replace(self._of_rows, summed=self._of_rows.summed | {"NumRet": nw.lit(1.0)})
         numbered = nw.from_native(self._judged.with_columns(pl.col("query").cast(pl.Int64)))
         summed = collect(self._sum_rows(rows, move_to_engine(rows, numbered), counting))
@@ -78,7 +78,7 @@ class RankedScores:
         return sums.aggregate(rows)
 
     def finish(self) -> pl.DataFrame:
-        """Return query_id (sorted) and a Float64 column per measure, also for judged queries in no batch."""
+        """Return a frame with query_id (all judged queries, sorted) and a Float64 column per measure."""
         columns = [pl.concat(self._retrieved), pl.concat(self._sums)]
         for gains, sums in self._of_ideals.items():
             if sums.summed or sums.highest:
@@ -122,12 +122,12 @@ def score_ranking(
 
 
 def find_positions(measures: Iterable[ir_measures.Measure]) -> set[str]:
-    """Return the names of the columns of positions that measures need, from `POSITIONS`."""
+    """Return the columns of ranks that measures need; `POSITIONS` lists them, each with another order of ties."""
     return {of.position(read_parameters(one)) for one in measures if (of := find_declaration(one)) is not None}
 
 
 def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
-    """Return name -> mean over queries, for measures computed here. Counts of ir_measures have the sum instead."""
+    """Return a dict of the mean of each measure over the queries; counts such as NumRet have the sum instead."""
     return {
         str(one): math.fsum(values.get_column(str(one)).drop_nulls())
         if isinstance(one.aggregator(), ir_measures.SumAgg)

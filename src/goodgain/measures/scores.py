@@ -34,19 +34,19 @@ class Scores:
     """The scores of one run.
 
     Attributes:
-        means: name of a measure -> mean over all queries (a sum for counts of ir_measures), in the requested order. None if a
+        means: a dict of each measure's mean over all queries (a sum for counts of ir_measures), in the requested order. None if a
             query has no finite value. Graded and some other measures have no value for some queries: their mean is over the
             other queries (`num_queries`), or None without such queries.
         signature: the versions and settings behind the values; report it with any number.
-        coverage: a frame of iteration, judged, unique and coverage, the judged share of unique results. The row with a null
+        coverage: a frame with iteration, judged, unique and coverage = judged / unique (numbers of results). The row with a null
             iteration counts all results; the other rows count the results that an iteration found first. The coverage is
             null without results. Queries without judgments are left out.
         queries: the query ids in both run and qrels, and in only one of them.
         rel: the `rel` of the call.
         ids_mapped: the number of ids of the run, and of the qrels, that `documents=` mapped; None without `documents=`.
         notes: all notices of the call, also minor notices.
-        by_group: a frame of group, measure, queries and value, the mean over the queries of the group; None without `groups`.
-        intervals: name of a measure -> the bootstrap percentile confidence interval of the mean over queries. An interval is
+        by_group: a frame with group, measure, queries (their number) and value (their mean); None without `groups`.
+        intervals: a dict of the bootstrap percentile confidence interval of each measure's mean over queries. An interval is
             None for a sum, for a single query, or without a mean. `intervals` is None without `interval=True`.
         replicates: the scores of each run, if a system has several runs. The values of the system are means over runs.
         lacks_iterations: whether a run has no iterations.
@@ -79,7 +79,7 @@ class Scores:
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
-        """Name of a measure -> the lower and the upper bound of the mean; None for a measure without bounds.
+        """A dict of the lower and the upper bound of each measure's mean; None for a measure without bounds.
 
         For the lower bound every unjudged result has the label 0, for the upper bound the largest label of the qrels.
 
@@ -98,9 +98,9 @@ class Scores:
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
-        """A frame of query_id, measure and value, for every query of the qrels.
+        """A frame with the columns query_id, measure and value, for every query of the qrels.
 
-        With `bounds=True`, least and most are the lower and the upper bound; null for a measure without bounds.
+        With `bounds=True`, the columns least and most have the lower and the upper bound; null for a measure without bounds.
 
         A value is null if it is not finite (possible with a user's function), or if the measure has no value for the query.
         For example, a Graded measure has none if no document at ranks <= k has a grade.
@@ -118,14 +118,14 @@ class Scores:
 
     @cached_property
     def num_queries(self) -> dict[str, int]:
-        """Name of a measure -> the number of queries with a value."""
+        """A dict of the number of queries that have a value, for each measure."""
         counts = dict(self.per_query.group_by("measure").agg(pl.col("value").count()).iter_rows())
         return {name: counts.get(name, 0) for name in self.means}
 
     def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
         """Return the scores of one run for these measures only, in this order.
 
-        Private columns keep the other measures: comparisons need the counts of results.
+        Private columns still have the other measures: comparisons need the counts of results.
         """
         names = [str(one) for one in measures]
         return replace(
@@ -184,7 +184,7 @@ class Scores:
         raise MeasureError(f"{names[-1]} is not in these scores; they have {', '.join(self.means)}")
 
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
-        """Return name of a measure -> value over all queries; None if `means` has None.
+        """Return a dict of each measure's mean over all queries; None if `means` has None.
 
         Args:
             how: `arithmetic` returns `means`. `geometric` is the exponential of the mean logarithm of the queries' values.
@@ -243,8 +243,8 @@ def _unpivot(values: pl.DataFrame) -> pl.DataFrame:
 def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
     """Return the scores of a system: the value of a query is the mean over the runs that have a value.
 
-    `missing="absent"` leaves out the values of queries that a run lacks. In `queries`, only a query that all runs lack is
-    absent.
+    `missing="absent"` leaves out the values of queries that a run lacks. `queries` calls a query absent only if all runs
+    lack it.
     """
     if len(runs) == 1:
         return leave_out_absent(runs[0], measures) if missing == "absent" else runs[0]
@@ -288,7 +288,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
 
 
 def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the reading options of several runs by name: one value if all runs agree, else a list of `name:value`."""
+    """Return the reading options of several runs: one value if all runs agree, else a list of `name of the run:value`."""
     found: dict[str, Any] = {}
     for option, default in Reading._field_defaults.items():
         values = {name: signature.get(option, default) for name, signature in signatures.items()}
@@ -307,7 +307,7 @@ def find_values(of: Scores, missing: str) -> pl.DataFrame:
 
 
 def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return scores without the queries that the run lacks: the means are over the other queries."""
+    """Return the scores without the queries that the run lacks: means are over the other queries."""
     kept = leave_out_queries(of, of.queries.only_judged, measures)
     return replace(kept, signature=of.signature | {"missing": "absent"})
 
@@ -331,9 +331,9 @@ def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Score
 
 
 def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores with null for queries without results, for measures that need results.
+    """Return the scores with null for queries without results, in measures with `needs_results`.
 
-    For several runs, a value is the mean over the runs with results. Only the values of `measures` are returned.
+    For several runs, a value is the mean over the runs with results, and only `measures` are returned.
     """
     if of.replicates:
         runs = [leave_out_empty(run, measures) for run in of.replicates]
@@ -348,7 +348,7 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
-    """Return the queries of all runs together. A query is absent, or never searched, if this holds in all runs."""
+    """Merge the queries of several runs. A query is absent, or never searched, only if it is so in all runs."""
     judged = pl.concat([runs[0].both, runs[0].only_judged])
     both = pl.concat([of.both for of in runs]).unique().sort()
     without = pl.concat([of.only_searched for of in runs]).unique().sort()
@@ -358,7 +358,7 @@ def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
-    """Return the mean over queries, or the sum for counts of ir_measures; None without values, or if all means are None."""
+    """Return the mean over queries, or the sum for counts of ir_measures. None without values, or if all runs' means are None."""
     known = values.drop_nulls()
     if known.is_empty() or (len(known) < len(values) and all(of.means[str(measure)] is None for of in runs)):
         return None

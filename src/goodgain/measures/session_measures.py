@@ -1,4 +1,4 @@
-"""Declares measures of iterations that need every result, or a table beside the run: the ledger is not enough.
+"""Declares measures of iterations that the ledger cannot give: they need every result, or a second table.
 
 A formula gets the results of whole queries, and returns a frame of query_id and value. A query without a row has the value 0, or
 null if the measure has `null_if`. NaN becomes null.
@@ -39,7 +39,7 @@ class Searches:
     `rows` have query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the order of ranks.
     `iterations` have query_id, iteration and number, also for iterations without results. In `tables`, `results` has a row
     per search, with query_id, iteration and search_query. `costs` has query_id, iteration, over (`tokens`, `cost` or
-    `seconds`) and spend, the sum so far.
+    `seconds`) and spend (the sum up to this iteration).
     """
 
     rows: pl.DataFrame
@@ -51,16 +51,16 @@ class Searches:
 
     @cached_property
     def lengths(self) -> pl.DataFrame:
-        """A row per query: T, the number of iterations up to `upto`, and K, `upto` itself. Without `upto`, both are N."""
+        """A frame with query_id, T (the number of iterations up to `upto`) and K (`upto`). Without `upto`, both are N."""
         n = pl.col("iteration").max()
         lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
         upto = pl.lit(self.upto, pl.Int64)
         return lengths if self.upto is None else lengths.with_columns(T=pl.min_horizontal("T", upto), K=upto)
 
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
-        """Return the labels above 0: query_id, K, doc_id and relevance.
+        """Return the labels above 0, with the columns query_id, K, doc_id and relevance.
 
-        With subtopics a document has the largest label, or the sum of its labels (`add_subtopics`). With `by_subtopic` each
+        A document with several subtopics has the largest of its labels, or their sum (`add_subtopics`). With `by_subtopic` each
         label has a row with a column subtopic, which is "" if the qrels have no subtopics.
         """
         has_subtopics = self.qrels.has_subtopics
@@ -72,7 +72,7 @@ class Searches:
         return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
 
     def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
-        """Add rank, is_new and relevance to the rows up to `upto`; a negative or missing label is 0."""
+        """Return the rows up to `upto`, with rank, is_new and relevance; a negative or missing label becomes 0."""
         rows = self.rows if self.upto is None else self.rows.filter(pl.col("iteration") <= self.upto)
         rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
         rows = rows.with_columns(rank=rank, is_new=pl.struct("query_id", "doc_id").is_first_distinct())
@@ -84,7 +84,7 @@ class Searches:
         return labelled.with_columns(pl.col("relevance").cast(pl.Float64).clip(0).fill_null(0.0))
 
     def label(self) -> pl.DataFrame:
-        """Return the labels that apply at each iteration: query_id, number, doc_id and relevance."""
+        """Return the labels that apply at each iteration, with the columns query_id, number, doc_id and relevance."""
         labels = self.qrels.frame.select("query_id", "doc_id", "relevance", at="iteration")
         joined = self.iterations.join(labels, on="query_id")
         if self.qrels.labels is None:
@@ -124,7 +124,7 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
-    """Return a row per nugget: the number of documents that support the nugget, and how many of these were seen.
+    """Return a frame with a row per nugget: how many documents support it, and how many of these were retrieved.
 
     Only searched queries with a supported nugget have rows.
     """
@@ -284,7 +284,7 @@ AreaOver = _declare_beside(
     bounds=("0", ""),
     source="the area under `curve` with over=, as anytime evaluation takes it",
     own={
-        "measure": ParamInfo(dtype=str, default="nCG", desc="a measure of ours without @"),
+        "measure": ParamInfo(dtype=str, default="nCG", desc="a good-gain measure or count without @"),
         "over": ParamInfo(
             dtype=str,
             choices=["searches", "results", "tokens", "cost", "seconds"],
@@ -306,7 +306,7 @@ AreaOver = _declare_beside(
 
 
 class SessionScores:
-    """Computes session measures, for a run in batches of whole queries."""
+    """Computes session measures of a run that is read in batches of whole queries."""
 
     def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels, tables: Mapping[str, pl.DataFrame]) -> None:
         for measure in (one for one in measures if one.table and one.table not in tables):
@@ -323,7 +323,7 @@ class SessionScores:
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add all rows of some judged queries: query_id, iteration, doc_id, rank, score."""
+        """Add all rows of some judged queries, with the columns query_id, iteration, doc_id, rank and score."""
         from goodgain.schema import EMPTY_DOC  # narwhals takes long to import, and waits
 
         rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)
@@ -336,7 +336,7 @@ class SessionScores:
             self._values[str(measure)].append(measure.declaration.formula(searches))
 
     def finish(self) -> pl.DataFrame:
-        """Return query_id (of the qrels, sorted) and a Float64 column with the name of each measure."""
+        """Return a frame with query_id (all queries of the qrels, sorted) and a Float64 column per measure."""
         found = self._qrels.frame.select(pl.col("query_id").unique().sort())
         for name, parts in self._values.items():
             values = pl.concat([pl.DataFrame(schema={"query_id": pl.String, "value": pl.Float64}), *parts])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     class _Narwhals:
-        """Imports narwhals when a formula over ranks is computed: `import goodgain` does not need it."""
+        """Imports narwhals only when a formula over ranks is computed: `import goodgain` does not need it."""
 
         def __getattr__(self, name: str) -> Any:
             import narwhals
@@ -38,7 +38,7 @@ _Expr = TypeVar("_Expr", pl.Expr, "nw.Expr")
 
 
 def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
-    """Return a / b, row by row, with the digits of Python's a / b; a must be finite.
+    """Return a / b, row by row, rounded as Python rounds a / b; a must be finite.
 
     If b is the same number for all rows, Polars multiplies by 1 / b and rounds twice. The form a * 0 + b prevents that.
     """
@@ -57,13 +57,13 @@ class UpTo:
     sums: dict[str, pl.Expr] | None = None
 
     def total(self, x: pl.Expr) -> pl.Expr:
-        """Return the sum of x over these iterations."""
+        """Return the sum of x over iterations 1..i."""
         if self.sums is None:
             return x.cum_sum().over("query_id")
         return self._add_column(self.sums, x.sum()).fill_null(0)  # a query without rows
 
     def highest(self, x: pl.Expr) -> pl.Expr:
-        """Return the largest x in these iterations; null if all x are null."""
+        """Return the largest x in iterations 1..i; null if all x are null."""
         if self.sums is None:
             return x.cum_max().forward_fill().over("query_id")
         return self._add_column(self.sums, x.max())
@@ -92,7 +92,7 @@ class Sums:
     rels: set[float] = field(default_factory=set)  # thresholds; the rows need the number of relevant documents for each
 
     def aggregate(self, rows: Any) -> Any:
-        """Return one row per query, with the columns that measures need, from a frame of narwhals."""
+        """Aggregate the rows of a narwhals frame to one row per query, with the columns that measures need."""
         for added in (self.columns, self.windows):
             if added:  # narwhals refuses an empty with_columns on a lazy frame
                 rows = rows.with_columns(**added)
@@ -119,7 +119,7 @@ class Ranks:
     ) -> None:
         """Set up the ranks for a measure; `sums` collects the columns that the measure needs.
 
-        The labels of the ideal ranking are already replaced by `gains`. `prefix` distinguishes the columns of rankings.
+        The labels of the ideal ranking are already replaced by `gains`. `prefix` marks the columns of that ranking.
         """
         self.parameters = read_parameters(measure)
         self.cutoff: int | None = self.parameters.get("cutoff")  # the last rank; None for all ranks
@@ -138,19 +138,19 @@ class Ranks:
 
     @property
     def by_label(self) -> Ranks:
-        """The same documents by descending label; a document without a label counts as 0."""
+        """The same documents, ranked by descending label; a document without a label counts as 0."""
         return self._sort(f"gain {sorted(self._gains.items())}", self.label)
 
     @property
     def cut_by_label(self) -> Ranks:
-        """The documents at ranks 1..cutoff by descending label, followed by all other documents, whose labels count as 0."""
+        """The ranking with ranks 1..cutoff sorted by descending label; labels of later documents count as 0."""
         gain = f"gain {sorted(self._gains.items())} at {self._position} <= {self.cutoff}"
         found = self._sort(gain, self._cut(self.label.clip(0)))
         found.label = nw.col(gain)
         return found
 
     def _sort(self, gain: str, label: nw.Expr) -> Ranks:
-        """Return the ranks with documents by descending label; the column `gain` will hold this label."""
+        """Return the ranks of the documents sorted by descending label, which the column `gain` will hold."""
         self._sums.columns[gain] = label.fill_null(0.0)
         found = copy(self)
         found._place = f"{self._position} by {gain}"
@@ -161,7 +161,7 @@ class Ranks:
 
     @cached_property
     def label(self) -> nw.Expr:
-        """The label of a document, replaced by `gains`; null without a label."""
+        """The label of a document, or the gain that `gains` sets for it; null without a label."""
         label = replaced = nw.col("relevance")
         for given, gain in self._gains.items():
             replaced = nw.when(label == float(given)).then(nw.lit(float(gain))).otherwise(replaced)
@@ -211,7 +211,7 @@ class Ranks:
 
     @property
     def num_rel(self) -> nw.Expr:
-        """The number of relevant documents of the query in the qrels; also usable inside `total` and `highest`."""
+        """The number of relevant documents of the query in the qrels; it may also be used inside `total` and `highest`."""
         self._sums.rels.add(self.parameters["rel"])
         return nw.col(self._num_rel)
 

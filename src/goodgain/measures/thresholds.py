@@ -86,7 +86,7 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
 def _warn_of_differing_thresholds(
     qrels: pl.DataFrame, measures: Sequence[ir_measures.Measure], rel: float | None, switch: bool
 ) -> None:
-    """Give a notice if judged documents are good for some measures of a call only, because default thresholds differ.
+    """Give a notice if default thresholds differ, and a judged document is good for only some measures of the call.
 
     The notice is minor if every query with a good document has a good document for all measures.
     """
@@ -118,8 +118,8 @@ def _warn_of_differing_thresholds(
         parts.append(f"label {threshold:g} for {', '.join(names[:2])}{more}")
     queries = f", and {count_of(split, 'query has', 'queries have')} good documents only at label {low:g}" * (split > 0)
     notice(
-        f"thresholds differ: {', '.join(parts)}. {count_of(between, 'judged document has', 'judged documents have')} a label "
-        f"between{queries}. For one threshold, {remedy}.",
+        f"thresholds differ: {', '.join(parts)}. {count_of(between, 'judged document is', 'judged documents are')} good "
+        f"for only some of them{queries}. For one threshold, {remedy}.",
         minor=not split,
     )
 
@@ -137,14 +137,14 @@ def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> Non
             good, bad = (count_of(number, "query", "queries") for number in (least, most))
             told = (
                 f"{measure} is 0, the best value,{{}} without good documents, and {NEVER}, the worst,{{}}. Report AllGood "
-                "beside it, the share of queries that found all."
+                "too: the share of queries for which all good documents were found."
             )
             of_several = told.format("", " for a failure"), f"0 in {good}, {NEVER} in {bad}"
             notice(told.format(f" in {good}", f" in {bad}"), minor=True, of_several=of_several)
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
-    """Give a notice if no label reaches the threshold of a call without measures."""
+    """Give a notice if no label reaches `rel`, in a call that names no measures."""
     largest: Any = qrels.get_column("relevance").max()
     if rel > largest:
         remedy = f"Give {_spell_rel(min(1, largest))}" if largest > 0 else "Check the labels"
@@ -161,9 +161,9 @@ def warn_if_no_label_reaches(
     switch: bool = False,
     write: Callable[[IterationMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
 ) -> None:
-    """Give one notice if no label reaches some thresholds: then no document is good.
+    """Give one notice on the thresholds that no label reaches: no document is good for their measures.
 
-    `write` returns the name of a measure with a threshold, for a call without the option `rel`.
+    `write` returns the name of a measure with a threshold, for calls without the option `rel`.
     """
     largest: Any = qrels.get_column("relevance").max()
     beyond = [measure for measure in measures if measure.rel > largest]

@@ -137,7 +137,7 @@ def test_queries_that_are_no_texts_are_one_sentence(queries: Any, said: str) -> 
 
 def test_a_length_of_time_is_no_text() -> None:
     frame = pl.DataFrame({"doc_id": ["a"], "text": [timedelta(1)]})
-    with pytest.raises(gg.InputError, match=r"has Duration.* in text, where each row needs a text or a whole number"):
+    with pytest.raises(gg.InputError, match=r"has Duration.* in text, but each row needs a text or a whole number"):
         read_texts(frame)
 
 
