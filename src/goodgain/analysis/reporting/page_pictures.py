@@ -42,7 +42,7 @@ _ID = re.compile(r' id="([^"]*)"')
 
 
 def draw_all(of: Evidence) -> list[dict[str, str]]:
-    """Return the pictures: title, text (what the picture shows, in a sentence) and svg of each."""
+    """Return a dict for each picture, with its title, text (a sentence on what it shows) and svg."""
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # not the style of the user
