@@ -1,4 +1,4 @@
-"""The result of a comparison: tables, and methods that write them in several forms."""
+"""Holds the result of a comparison: tables, and methods that write them in several forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of a comparison in Markdown, LaTeX, CSV and JSON, in HTML for a notebook, and on a terminal."""
+"""Writes the tables of a comparison in Markdown, LaTeX, CSV and JSON, in HTML for a notebook, and on a terminal."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class Question:
 
     @cached_property
     def outcome_rows(self) -> pl.DataFrame | None:
-        """The outcomes of each run: query_id, system, replicate and columns of numbers."""
+        """A frame with the outcomes of each run: query_id, system, replicate and columns of numbers."""
         return None if self.outcomes is None else read_outcomes_of_runs(self.outcomes)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The sentences of a comparison: notes where numbers can mislead, and the legend that explains columns and signs."""
+"""Writes the sentences of a comparison: notes where numbers can mislead, and the legend that explains columns and signs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outcomes of systems, such as solved tasks and queries that broke off, and the correlation of outcomes with measures."""
+"""Checks outcomes, such as solved tasks and queries that broke off, and correlates them with measures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Tables on repeated runs: spread, noise, flips (passed in some runs only), and the numbers of queries and runs needed."""
+"""Builds tables on repeated runs: spread, noise, flips (passed in some runs only), and the numbers of queries and runs needed."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def average_replicates(replicates: Matrix) -> Vector:
 
 
 class Flips(NamedTuple):
-    """How often the runs of a system pass a threshold in the same queries. Values are means over queries; None without queries."""
+    """How consistently the runs of a system pass a threshold. Each value is a mean over queries; None without queries."""
 
     k: int | None  # the number of runs in pass_at_k and pass_all_k
     pass_at_k: float | None  # the chance that at least one of k runs passes

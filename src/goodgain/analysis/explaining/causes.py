@@ -72,7 +72,7 @@ def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searc
 
 
 class Parts(NamedTuple):
-    """A measure as a fraction."""
+    """A measure, split into numerator and denominator."""
 
     measure: GoodGainMeasure
     numerator: GoodGainMeasure  # the sum itself, or the numerator of a rate
@@ -80,7 +80,7 @@ class Parts(NamedTuple):
 
     @property
     def last(self) -> float:
-        """The cutoff; infinity without a cutoff."""
+        """The cutoff of the measure; infinity without a cutoff."""
         return math.inf if self.measure.cutoff is None else float(self.measure.cutoff)
 
     @property

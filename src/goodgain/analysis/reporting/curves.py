@@ -1,4 +1,4 @@
-"""Curves of several systems: measures at every iteration or every spend, and interpolated precision over recall."""
+"""Computes curves of several systems: measures at every iteration or every spend, and interpolated precision over recall."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -175,7 +175,7 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield the values of a run at each spend. A query still searches if it spends at least this much in total."""
+    """Yield the values of a run at each amount spent. A query still searches if it spends at least this much in total."""
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     queries = pl.DataFrame({"query_id": spends.query_ids})

@@ -1,4 +1,4 @@
-"""Reports of a gate: JUnit XML for continuous integration, a Markdown comment for a bot, an `AssertionError` for pytest."""
+"""Reports the outcomes of requirements as JUnit XML for continuous integration, a Markdown comment, or an `AssertionError`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

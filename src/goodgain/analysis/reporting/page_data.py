@@ -1,4 +1,4 @@
-"""The data of a report's page, in columns and codes that keep the page small."""
+"""Prepares the data of a report's page, in columns and codes that keep the page small."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The pictures of a report: plots as SVG that takes colours and fonts from the page."""
+"""Draws the pictures of a report: SVG plots that take colours and fonts from the page."""
 
 import io
 import re

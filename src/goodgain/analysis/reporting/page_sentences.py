@@ -1,4 +1,4 @@
-"""The sentences on the page of a report: the headline and the tiles, verdicts by measure, and reasons for doubt."""
+"""Writes the sentences on the page of a report: the headline and the tiles, verdicts by measure, and reasons for doubt."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -67,7 +67,7 @@ class Tile(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """The data of the headline and the tiles."""
+    """The data of the headline and the tiles of a report."""
 
     cutoff: int  # the iteration of the tiles
     measures: Sequence[Any]  # the measures of the tiles, in the order of `TILES`
@@ -97,7 +97,7 @@ class Opening(NamedTuple):
 
 
 def describe_headline(of: Opening) -> Iterator[str]:
-    """Yield the headline: the share of good material that each system found, a possible chance result, and other differences."""
+    """Yield the headline: how much good material each system found, whether that may be chance, and other differences."""
     first = str(of.measures[0])
     if of.pairs is None:
         (name, scores), *_ = of.scores.items()

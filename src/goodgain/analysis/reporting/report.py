@@ -1,4 +1,4 @@
-"""A report on one or more systems: an HTML page that needs no network, or the same in Markdown, CSV or JSON."""
+"""Writes a report on one or more systems: an HTML page that needs no network, or the same in Markdown, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
 
 
 def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
-    """Return the page. It holds hashes of its script and style, and browsers accept no others."""
+    """Return the page. Browsers run only the script and the style whose hashes are in the page."""
     import jinja2
     from markupsafe import Markup  # comes with Jinja2
 

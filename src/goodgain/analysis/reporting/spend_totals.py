@@ -1,4 +1,4 @@
-"""What searches are worth: costs per good document and per solved task, and the number of searches for 95 % of the gain."""
+"""Computes what searches are worth: costs per good document and solved task, and the number of searches for 95 % of the gain."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _list_ratios(
 
 
 def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
-    """Return a dict from systems to vectors: 1 for a solved query, NaN for an unknown one."""
+    """Return a dict from systems to the outcome `solved` of each query; NaN where unknown."""
     names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
     if "solved" not in names and len(names) > 1:
         told = f"{spell('outcomes')}: has the columns {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""The costs of searches: the cumulative spend of queries by iteration, and the tables of costs in a report."""
+"""Computes the costs of searches: the cumulative spend of queries by iteration, and the tables of costs in a report."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

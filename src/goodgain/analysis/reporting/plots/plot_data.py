@@ -55,7 +55,7 @@ def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl
 
 
 def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFrame:
-    """Return the points of one measure by spend.
+    """Return the points of one measure over the amount spent.
 
     The column `enough` is true at the smallest spend whose mean reaches 95 % of the last mean. It is false everywhere for a
     measure where higher is not better.
