@@ -203,6 +203,6 @@ def test_what_differs_from_the_options_of_a_baseline_file_is_refused_by_name(tmp
     path = tmp_path / "b.jsonl"
     gg.compare(labels, {"old": base, "other": old}, "nCG nDCG@10", **made).write_baseline(path, "old")
     gg.compare(labels, {"new": base}, "nCG nDCG@10", baseline_file=path, **made, seed=1, alpha=0.1)
-    expected = "other judgments" if name in ("documents", "labels") else rf"was made with .*{name}="
+    expected = "other qrels" if name in ("documents", "labels") else rf"was made with .*{name}="
     with pytest.raises(gg.InputError, match=expected):
         gg.compare(labels, {"new": several}, "nCG nDCG@10", baseline_file=path, **asked)

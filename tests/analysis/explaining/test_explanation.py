@@ -292,7 +292,7 @@ def test_results_in_another_order_than_the_runs_are_refused() -> None:
     both = read_results(EXAMPLE / "results.jsonl")
     old, new = (both.filter(system=name) for name in ("old", "new"))
     explain = partial(gg.explain, EXAMPLE / "qrels.txt", EXAMPLE / "old.run", EXAMPLE / "new.run", "CG@3")
-    with pytest.raises(gg.InputError, match=r"hold no system 'old', only 'new'\. .* for each, in their order"):
+    with pytest.raises(gg.InputError, match=r"hold no system 'old', only 'new'\. .* for each run, in the order"):
         explain(results=[new, old])
     wanted = explain(results=both).iterations
     assert_frame_equal(explain(results=[old, new]).iterations, wanted)

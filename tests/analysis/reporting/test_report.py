@@ -345,7 +345,7 @@ def test_a_format_is_known_by_the_ending_or_refused(tmp_path: Path) -> None:
 
 
 def test_results_of_all_systems_come_in_one_file_or_one_each(tmp_path: Path) -> None:
-    with pytest.raises(gg.InputError, match="Give one of all systems, or one for each"):
+    with pytest.raises(gg.InputError, match="Give one file with all systems, or one for each"):
         gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.html", results=[LOST / "results.jsonl"] * 3)
 
 

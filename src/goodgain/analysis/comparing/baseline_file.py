@@ -54,7 +54,7 @@ def write_baseline(
 ) -> None:
     """Write the scores of a system to a file for `compare(..., baseline_file=path)`.
 
-    `scores` is what `leave_out_empty` returns, with NumIter and NumResults. Only outcomes of this system are written.
+    `scores` is what `leave_out_empty` returns, and includes NumIter and NumResults. Outcomes of other systems are left out.
     """
     missing = scores.signature.get("missing", "zero")
     runs = [
@@ -90,7 +90,7 @@ def read_baseline(
     missing: str = "zero",
     incomplete: str = "keep",
 ) -> Scores:
-    """Read the scores that `write_baseline` wrote. Raise `InputError` if the file has other qrels, measures or options."""
+    """Read a file by `write_baseline`. Raise `InputError` if it was written with other qrels, measures or options."""
     path = make_path(path, spell("baseline_file"))
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
@@ -114,8 +114,8 @@ def read_baseline(
     _check_options(path, signature, {"only": qrels.documents.get("only")})
     if signature.get("qrels") != qrels.digest:
         raise InputError(
-            f"{path}: was made with other judgments (qrels {signature.get('qrels')}, here {qrels.digest}). Write it again with "
-            "these qrels."
+            f"{path}: was made with other qrels (digest {signature.get('qrels')}, now {qrels.digest}). Write it again with these "
+            "qrels."
         )
     here = {"incomplete": incomplete} | ({"order": order} if "order" in signature else {})
     here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
@@ -154,7 +154,7 @@ def check_run(
 ) -> None:
     """Raise `InputError` if a run was read or scored with other options than the baseline file.
 
-    `made` is the signature of the file, and `here` the signature of the run.
+    `made` is the signature of the file, `here` that of the run.
     """
     _check_options(path, made, {name: here.get(name, default) for name, default in Reading._field_defaults.items()})
     for measure in measures:

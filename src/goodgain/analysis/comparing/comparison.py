@@ -1,4 +1,4 @@
-"""The result of a comparison: tables, and methods that write them in several forms."""
+"""Holds the result of a comparison: tables, and methods that write them in several forms."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ class Comparison:
         correlations: with `outcomes`, system, outcome, measure, queries, tau (Kendall's tau-b over the queries of the
             system), low, high (bootstrap interval). A constant column or fewer than 3 queries give null.
         outcomes: with `outcomes`, query_id, system, and a column for each outcome.
-        scores: system -> scores, with NumIter and NumResults. `Scores.replicates` has the scores of single runs.
+        scores: a dict from systems to scores, with NumIter and NumResults. `Scores.replicates` has the scores of single runs.
         replicates: a row per measure and system with several runs: system, measure, replicates (runs), mean, within,
             between (variances), icc, best, worst (mean of a run), oracle_pick (mean of the best value of each query).
-        flips: with `require`, a row per system with several runs and line with a number: system, requirement, k, pass_at_k,
+        flips: with `require`, a row per system with several runs and requirement with a number: system, requirement, k, pass_at_k,
             pass_all_k, flip_rate, ever_flips.
         noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
             two_single_runs (the largest difference of two single runs of `against`, 95 %). A row needs 20 queries or more.
@@ -189,11 +189,11 @@ class Comparison:
         write_baseline(self.scores[name], path, system=name, outcomes=self.outcomes)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return `pairs`."""
+        """Return `pairs`, a Polars frame."""
         return self.pairs
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return `pairs` as a frame of pandas."""
+        """Return `pairs` as a pandas frame."""
         return self.pairs.to_pandas()
 
     def __repr__(self) -> str:

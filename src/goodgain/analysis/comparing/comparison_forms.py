@@ -1,4 +1,4 @@
-"""The tables of a comparison in Markdown, LaTeX, CSV and JSON, in HTML for a notebook, and on a terminal."""
+"""Writes the tables of a comparison in Markdown, LaTeX, CSV and JSON, in HTML for a notebook, and on a terminal."""
 
 from __future__ import annotations
 
@@ -177,8 +177,8 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
 def _build_means_table(comparison: Comparison, layout: Layout, *, brief: bool = False) -> Table:
     """Return the table of means, with a row per measure or per system, as the layout says.
 
-    Rows per measure mark the best mean; unless `brief`, rows with the costs of each system follow. Rows per system mark, unless
-    `brief`, the means that differ significantly from the baseline.
+    With rows per measure, the best mean is bold, and rows with the costs of each system follow. With rows per system, * marks
+    means that differ significantly from the baseline. `brief` leaves out costs and *.
     """
     by_system = layout.rows == "systems"
     rows: list[list[Cell]] = []

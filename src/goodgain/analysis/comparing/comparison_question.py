@@ -1,4 +1,4 @@
-"""The options of a comparison, such as measures, pairs and required lines, checked before any run is read."""
+"""The options of a comparison, such as measures, pairs and requirements, checked before any run is read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -73,7 +73,7 @@ class Question:
         if self.incomplete != "keep":
             asked = spell("incomplete", self.incomplete)
             if self.bounds:
-                raise InputError(f"{asked} and {bounds} do not go together. Leave out one of them.")
+                raise InputError(f"{asked} and {bounds} cannot be combined. Leave out one of them.")
             if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
                 raise InputError(
                     f"{asked} needs {spell('outcomes')} with a column {COMPLETED}. goodgain convert --outcomes writes this "
@@ -96,7 +96,7 @@ class Question:
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        """The pairs to compare, as positions in `systems`: system and against."""
+        """The pairs to compare: tuples (system, against) of positions in `systems`."""
         names, baseline, against = self.systems, self.base, self.against
         if baseline is not None and baseline not in names:
             raise InputError(f"baseline {baseline!r} is not one of the systems; they are {', '.join(names)}")
@@ -131,18 +131,18 @@ class Question:
 
     @cached_property
     def outcome_rows(self) -> pl.DataFrame | None:
-        """The outcomes of each run: query_id, system, replicate and columns of numbers."""
+        """A frame with the outcomes of each run: query_id, system, replicate and columns of numbers."""
         return None if self.outcomes is None else read_outcomes_of_runs(self.outcomes)
 
     @cached_property
     def lines(self) -> list[Requirement]:
-        """The required lines on measures; lines on outcomes are left out."""
+        """The requirements on measures; requirements on outcomes are left out."""
         lines = (parse_requirement(line, rel=self.rel, outcomes=self.solved) for line in self.require)
         return [line for line in lines if not isinstance(line.measure, str)]
 
     @cached_property
     def asked(self) -> list[ir_measures.Measure]:
-        """The measures to compare, and the measures of required lines."""
+        """The measures to compare, and the measures of requirements."""
         lines = self.lines
         asked = add_fixed_iterations(parse_measures(self.measures, rel=self.rel), self.iterations)
         return parse_measures([*asked, *(line.measure for line in lines)])
@@ -180,7 +180,7 @@ class Question:
         incomplete: pl.Series | None = None,
         empty: Scores | None = None,
     ) -> ScoredRun:
-        """Leave out values as the options ask, and add bounds. Raise `InputError` if the run does not fit the baseline file.
+        """Apply `missing` and `bounds` to the scores. Raise `InputError` if the run does not fit the baseline file.
 
         `incomplete` has the queries that broke off. They get the scores of `empty`, a run without results, if it is given.
         """

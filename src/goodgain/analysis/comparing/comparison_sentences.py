@@ -1,4 +1,4 @@
-"""The sentences of a comparison: notes where numbers can mislead, and the legend that explains columns and marks."""
+"""Writes the sentences of a comparison: notes where numbers can mislead, and the legend that explains columns and signs."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterat
 
 
 def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNotice:
-    """Return the note on verdicts that depend on absent queries. `without` has the pairs without absent queries."""
+    """Return the note on verdicts that depend on absent queries. `without` has the pairs compared without them."""
     key = ["measure", "system", "against"]
     both = pairs.select(*key, "verdict").join(without.select(*key, other="verdict"), on=key, maintain_order="left")
     changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))
@@ -142,7 +142,7 @@ def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_
 def describe_left_out(
     measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], names: Sequence[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield a note on queries without a value. The note is minor unless a system returned nothing."""
+    """Yield a notice on queries without a value. The notice is minor unless a system returned nothing."""
     listed = ", ".join(f"{name} {n:,}" for name, n in zip(names, lacks.sum(axis=1), strict=True) if n)
     if listed:
         queries, why = count_queries(int(lacks.any(axis=0).sum())), describe_lack(measure)
@@ -225,7 +225,7 @@ def describe_replicates(
 
 
 def list_remarks(found: Comparison) -> Iterator[str]:
-    """Yield the notes that were not given as notices."""
+    """Yield the notes that no notice gave: on the noise of reruns, and on detectable differences."""
     if not any(of.replicates for of in found.scores.values()):
         yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
     if found.detectable.height:
@@ -297,7 +297,7 @@ def _explain_columns(found: Comparison) -> str:
 
 
 def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
-    """Yield what the columns and marks of a LaTeX table mean. `in_column`: the table of differences is the narrow one."""
+    """Yield what the columns and marks of a LaTeX table mean. `in_column`: the table of differences fits a column."""
     made, cells = found.signature, [cell for row in table.rows for cell in row]
     interval = _explain_intervals(made)
     if table.name == DIFFERENCES and in_column:
@@ -341,7 +341,7 @@ def _explain_dagger(pairs: pl.DataFrame) -> str:
 
 
 def describe_line(of: Outcome) -> str:
-    """Return the outcome of a required line: the value, its distance from the bound, the test, and queries left out."""
+    """Describe the outcome of a requirement: the value, its distance from the bound, the test, and queries left out."""
     if of.value is None or of.bound is None:
         return "has no value: a system returned no result of a judged query, or no query has a value in every system"
     way = f"{abs(of.value - of.bound):.4g} {'above' if of.value > of.bound else 'below'}"

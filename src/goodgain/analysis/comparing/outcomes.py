@@ -1,4 +1,4 @@
-"""Outcomes of systems, such as solved tasks and queries that broke off, and the correlation of outcomes with measures."""
+"""Checks outcomes, such as solved tasks and queries that broke off, and correlates them with measures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -58,7 +58,7 @@ def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
 
 
 def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl.DataFrame | None:
-    """Drop `completed`, unless a required line names this outcome. Return None if no outcome is left."""
+    """Drop the outcome `completed`, unless a requirement names it. Return None if no outcome is left."""
     asked = any(str(getattr(line, "measure", line)).strip().startswith(COMPLETED) for line in require)
     if COMPLETED not in outcomes.columns[2:] or asked:
         return outcomes
@@ -71,9 +71,9 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
 
 
 def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
-    """Return the outcomes that at least one query has in every system. Drop stages of a funnel that a log does not record.
+    """Return the outcomes that have values in every system for at least one query. Drop other outcomes that `gg.funnel` computes.
 
-    Raise `InputError` if another outcome has no such query.
+    Raise `InputError` if another outcome has no such query, or if no outcome is left.
     """
     lacking = [name for name, solved in outcomes.items() if not np.isfinite(solved).all(axis=0).any()]
     shared = [name for name in outcomes if name not in lacking]
@@ -92,10 +92,10 @@ def find_incomplete(
     query_ids: pl.Series,
     how: str,
 ) -> dict[str, pl.Series]:
-    """Return run -> the judged queries that broke off in the run, for runs with such queries.
+    """Return a dict from runs to their judged queries that broke off. Runs without such queries are left out.
 
-    `called` maps runs to file names, in which `convert` writes the replicate at the end. If the runs of a system cannot be
-    matched to replicates, the name of the system replaces the runs if `how` is keep; else `InputError` is raised.
+    `called` maps runs to file names, which end in the replicate if `convert` wrote them. If the runs of a system cannot be
+    matched to replicates, the key is the system if `how` is `keep`; else `InputError` is raised.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -109,8 +109,8 @@ def find_incomplete(
         if matched is None and how != "keep":
             there = ", ".join(of.get_column("replicate").unique().drop_nulls().sort()) or "none"
             raise InputError(
-                f"{spell('outcomes')} does not say which run of {system} a row is about: its replicates are {there}. Name the "
-                f"runs {system}.1.run and so on by their replicates, as goodgain convert does."
+                f"{spell('outcomes')} does not say which run of {system} each row belongs to: the replicates are {there}. Name "
+                f"the runs {system}.1.run and so on by their replicates, as goodgain convert does."
             )
         for run, replicate in (matched or {system: None}).items():
             rows = broken if replicate is None else broken.filter(replicate=replicate)
@@ -122,7 +122,7 @@ def find_incomplete(
 def _match_runs(
     runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
 ) -> Mapping[str, str | None] | None:
-    """Return run -> replicate (None: all rows); None without a match. Runs match by the ends of file names, or else in order."""
+    """Return a dict from runs to replicates (None: all rows), or None. Runs match by the ends of file names, or else in order."""
     numbers = replicates.unique().drop_nulls().to_list()
     if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
         return {runs[0]: None}

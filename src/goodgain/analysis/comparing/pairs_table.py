@@ -1,4 +1,4 @@
-"""Means and pairs of systems: one row per measure and pair, with p-values, verdict, costs, and bounds."""
+"""Tabulates the means of systems, and the comparison of each pair on each measure: p-values, verdict, costs, bounds."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -69,7 +69,7 @@ def tabulate_means(values: Mapping[str, Matrix], better: Mapping[str, str | None
 
 
 def add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
-    """Add the columns low_coverage, more_iterations and more_results to the pairs."""
+    """Add the columns `low_coverage`, `more_iterations` and `more_results` to the pairs."""
     names = systems.get_column("system")
     unsure = (systems.get_column("coverage") < LOW_COVERAGE).fill_null(False)
     iterations, results = (systems.get_column(name) for name in ("iterations", "results"))
@@ -90,7 +90,7 @@ def compare_pairs(
 ) -> pl.DataFrame:
     """Test every pair on every measure, on the queries for which both systems have a value.
 
-    `decide` adds the corrected p-values and the verdicts. The column lacks_all is true if one of both systems has no value.
+    `decide` adds the corrected p-values and the verdicts. The column `lacks_all` is true if one of the two systems has no value.
     """
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
@@ -129,7 +129,7 @@ def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
 def arrange_values(
     values: pl.DataFrame, measures: Iterable[str], systems: Sequence[str], query_ids: pl.Series
 ) -> dict[str, Matrix]:
-    """Return measure -> matrix with a row per system and a column per query. A missing value is NaN."""
+    """Return a dict from measures to matrices with a row per system and a column per query. A missing value is NaN."""
     columns = [str(k) for k in range(len(systems))]
     number = pl.col("system").replace_strict(systems, columns, default=None)
     by_measure = values.with_columns(number).partition_by("measure", as_dict=True)
@@ -182,9 +182,9 @@ def decide(
 ) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
-    The columns above and below become wins, ties and losses: null for a measure without a better direction. `need_results` has
-    the measures for which a system without results has no value. `incomparable` maps (measure, system, against) to a verdict;
-    these pairs have no p-values.
+    The columns `above` and `below` are replaced by `wins`, `ties` and `losses`, which are null without a better direction.
+    `need_results` has the measures for which a system without results has no value. `incomparable` maps (measure, system,
+    against) to a verdict; these pairs get no p-values.
     """
     pairs = rows.select("measure", "system", "against").rows()
     rows = rows.with_columns(told=pl.Series([incomparable.get(pair) for pair in pairs], dtype=pl.String))
@@ -231,7 +231,7 @@ def decide(
 def find_incomparable(
     measures: Sequence[ir_measures.Measure], scores: Mapping[str, Scores]
 ) -> dict[tuple[str, ...], str]:
-    """Return (measure, system, against) -> verdict, for pairs that cannot be compared."""
+    """Return a dict from (measure, system, against) to the verdict, for pairs that cannot be compared."""
     return {
         (str(measure), *pair): verdict
         for measure in measures
@@ -255,7 +255,7 @@ def find_unranked(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_best(means: list[float], better: str | None) -> set[float]:
-    """Return the best means, up to rounding. Without a better direction, or if all means are equal, return none."""
+    """Return the means that equal the best mean up to rounding. Return none if all are equal, or no direction is better."""
     if not means or better is None:
         return set()
     top = max(means) if better == "up" else min(means)
@@ -264,14 +264,14 @@ def find_best(means: list[float], better: str | None) -> set[float]:
 
 
 class ScoredRun(NamedTuple):
-    """The scores of a run, and what labels of the unjudged results could add to the values of measures."""
+    """The scores of a run, and what each unjudged result could add to the value of a measure if its label were the largest."""
 
     scores: Scores
     added: Mapping[str, pl.DataFrame]  # name of a measure with bounds -> query_id, doc_id, added (by this result alone)
 
 
 def add_bounds_of_means(means: pl.DataFrame, runs: Mapping[str, ScoredRun]) -> pl.DataFrame:
-    """Add the columns least and most to the means; null for a measure without bounds."""
+    """Add the columns `least` and `most` to the means; null for a measure without bounds."""
     averages = [
         of.scores.per_query.drop_nulls(["value", "most"])
         .group_by("measure")
@@ -285,7 +285,7 @@ def add_bounds_of_means(means: pl.DataFrame, runs: Mapping[str, ScoredRun]) -> p
 def add_bounds(
     pairs: pl.DataFrame, measures: Sequence[ir_measures.Measure], runs: Mapping[str, ScoredRun]
 ) -> pl.DataFrame:
-    """Add the columns least, most and can_turn of `Comparison.pairs`; null for a measure without bounds.
+    """Add the columns `least`, `most` and `can_turn` of `Comparison.pairs`; null for a measure without bounds.
 
     Each unjudged document gets one label for both systems, from 0 to the largest label of the qrels.
     """
@@ -306,7 +306,7 @@ def add_bounds(
 
 
 def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_sum: bool) -> tuple[float, float]:
-    """Return the smallest and the largest mean difference. Labels are per query, so each query can reach its extremes."""
+    """Return the smallest and the largest possible mean difference. Labels are per query, so each query varies on its own."""
     values = (run.scores.per_query.filter(measure=measure) for run in (system, against))
     first, second = (of.select("query_id", "value").drop_nulls() for of in values)
     queries = first.join(second, on="query_id", suffix="_other")

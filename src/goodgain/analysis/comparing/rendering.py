@@ -45,7 +45,7 @@ def format_bounds(row: Mapping[str, Any], places: int) -> str:
 
 
 def format_probability(value: float | None, places: int, *, doubtful: bool) -> str:
-    """Write a p-value; † marks a doubtful p-value."""
+    """Write a p-value, followed by † if it is `doubtful`."""
     if value is None:
         return ABSENT
     least = 10.0**-places

@@ -1,4 +1,4 @@
-"""The tables of a comparison on repeated runs: spread, noise, flips, and the numbers of queries and runs needed."""
+"""Builds tables on repeated runs: spread, noise, flips (passed in some runs only), and the numbers of queries and runs needed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Runs = Mapping[str, Mapping[str, Matrix]]
 
 
 def arrange_runs(scores: Scores, measures: Sequence[str], query_ids: pl.Series) -> dict[str, Matrix]:
-    """Return measure -> matrix of one system with a row per run and a column per query. A missing value is NaN."""
+    """Return a dict from measures to matrices of one system, with a row per run and a column per query. A missing value is NaN."""
     runs = scores.replicates or (scores,)
     missing = scores.signature.get("missing", "zero")
     names = [str(k) for k in range(len(runs))]
@@ -96,7 +96,7 @@ def tabulate_flips(found: Comparison) -> pl.DataFrame:
 
 
 def tabulate_detectable(found: Comparison) -> pl.DataFrame:
-    """Return `Comparison.detectable`: the unclear pairs, or all pairs with `detect`.
+    """Return `Comparison.detectable` for the unclear pairs or, if `detect` is given, for all pairs.
 
     The level is alpha / pairs, at which Holm's method tests the smallest p-value.
     """
@@ -135,7 +135,7 @@ def tabulate_detectable(found: Comparison) -> pl.DataFrame:
 
 
 def build_replicate_tables(comparison: Comparison, places: int, *, brief: bool) -> list[Table]:
-    """Return the tables of replicates, noise and flips that have rows. `brief` leaves out variances."""
+    """Return the tables of replicates, noise and flips; empty tables are left out. `brief` leaves out variances."""
     replicates = comparison.replicates.drop("within", "between") if brief else comparison.replicates
     titles = {
         "Repeated runs": (replicates.rename({"replicates": "runs"}), 2, "runs"),

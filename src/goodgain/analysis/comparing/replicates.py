@@ -95,7 +95,7 @@ def average_replicates(replicates: Matrix) -> Vector:
 
 
 class Flips(NamedTuple):
-    """How often runs of a system agree on a threshold. Each value is a mean over queries; None without queries."""
+    """How consistently the runs of a system pass a threshold. Each value is a mean over queries; None without queries."""
 
     k: int | None  # the number of runs in pass_at_k and pass_all_k
     pass_at_k: float | None  # the chance that at least one of k runs passes
@@ -139,7 +139,7 @@ def _average(values: list[float]) -> float | None:
 
 
 class Noise(NamedTuple):
-    """The noise of a baseline's runs, for a mean over the same queries."""
+    """The noise of the mean of a baseline, estimated from its runs."""
 
     sd: float  # the standard deviation of the difference of two means, if the new system were the baseline
     floor: float  # the largest loss that this noise explains at 5 %, one-sided: 1.645 sd
@@ -173,7 +173,7 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
 
 
 def compute_noise_p(loss: float, floor: float) -> float:
-    """Return the one-sided p of a loss under the noise of the baseline. p is at most .05 if the loss exceeds the floor."""
+    """Return the one-sided p of a loss, given the noise of the baseline. p is at most .05 from the noise floor upwards."""
     from scipy.special import ndtr
 
     return float(ndtr(-loss / (floor / _ONE_SIDE))) if floor else float(loss <= 0)

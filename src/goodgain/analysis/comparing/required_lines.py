@@ -1,6 +1,6 @@
-"""Reads required lines such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`; `requirements` checks them.
+"""Reads requirements such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`; `requirements.py` checks them.
 
-A line is: MEASURE OP (number | baseline [(+|-) number | (+|-) noise | * number]) ['significant'].
+The syntax is: MEASURE OP (number | baseline [(+|-) number | (+|-) noise | * number]) ['significant'].
 """
 
 import math
@@ -30,7 +30,7 @@ class Requirement:
 
     Attributes:
         text: the requirement as the user wrote it.
-        measure: the measure whose mean over queries is tested; the name of a column for an outcome.
+        measure: the measure whose mean over queries is tested, or the name of an outcome.
         sign: one of <=, >=, <, >.
         bound: a number; None: the mean of the baseline, times `factor`, plus `offset`.
         significant: whether only a significant violation fails.
@@ -48,7 +48,7 @@ class Requirement:
 
     @property
     def is_tested_by_noise(self) -> bool:
-        """Whether the noise of the baseline decides: a loss above the noise floor fails."""
+        """Whether the noise of the baseline decides: the requirement fails if the loss exceeds the noise floor."""
         return not self.significant and self.noise == (-1 if self.sign.startswith(">") else 1)
 
 
@@ -60,7 +60,7 @@ def parse_requirement(
     `rel` and `outcomes` are the `rel` and the outcomes of the comparison. A parsed requirement is returned unchanged.
 
     Raises:
-        InputError: the text is not a requirement. The message has the place of the fault.
+        InputError: the text is not a requirement. The message has the position of the error.
         MeasureError: the measure is unknown.
 
     >>> line = parse_requirement("SRE@3>=baseline-0.05")
@@ -109,7 +109,7 @@ class _Line:
         return taken
 
     def take_number(self, expected: str, sign: str = "") -> float:
-        """Consume and return a number. `sign` was consumed before."""
+        """Consume a number and return it. Its sign was consumed before, and is passed as `sign`."""
         token = _TOKEN.match(self._rest)
         is_finite = token is not None and re.match(_NUMBER, token[0]) and math.isfinite(float(token[0]))
         return float(sign + self.take(_NUMBER if is_finite else "(?!)", expected))
@@ -122,7 +122,7 @@ def is_equal(values: Matrix | float, bound: float) -> NDArray[np.bool_]:
 
 
 def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
-    """Return which values meet a bound; values equal up to rounding count as equal. NaN does not pass."""
+    """Return which values satisfy the bound; values equal up to rounding count as equal. NaN does not pass."""
     with np.errstate(invalid="ignore"):
         found: NDArray[np.bool_] = np.where(
             is_equal(values, bound), sign in ("<=", ">="), _OPERATORS[sign](values, bound)

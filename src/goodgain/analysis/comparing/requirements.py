@@ -1,4 +1,4 @@
-"""Checks required lines such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`: a gate for continuous integration."""
+"""Checks requirements such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`: a gate for continuous integration."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Outcome:
 
     @property
     def leaves_out_most(self) -> bool:
-        """Whether a system returned nothing in more than half of the queries: the line then fails."""
+        """Whether a system returned nothing in more than half of the queries: the requirement then fails."""
         measure = self.requirement.measure
         return self.left_out > self.queries and not isinstance(measure, str) and needs_results(measure)
 
@@ -96,15 +96,15 @@ def check_requirements(
 
     Args:
         found: a comparison, or the scores of one system, or of several by name. Only a comparison can have a baseline.
-        requirements: lines such as `SRR@3<=0.3`, with the `rel` and the outcomes of `found`; or what
+        requirements: texts such as `SRR@3<=0.3`, read with the `rel` and the outcomes of `found`; or what
             `parse_requirement` returns.
         alpha: the largest significant p. A comparison keeps the alpha that it was made with.
-        family: `holm` corrects p over all lines that a test decides (`significant`, `noise`). The chance that any such line
-            fails without cause is then 5 %. None corrects p over the systems of each line alone.
+        family: `holm` corrects p over all requirements that a test decides (`significant`, `noise`). The chance that any of
+            these fails without cause is then 5 %. None corrects p over the systems of each requirement alone.
 
     Raises:
-        InputError: a line needs a baseline and there is none, its measure has no values here, or a line with `significant`
-            cannot fail on so few queries.
+        InputError: a requirement needs a baseline and there is none, its measure was not computed, or a requirement with
+            `significant` cannot fail on so few queries.
 
     >>> import goodgain as gg
     >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
@@ -137,7 +137,7 @@ def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float,
         first = pairs[str(line.measure)][0]
         between = f"between {first['system']} and {first['against']}"
         raise InputError(
-            f"{line.text!r}: {line.measure} is {first['verdict']} {between}. See the notes, or leave out the line."
+            f"{line.text!r}: {line.measure} is {first['verdict']} {between}. See the notes, or leave out the requirement."
         )
     together = sum(line.significant or line.is_tested_by_noise for line in lines) if family else 1
     for line in (one for one in lines if one.significant and one.bound is None):
@@ -151,7 +151,7 @@ def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float,
 
 
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
-    """Correct p by Holm's method over the systems of a line, or over the whole family. Then decide which lines hold."""
+    """Correct p by Holm's method, over the systems of each requirement or over the family. Then decide which requirements hold."""
     decided = list(checked)
     tested_together: dict[object, list[int]] = {}
     for k, one in enumerate(checked):
@@ -185,7 +185,7 @@ def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcom
     shown = kept[line.measure]
     if outcome.value is not None and shown is not None and not is_equal(outcome.value, shown):
         raise InputError(
-            f"{line.text!r}: {line.measure} is a sum over queries, and a line checks a mean. Leave the line out."
+            f"{line.text!r}: {line.measure} is a sum over queries, and a requirement checks a mean. Leave it out."
         )
     return replace(outcome, evaluated=scores[line.measure]) if outcome.left_out else outcome
 
@@ -198,7 +198,7 @@ def _check_line(
     settings: Settings,
     noise: pl.DataFrame | None = None,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of a line for each system, before `_decide` corrects p. `shares` has the judged share of each system."""
+    """Yield the outcome of a requirement for each system, before p is corrected. `shares` has the judged share of each system."""
     name = str(line.measure)
     of_measure = values.filter(measure=name)
     if of_measure.is_empty():
@@ -237,8 +237,8 @@ def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, base
     found = None if noise is None else noise.filter(measure=str(line.measure), system=system, against=baseline)
     if found is None or found.is_empty():
         raise InputError(
-            f"{line.text!r} needs the noise of {baseline}: two runs of it or more, in {LEAST_QUERIES} queries or more. "
-            f"Give them together: {baseline}=a.run,b.run"
+            f"{line.text!r} needs the noise of {baseline}: at least two runs in at least {LEAST_QUERIES} queries. "
+            f"Give the runs together: {baseline}=a.run,b.run"
         )
     return float(found.item(0, "floor"))
 

@@ -46,7 +46,7 @@ class Settings(NamedTuple):
 
 
 def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -> Settings:
-    """Return the settings of tests and bootstrap. Raise `InputError` for a setting out of range."""
+    """Check and return the settings of tests and bootstrap. Raise `InputError` for a setting out of range."""
     if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise InputError(f"{spell('alpha', alpha)}: give a number between 0 and 1, such as 0.05")
     check_whole_number("seed", seed, 0)
@@ -134,7 +134,7 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
 
 
 def count_least_queries(alpha: float, pairs: int = 1) -> int:
-    """Return the smallest number of queries on which a difference can be significant: pairs · 2 / 2^n <= alpha.
+    """Return the smallest number n of queries on which a difference can be significant: pairs · 2 / 2^n <= alpha.
 
     Holm's method multiplies the smallest p of a family by the number of pairs.
 
@@ -173,7 +173,7 @@ def draw_queries(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
 
 
 def find_intervals(differences: Matrix, settings: Settings) -> tuple[Vector, Vector]:
-    """Return the ends of the bootstrap interval for each row of differences."""
+    """Return the lower and upper ends of the bootstrap interval for each row of differences."""
     seed, resamples, alpha, draw = settings
     return bootstrap_interval(differences, level=1 - alpha, seed=seed, resamples=resamples, draw=draw)
 

@@ -1,4 +1,4 @@
-"""The use of the documents that were found: how many were returned, opened and cited, and where good documents got lost."""
+"""Counts the documents that systems returned, opened and cited, and at which of these stages good documents were lost."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -143,7 +143,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
     used = _spell_uses(named, labels) if urls == "join" else named
     if others := named.height - named.join(used, on=[*_QUERY, "doc_id"], how="semi", nulls_equal=True).height:
         notice(
-            "uses that spell the web address of a judged document in another way count as this document: "
+            "uses whose document id is another spelling of the URL of a judged document count as this document: "
             f"{count_of(others, 'row')}. {spell('urls', 'keep')} keeps them apart."
         )
     rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
@@ -170,7 +170,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
 
 
 def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Return uses with the ids of `known`. Uses of one document under two ids are added up."""
+    """Return uses with document ids spelled as in `known`. Uses of one document under two ids are added up."""
     named = spell_like(uses, known)
     key = [*_QUERY, "doc_id"]
     if not named.select(key).is_duplicated().any():
@@ -209,7 +209,7 @@ def _divide(numerator: pl.Expr, denominator: pl.Expr, otherwise: float | None = 
 
 
 def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.DataFrame:
-    """Return a row for each judged query and run. `is_absent`: the query has no uses."""
+    """Return a row for each judged query and run. The column `is_absent` is true if the query has no uses."""
     is_document = pl.col("doc_id") != EMPTY_DOC
     at = {
         "returned": is_document & pl.col("returned_at").is_not_null(),
@@ -284,7 +284,7 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
         query_id, found, known = pairs[0]
         notice(
             f"{len(pairs):,} URLs of the uses are judged under another spelling ({found}; {known} in the qrels, query "
-            f"{query_id}). {spell('urls', 'join')} counts both as one document."
+            f"{query_id}). {spell('urls', 'join')} counts both spellings as one document."
         )
 
 
@@ -306,7 +306,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add columns with what each system did with a document. `systems` maps columns to systems. Without uses they are null."""
+    """Add a column per system with what it did with each document; null without uses. `systems` maps columns to systems."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)

@@ -1,1 +1,1 @@
-"""Explains the difference of two systems by documents, iterations and searches."""
+"""Explains the difference between two systems by documents, iterations and searches."""

@@ -1,6 +1,6 @@
-"""Causes of a difference: for each good document, which of two systems counted it, and why the other system did not.
+"""Finds the causes of a difference: for each good document, which of two systems counted it, and why the other did not.
 
-The amounts of the documents add up to the difference of a query, as CG, NumGood, DCGG, nCG and nDCGG are sums over documents.
+What the documents add sums up to the difference of a query: CG, NumGood, DCGG, nCG and nDCGG are sums over documents.
 """
 
 import math
@@ -72,7 +72,7 @@ def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searc
 
 
 class Parts(NamedTuple):
-    """A measure as a fraction."""
+    """A measure, split into numerator and denominator."""
 
     measure: GoodGainMeasure
     numerator: GoodGainMeasure  # the sum itself, or the numerator of a rate
@@ -80,22 +80,22 @@ class Parts(NamedTuple):
 
     @property
     def last(self) -> float:
-        """The cutoff; infinity without a cutoff."""
+        """The cutoff of the measure; infinity without a cutoff."""
         return math.inf if self.measure.cutoff is None else float(self.measure.cutoff)
 
     @property
     def upto(self) -> str:
-        """The cutoff in words; empty without a cutoff."""
+        """The words `up to iteration N` for a cutoff N; empty without a cutoff."""
         return "" if self.measure.cutoff is None else f" up to iteration {self.measure.cutoff}"
 
     @property
     def idle(self) -> str:
-        """What a system did in a query where the denominator is 0, in words."""
+        """A phrase for what a system did in a query whose denominator is 0."""
         return "never searched" if self.denominator == "iterations" else f"got no results{self.upto}"
 
 
 def divide_measure(measure: object) -> Parts:
-    """Return the parts of a sum over documents, or of a rate of such a sum. Raise `MeasureError` for other measures.
+    """Split a sum over documents, or a rate of it, into numerator and denominator. Raise `MeasureError` for other measures.
 
     >>> divide_measure(CG(rel=1, cutoff=3))
     Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)
@@ -111,7 +111,7 @@ def divide_measure(measure: object) -> Parts:
 
 
 def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
-    """Return `Explanation.documents` of a measure that is a sum over documents, without titles and uses."""
+    """Return the rows of `Explanation.documents` for a sum over documents, without titles and uses."""
     last = Parts(measure, measure).last
     is_good = pl.col("relevance") >= measure.rel
     counted = (is_good & (pl.col("iteration") <= last)).fill_null(False)
@@ -171,18 +171,18 @@ def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
 
 
 def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return documents, queries and amount of each group. Each sum is rounded once, so the order of rows does not matter."""
+    """Return the numbers of documents and queries, and the sum of amounts, of each group. The order of rows does not matter."""
     amount = pl.col("amount").map_elements(lambda values: math.fsum(values.to_list()), pl.Float64)
     sizes = {"documents": pl.len().cast(pl.Int64), "queries": pl.col("query_id").n_unique()}
     return rows.group_by(by).agg(**sizes, amount="amount").with_columns(amount).sort(by)
 
 
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
-    """Return `Explanation.queries` of one measure, without sentences.
+    """Return the rows of `Explanation.queries` for one measure, without sentences.
 
-    An iteration differs if only one system found a certain good document in it, or, for rates of results, if the number of
-    results or of repeats differs. The change of the numerator of a rate is weighted by the mean of 1 / denominator, and the
-    change of 1 / denominator by the mean of the numerators.
+    The systems differ in an iteration if only one of them found some good document in it. For rates of results, they also
+    differ if the number of results or of repeats differs. The change of the numerator of a rate is weighted by the mean of
+    1 / denominator, and the change of 1 / denominator by the mean of the numerators.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
@@ -235,7 +235,7 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
 
 
 def find_unjudged(parts: Parts, systems: Mapping[str, Searched]) -> pl.DataFrame:
-    """Return `Explanation.unjudged` of one measure, without titles."""
+    """Return the rows of `Explanation.unjudged` for one measure, without titles."""
     unjudged = pl.col("relevance").is_null() & (pl.col("iteration") <= parts.last)
     columns = ["query_id", "measure", "system", "doc_id", "iteration"]
     rows = pl.concat(

@@ -1,4 +1,4 @@
-"""Explains a difference of two systems: causes by document, the queries that changed most, and the searches."""
+"""Explains the difference between two systems: causes by document, the queries that changed most, and the searches."""
 
 from __future__ import annotations
 
@@ -61,20 +61,21 @@ class Explanation:
         absent: system, query_id: the queries without a row in the run of a system.
 
     The amounts of a query and measure add up to the difference, with `math.fsum` to the same float. A sum at rounding level
-    counts as the difference 0. RG, DRG and SRE have the causes of the numerators CG, DCGG and NumGood. With whole labels
+    counts as the difference 0. RG, DRG and SRE have the causes of the numerators CG, DCGG and NumGood. With integer labels
     the difference of CG and NumGood is exactly new - base. For DCGG, nCG or labels such as 2.2 it is new - base up to
     rounding.
 
     A cause says why the other system does not count a document. The first cause that fits applies:
 
-    - `later`, `earlier`: the other system (new, base) found the document after the cutoff.
+    - `later`: only base counts the document, and new found it after the cutoff.
+    - `earlier`: only new counts the document, and base found it after the cutoff.
     - `absent`: the run of the other system has no row of the query.
     - `never_searched`: the run of the other system says that the query had no search.
     - `stopped_before`: the other system stopped before the iteration in which the first system found the document.
     - `judged_differently`: the other system found the document in an iteration with a lower label (labels by iteration).
     - `not_retrieved`: the other system searched on, and never found the document.
 
-    If both systems count a document, it adds to the difference if its weights (DCGG: `earlier`, `later`) or labels differ.
+    A document that both count adds to the difference if its labels differ, or its weights (DCGG: causes `earlier`, `later`).
 
     >>> import goodgain as gg
     >>> import polars as pl
@@ -99,11 +100,11 @@ class Explanation:
     top: int = 5
 
     def tables(self, query: str | None = None) -> list[Table]:
-        """Return the tables of the first screen, or of one query. `to_text` adds the sentences between them."""
+        """Return the tables of the summary, or of one query. `to_text` adds the sentences between them."""
         return [part for part in build_screen(self, query) if isinstance(part, Table)]
 
     def to_text(self, form: str = "markdown", *, query: str | None = None) -> str:
-        """Return the first screen as `markdown`, or all tables as `json`. `query` limits both to one query.
+        """Return a summary as `markdown`, or all tables as `json`. `query` limits both to one query.
 
         Raises:
             InputError: the form, or the query, is unknown.
@@ -144,13 +145,13 @@ class Results(NamedTuple):
 
 
 def read_results_of(names: Sequence[str], results: Any) -> Results:
-    """Read the results of systems: one frame or file of all systems, or one for each."""
+    """Read the results of systems from one frame or file with all systems, or from one for each system."""
     if results is None:
         return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title", "url"), pl.String)))
     given = results if isinstance(results, (list, tuple)) else [results]
     if len(given) not in (1, len(names)):
         told = f"{spell('results')}: {len(given)} files were given"
-        raise InputError(f"{told}. Give one of all systems, or one for each.")
+        raise InputError(f"{told}. Give one file with all systems, or one for each.")
     opened = [read_frame(getattr(one, "frame", one), "the results") for one in map(open_results, given)]
     systems = [of.get_column("system").unique().to_list() if "system" in of.columns else [] for of in opened]
     searches, times = {}, len(names) // len(opened)
@@ -160,8 +161,8 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
         if name not in known and (len(known) > 1 or len(opened) < len(names) or name in chain(*systems)):
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
-                f"the results hold no system {name!r}, only {others}. Name the runs as the results do, or give "
-                f"{spell('results')} for each, in their order."
+                f"the results hold no system {name!r}, only {others}. Give the runs these names, or give "
+                f"{spell('results')} for each run, in the order of the runs."
             )
         of_run = source.filter(system=name) if name in known else source
         if "replicate" in source.columns and (number := of_run.get_column("replicate").n_unique()) > 1:
@@ -207,7 +208,7 @@ def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame)
 
 
 def _shift_numbers(name: str, numbers: pl.DataFrame, described: pl.DataFrame) -> pl.DataFrame:
-    """Number the iterations of a run as in the results: a run can begin with 0, and the results with 1."""
+    """Renumber the iterations of a run as in its results: the run can begin with 0, and the results with 1."""
     run, results = pl.col("run").list, pl.col("results").list
     given = described.group_by("query_id").agg(results="iteration")
     both = numbers.group_by("query_id").agg(run="number").join(given, on="query_id").sort("query_id")
@@ -261,7 +262,7 @@ def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl
 
 
 def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run]]:
-    """Return qrels and two runs. Each query occurs once for each pair of a run of base and a run of new."""
+    """Return qrels and two runs, with each query repeated for each pair of a run of base and a run of new."""
     (base, of_base), (new, of_new) = runs.items()
     positions = [*product(range(len(of_base)), range(len(of_new)))]
     pairs = pl.DataFrame(positions, schema=["b", "n"], orient="row")

@@ -1,4 +1,4 @@
-"""Writes an explanation: a sentence for each query, the first screen, and one query with both systems side by side."""
+"""Writes an explanation: a sentence for each query, a summary, and one query with both systems side by side."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Account:
 
     @cached_property
     def alone(self) -> set[tuple[str, float, int]]:
-        """The query, threshold and iteration of each place where only one system found a good document."""
+        """The tuples (query, threshold, iteration) for which only one system found some good document."""
         rels = {str(one.numerator): self.find_rel(one) for one in self.of.parts.values()}
         rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
         rows = rows.with_columns(rel=pl.col("measure").replace_strict(rels, return_dtype=pl.Float64))
@@ -108,12 +108,12 @@ class Account:
         return {*self.of.absent.select("system", "query_id").iter_rows()}
 
     def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
-        """Return what a system did in queries without results. `otherwise` applies if the run has a row of each query."""
+        """Return what a system did in queries without results; `otherwise` if its run has a row of each of these queries."""
         are_absent = {(name, query_id) in self.absent for query_id in query_ids}
         return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
-        """Yield what both systems did where they first differ, and the causes. `named` adds documents and failed searches."""
+        """Yield what both systems did where they first differ, and the causes. With `named`, add documents and failed searches."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         rel = self.find_rel(parts)
         searches = {name: self.iterations.get((query_id, name, rel), []) for name in self.names}
@@ -152,7 +152,7 @@ class Account:
                 yield f"{name}, {count_of(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
 
     def describe_cause(self, parts: Parts, row: Mapping[str, Any], names: str) -> str:
-        """Return what happened to documents. `names` stands for the documents in the sentence."""
+        """Return a sentence on what happened to documents. `names` is the text that names these documents."""
         happened = _HAPPENED_IN_BOTH if row["counted_by"] == "both" else _HAPPENED
         one, other = (self.of.new, self.of.base) if row["counted_by"] == "new" else (self.of.base, self.of.new)
         return happened[row["cause"]].format(one=one, other=other, new=self.of.new, n=names, at=parts.measure.cutoff)
@@ -167,12 +167,12 @@ _PARTS = {
 
 
 def add_parts(queries: pl.DataFrame) -> dict[str, float]:
-    """Return part of a rate -> what the part adds to the sum of the differences."""
+    """Return a dict from the parts of a rate to what each adds to the sum of the differences."""
     return {part: math.fsum(queries.select(amount).to_series().drop_nulls()) for part, amount in _PARTS.items()}
 
 
 def describe_main_cause(account: Account, parts: Parts, queries: pl.DataFrame, total: float) -> str | None:
-    """Return the cause that moves the mean most in the direction of `total`; None if the mean stays the same."""
+    """Return the cause that adds most to `total`, the sum of the differences; None if `total` is 0 up to rounding."""
     of, number = account.of, queries.height
     if abs(total) <= RESIDUE * math.fsum(queries.get_column("difference").abs()):
         return None
@@ -204,7 +204,7 @@ def sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
 
 
 def find_main_causes(account: Account, parts: Parts) -> pl.DataFrame:
-    """Return the rows of a measure in `Explanation.queries`, with the main cause in words in a column cause."""
+    """Return the rows of a measure in `Explanation.queries`, with a column `cause`: the main cause in words."""
     queries = account.of.queries.filter(measure=str(parts.measure))
     said = [_name_cause(account, parts, row) for row in queries.iter_rows(named=True)]
     return queries.with_columns(cause=pl.Series(said, dtype=pl.String))
@@ -316,7 +316,7 @@ def describe_whole(of: Explanation) -> Iterator[str]:
 
 
 def add_sentences(of: Explanation) -> pl.DataFrame:
-    """Return the queries with the column sentence; null where the two systems are equal."""
+    """Return the queries with a column `sentence`; null where the two systems are equal."""
     account = Account(of)
     sentences = [
         " ".join(f"{line}." for line in account.describe_change(row)) or None

@@ -1,4 +1,4 @@
-"""Curves, plots and reports, and ledgers and curves in a notebook."""
+"""Makes curves, plots and reports, and shows ledgers and curves in a notebook."""
 
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.plots.pictures import show_curve, show_ledger

@@ -1,4 +1,4 @@
-"""Curves of several systems: measures at every iteration or every spend, and interpolated precision over recall."""
+"""Computes curves of several systems: measures at every iteration or every spend, and interpolated precision over recall."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ _LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)
 
 
 class SystemCounts(NamedTuple):
-    """The counts of each run of a system by threshold, and the coverage of all runs together."""
+    """The counts of each run of a system, by the smallest good label, and the coverage of all runs together."""
 
     runs: Sequence[Mapping[float, Counts]]
     coverage: Coverage
@@ -159,7 +159,7 @@ _Point = tuple[dict[str, Any], Vector]
 def _list_iterations(
     counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
 ) -> Iterator[_Place]:
-    """Yield the iterations of a run one by one: memory holds the values of a single iteration."""
+    """Yield the values of a run at each iteration. Memory holds the values of a single iteration."""
     lengths = _get_lengths(counts)
     shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
@@ -175,7 +175,7 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield a place of the curve for each spend. A query still searches if it spends at least this much."""
+    """Yield the values of a run at each amount spent. A query still searches if it spends at least this much in total."""
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     queries = pl.DataFrame({"query_id": spends.query_ids})
@@ -196,7 +196,7 @@ def _list_spends(
 def _average_runs(
     system: str, runs: Sequence[Iterator[_Place]], measures: Sequence[GoodGainMeasure]
 ) -> Iterator[_Point]:
-    """Yield the points of a system: the value of a query is the mean over the runs with a value."""
+    """Yield the points of the curve of a system. The value of a query is the mean over the runs in which it has one."""
     for places in zip(*runs, strict=True):
         columns = places[0][0]
         searching = pl.select(pl.any_horizontal(*(of_run for _, _, of_run in places))).to_series()
@@ -246,7 +246,7 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
 
 
 def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple[pl.DataFrame, Coverage]:
-    """Return a row per relevant document retrieved, sorted by query_id and rank, and the coverage.
+    """Return a frame of the relevant documents that were retrieved, sorted by query_id and rank, and return the coverage.
 
     The columns are query_id, R (relevant documents of the query), so_far (relevant documents up to this rank) and precision
     (the highest at this rank or a later rank).

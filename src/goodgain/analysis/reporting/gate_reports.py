@@ -1,4 +1,4 @@
-"""Reports of a gate: JUnit XML for continuous integration, a Markdown comment for a bot, an `AssertionError` for pytest."""
+"""Reports the outcomes of requirements as JUnit XML for continuous integration, a Markdown comment, or an `AssertionError`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,19 +31,19 @@ _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdic
 
 
 def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
-    """Check required lines in a test. If a line fails, the text of the `AssertionError` is the Markdown comment of the gate.
+    """Check requirements such as `SRR@3<=0.3` in a test. If one fails, the `AssertionError` has a Markdown comment as its text.
 
     Args:
         comparison: what `compare` returns.
-        lines: a line that must hold, or several: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
-        family: `holm` corrects p over all lines that a test decides.
+        lines: a requirement or several: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
+        family: `holm` corrects p over all requirements that a test decides.
 
     Returns:
-        The outcome of each line for each system except the baseline.
+        The outcome of each requirement for each system except the baseline.
 
     Raises:
-        AssertionError: a line does not hold.
-        InputError: a line cannot be read, its measure was not computed, or it needs a baseline and there is none.
+        AssertionError: a requirement does not hold.
+        InputError: a requirement cannot be read, its measure was not computed, or it needs a baseline and there is none.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/two_agents/"
@@ -61,7 +61,7 @@ def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | N
 
 
 def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
-    """Return the outcomes as JUnit XML: a test case for each required line and system, and the notes.
+    """Return the outcomes as JUnit XML: a test case for each requirement and system, and the notes.
 
     Source: junit-10.xsd of the xUnit plugin of Jenkins.
     """
@@ -89,7 +89,7 @@ def _build_outcomes_table(outcomes: Iterable[Outcome]) -> Table:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Return measure, system and baseline of the pair to explain, and whether the measure has causes. Failed lines come first."""
+    """Return measure, system and baseline of the pair to explain (a failed one if possible), and whether the measure has causes."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))
@@ -110,7 +110,7 @@ def write_comment(
 ) -> str:
     """Return a Markdown comment of at most 90 lines; the same comparison gives the same bytes.
 
-    `explanation` is for the pair that `choose_change` returned: it adds causes, and searches if it was made with results.
+    `explanation`, of the pair that `choose_change` returns, adds causes to the comment, and also searches if it has results.
     `questions` maps query ids to texts to show instead. `spend` is what `gg.spend` returns.
     """
     questions = questions or {}

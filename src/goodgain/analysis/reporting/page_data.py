@@ -1,4 +1,4 @@
-"""The data of a report's page, in columns and codes that keep the page small."""
+"""Prepares the data of a report's page, in columns and codes that keep the page small."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a report shows. The first system is the base. `searched`, `recalls` and `ledgers` are of the first run of a system."""
+    """The data of a report. The first system is the base. `searched`, `recalls`, `ledgers` cover the first run of a system."""
 
     opening: Opening  # what the page says first
     scores: Mapping[str, Scores]
@@ -64,7 +64,7 @@ class Evidence:
 
     @cached_property
     def queries(self) -> pl.DataFrame:
-        """A row for each query, measure and system: query_id, query_text, groups, measure, system, value.
+        """A frame with the columns query_id, query_text, groups, measure, system, value: a row per query, measure and system.
 
         With several systems, difference is the value minus the value of the base. The explained measure also has cause and
         first_differing_iteration. Both are null where the first runs and the means differ in opposite directions.
@@ -126,7 +126,7 @@ class Evidence:
         return describe_query(measure, first, self.texts.get(first), shown)
 
     def tell_cause(self, text: str) -> str:
-        """Mark a sentence on causes or searches as one on the first runs, if a system has several runs."""
+        """Begin a sentence on causes or searches with `Of the first runs:` if a system has several runs."""
         return f"Of the first runs: {text}" if self.has_replicates else text
 
 
@@ -180,7 +180,7 @@ def _list_groups(of: Evidence) -> list[list[str]]:
 
 
 def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
-    """Return counts (distinct counts of an iteration), lengths (iterations of each query) and iterations (indexes of counts)."""
+    """Return counts (unique rows), lengths (iterations of each query) and iterations (the index in counts of each iteration)."""
     rows = of.iterations.select("system", "query_id", "iteration", pl.col(KINDS).cast(pl.Int64))
     distinct = rows.select(KINDS).unique(maintain_order=True).with_row_index("code")
     coded = rows.join(distinct, on=KINDS, nulls_equal=True, maintain_order="left").sort("query_id", "iteration")
@@ -194,7 +194,7 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each chosen query with searches, documents and good documents. Causes and uses get a number in `reasons`."""
+    """Yield each chosen query with searches, documents and good documents. `reasons` numbers the texts on causes and uses."""
 
     def code(said: str | None) -> int | None:
         return None if said is None else reasons.setdefault(said, len(reasons))

@@ -1,4 +1,4 @@
-"""The pictures of a report: plots as SVG that takes colours and fonts from the page."""
+"""Draws the pictures of a report: SVG plots that take colours and fonts from the page."""
 
 import io
 import re
@@ -42,7 +42,7 @@ _ID = re.compile(r' id="([^"]*)"')
 
 
 def draw_all(of: Evidence) -> list[dict[str, str]]:
-    """Return the pictures: title, text (what the picture shows, in a sentence) and svg of each."""
+    """Return a dict for each picture, with its title, text (a sentence on what it shows) and svg."""
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # not the style of the user

@@ -1,4 +1,4 @@
-"""The sentences on the page of a report: the headline and the tiles, which system is better at what, and the doubts."""
+"""Writes the sentences on the page of a report: the headline and the tiles, verdicts by measure, and reasons for doubt."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -56,7 +56,7 @@ _NAMED = 4
 
 
 class Tile(NamedTuple):
-    """A figure of the first screen: systems with their values, and the difference from the baseline with its verdict."""
+    """A tile at the top of the page: systems with their values, and the difference from the baseline with its verdict."""
 
     title: str
     measure: str
@@ -67,7 +67,7 @@ class Tile(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """The data of the headline and the tiles."""
+    """The data of the headline and the tiles of a report."""
 
     cutoff: int  # the iteration of the tiles
     measures: Sequence[Any]  # the measures of the tiles, in the order of `TILES`
@@ -81,7 +81,7 @@ class Opening(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The system of the headline: the highest mean, if possible of a system that is better than the base beyond chance."""
+        """The system of the headline: the highest mean among systems with the verdict `better`, or else among all others."""
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)
@@ -91,13 +91,13 @@ class Opening(NamedTuple):
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """Measure -> the row of `pairs` for the system of the headline."""
+        """A dict from measures to the row of `pairs` for the system of the headline."""
         rows = [] if self.pairs is None else self.pairs.filter(system=self.lead).to_dicts()
         return {row["measure"]: row for row in rows}
 
 
 def describe_headline(of: Opening) -> Iterator[str]:
-    """Yield the headline: the shares of good material found, whether their difference may be chance, and other differences."""
+    """Yield the headline: how much good material each system found, whether that may be chance, and other differences."""
     first = str(of.measures[0])
     if of.pairs is None:
         (name, scores), *_ = of.scores.items()
@@ -173,7 +173,7 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
 
 
 def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
-    """Return the tile of tokens, with prices below where they are known: fewer tokens can cost more."""
+    """Return the tile of tokens per query. Known costs stand below, because fewer tokens can cost more."""
     of = {row["system"]: row for row in spent.iter_rows(named=True)}
     tokens = [of[name]["tokens"] for name in systems]
     values = [(name, f"{number:,.0f}") for name, number in zip(systems, tokens, strict=True)]
@@ -187,7 +187,7 @@ def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
 
 
 def show_shares(*shares: float) -> list[str]:
-    """Return shares in per cent, with up to two decimals, so that different shares look different from each other, 0 and 1.
+    """Return shares in per cent. They have up to two decimals if fewer would hide that they differ from each other, 0 or 1.
 
     >>> show_shares(0.7326, 0.7198), show_shares(0.984, 0.9838), show_shares(0.9999)
     (['73 %', '72 %'], ['98.40 %', '98.38 %'], ['99.99 %'])
@@ -232,7 +232,7 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
 
 
 def describe_method(comparison: Comparison) -> str:
-    """Return what the numbers of `describe_comparison` mean, and what the systems spent."""
+    """Return how to read the numbers of `describe_comparison`, and what the systems spent."""
     made = comparison.signature
     return (
         f"In brackets: two means over {count_queries(made['queries'])} unless a number is given, their difference, and its "
@@ -300,7 +300,7 @@ def describe_one(
 
 
 def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
-    """Yield how many good documents a system returned, opened and cited in a judged query with uses, on average."""
+    """Yield the mean numbers of good documents that a system returned, opened and cited, over judged queries with uses."""
     for row in found.frame.filter(system=system).iter_rows(named=True):
         means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in STAGES if row[stage] is not None]
         yield f"Good documents, mean over queries: {join_words(means)}."
@@ -321,7 +321,7 @@ def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[
 
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str], *, has_replicates: bool) -> list[str]:
-    """Return what to distrust: the notes of the comparison, the notices of all steps, and whether the queries are few."""
+    """Return reasons for doubt: the notes of the comparison, the notices of all steps, and a warning if queries are few."""
     notes = [*(comparison.notes if comparison else ()), *notices]
     if has_replicates:
         notes.append("Causes and searches are those of the first run of each system; other values are means over runs.")

@@ -1,4 +1,4 @@
-"""A report on one or more systems: an HTML page that needs no network, or the same in Markdown, CSV or JSON."""
+"""Writes a report on one or more systems: an HTML page that needs no network, or the same in Markdown, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _PAGE = Path(__file__).parent / "page"
 
 
 def choose_format(path: Path, given: str | None) -> str:
-    """Return the given format, else the format of the ending of the file. Raise `InputError` for an unknown format."""
+    """Return the given format, or else the format that the name of the file ends in. Raise `InputError` for an unknown format."""
     found = given or next((form for form, ends in FORMATS.items() if path.suffix.lower() in ends), None)
     if found not in FORMATS:
         ends = ", ".join(end for ends in FORMATS.values() for end in ends)
@@ -60,7 +60,7 @@ def choose_format(path: Path, given: str | None) -> str:
 def write_command(
     qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, files: dict[str, Any], given: dict[str, Any]
 ) -> str | None:
-    """Return the command that makes the report again; None if an input is in memory."""
+    """Return the command that reproduces the report; None if an input is in memory."""
     several = {name: list_runs(of) for name, of in runs.items()}
     named = [(f"--{name}", one) for name, of in files.items() if of is not None for one in list_runs(of)]
     sources = [qrels, *chain.from_iterable(several.values()), *(one for _, one in named)]
@@ -74,7 +74,7 @@ def write_command(
 
 
 class Plan(NamedTuple):
-    """The measures of a report."""
+    """The measures that a report compares, explains and draws."""
 
     explained: Parts  # the measure whose differences are explained
     measured: list[Any]  # the measures to compare
@@ -98,7 +98,7 @@ class Plan(NamedTuple):
 
     @property
     def good(self) -> float:
-        """The smallest good label."""
+        """The smallest label of a good document."""
         return self.explained.measure.rel
 
     def list_tiles(self, lengths: pl.Series) -> tuple[int, list[Any]]:
@@ -121,7 +121,7 @@ def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
 
 
 def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
-    """Return sentences on verdicts, and sentences on causes: one of each per pair. A report on one system has no verdicts."""
+    """Return two lists with a sentence per pair: on verdicts, and on causes. A report on one system has no verdicts."""
     (base, scores), *_ = of.scores.items()
     if of.comparison is None:
         said = [*page_sentences.describe_one(base, scores, of.measures, str(of.explained.measure), of.iterations)]
@@ -191,7 +191,7 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
 
 
 def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
-    """Return the page. Browsers run only the script and the style whose hashes the page has."""
+    """Return the page. Browsers run only the script and the style whose hashes are in the page."""
     import jinja2
     from markupsafe import Markup  # comes with Jinja2
 

@@ -1,4 +1,4 @@
-"""What searches are worth: costs per good document and per solved task, and the number of searches for 95 % of the gain."""
+"""Computes what searches are worth: costs per good document and solved task, and the number of searches for 95 % of the gain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COLUMNS = {
 
 def check_spend_options(runs: Mapping[str, Any], price: float | None, costs: Any, outcomes: Any) -> None:
     if price is not None and not (is_number(price) and price >= 0):
-        raise InputError(f"{spell('price_per_search', price)}: give a number from 0, in units of CG.")
+        raise InputError(f"{spell('price_per_search', price)}: give a number of 0 or more, in units of CG.")
     if outcomes is not None and costs is None:
         raise InputError(f"{spell('outcomes')}: needs {spell('costs')}, the file that goodgain convert --costs writes.")
     check_costs_of_runs(costs, runs)
@@ -98,8 +98,6 @@ class _Found(NamedTuple):
 
 
 class _Quantity(NamedTuple):
-    """A function of sums over queries."""
-
     system: str
     name: str
     better: str | None
@@ -156,7 +154,7 @@ def _list_ratios(
         if not having or (what == "tokens" and not solved):
             continue
         if lacking := ", ".join(system for system in found if system not in having):
-            notice(f"{spell('costs')} has no {what} of {lacking}. {name} is for the other systems only.")
+            notice(f"{spell('costs')} has no {what} of {lacking}. {name} is computed for the other systems.")
         kept = choose_known(what, {system: found[system].pools for system in having}, having)
         counted = ids.is_in(kept.implode()).to_numpy()
         if what == "tokens":
@@ -169,7 +167,7 @@ def _list_ratios(
 
 
 def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
-    """Return system -> whether each query was solved; NaN where unknown."""
+    """Return a dict from systems to the outcome `solved` of each query; NaN where unknown."""
     names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
     if "solved" not in names and len(names) > 1:
         told = f"{spell('outcomes')}: has the columns {', '.join(names)}"

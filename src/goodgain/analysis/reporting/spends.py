@@ -1,4 +1,4 @@
-"""The costs of searches: the cumulative spend of queries by iteration, and the tables of costs in a report."""
+"""Computes the costs of searches: the cumulative spend of queries by iteration, and the tables of costs in a report."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -46,13 +46,13 @@ def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
     for name, run in check_systems(runs).items() if costs is not None else ():
         if is_replicates(run) and len(run) > 1:
             told = f"{spell('costs')}: {name} has {len(run)} runs"
-            raise InputError(f"{told}, but costs need one run of each system. Give one.")
+            raise InputError(f"{told}, but costs need one run of each system. Give one run.")
 
 
 def find_spends(
     over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: pl.DataFrame | None
 ) -> dict[str, list[Spends]]:
-    """Return system -> the spends of each run, for the judged queries whose costs are known in all systems."""
+    """Return a dict from systems to the spends of each run, for the judged queries whose costs are known in all systems."""
     of_runs = {name: [next(iter(of.values())) for of in runs] for name, runs in counts.items()}
     amount = OVER[over]
     if amount is not None or costs is None:
@@ -109,7 +109,7 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.DataFrame]) -> pl.Series:
     """Return the judged queries whose costs are known in all systems. Give a notice if some queries are left out.
 
-    A query that is not in the run (N = 0) costs nothing. `known` has a table of the queries with known costs for each system.
+    A query without searches (N = 0) costs nothing. `known` maps systems to frames of the queries with known costs.
     """
     kept = next(iter(pools.values())).get_column("query_id")
     lacking: set[str] = set()
@@ -133,13 +133,13 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
 
 
 def sum_costs(costs: pl.DataFrame, what: str, systems: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """Return system -> table of query_id and the sum of an amount. Systems without the amount are left out."""
+    """Return a dict from systems to frames with query_id and the sum of an amount. Systems without the amount are left out."""
     listed = {name: select_costs(costs, name, systems).drop_nulls(what) for name in systems}
     return {name: of.group_by("query_id").agg(pl.col(what).sum()) for name, of in listed.items() if len(of)}
 
 
 def format_amount(value: float) -> str:
-    """Format a spend for a reader.
+    """Format an amount: without decimals if it is whole or at least 1000, else with four significant digits.
 
     >>> format_amount(12_345.6), format_amount(3.0), format_amount(0.01234)
     ('12,346', '3', '0.01234')
@@ -154,11 +154,11 @@ def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
 
 
 def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[float]:
-    """Return the spends of a curve, ascending: the given spends, or at most 50 observed spends, evenly spaced in rank."""
+    """Return the amounts at which a curve has points, ascending: `at`, or at most 50 observed amounts, evenly spaced in rank."""
     if at is not None:
         given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
         if not given or not all(is_number(x) and x >= 0 for x in given):
-            raise InputError(f"{spell('at', at)}: give numbers from 0, such as [1000, 5000].")
+            raise InputError(f"{spell('at', at)}: give numbers of 0 or more, such as [1000, 5000].")
         return sorted({float(x) for x in given})
     seen = np.unique(np.concatenate([of.rows.get_column("spend").to_numpy() for of in spends]))
     ranks = np.linspace(0, len(seen) - 1, min(len(seen), _MOST_SPENDS)).round().astype(int)

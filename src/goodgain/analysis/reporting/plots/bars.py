@@ -144,7 +144,7 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
 
 
 def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axes | None = None) -> Axes:
-    """Draw how many queries stopped at each iteration (dashed steps), and how many found their last good document there.
+    """Draw how many queries stopped at each iteration (dashed steps), and how many found their last good document in it.
 
     Args:
         ledger: what `gg.ledger` returns. A ledger lacks queries that never searched.
@@ -308,7 +308,7 @@ def per_query(
 
 
 def find_height(comparison: Comparison) -> float:
-    """Return the height in inches that a plot of each query needs: room for the names of up to 40 queries."""
+    """Return the height in inches of a plot by `per_query`, with room for the names of up to 40 queries."""
     queries = comparison.signature["queries"]
     return max(3.4, 1.5 + _ROW * queries) if queries <= _MOST_NAMED else 4.2
 

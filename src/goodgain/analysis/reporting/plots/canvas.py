@@ -2,7 +2,7 @@
 
 Colours are those of Okabe and Ito, safe for the colour-blind; their yellow is left out as too light on white. Systems also
 differ in marker and line style, for grey print. Fonts and the colour of text follow the style in use. In matplotlib's own
-style, our figures are transparent, and a grey that reads on white and on dark pages replaces black.
+style, these figures are transparent, and a grey that is legible on white and on dark pages replaces black.
 """
 
 import io
@@ -78,7 +78,7 @@ def style_of(number: int) -> dict[str, Any]:
 
 
 def open_ax(ax: Axes | None, *, height: float = _SIZE[1]) -> tuple[Axes, bool]:
-    """Return the axes to draw on, with a light grid in place of a frame, and whether they are on a new figure."""
+    """Return the axes to draw on, and whether they are on a new figure. The axes have a light grid and no frame."""
     own = ax is None
     ax = ax or Picture(height).add_subplot()
     ax.spines[["top", "right"]].set_visible(False)
@@ -89,7 +89,7 @@ def open_ax(ax: Axes | None, *, height: float = _SIZE[1]) -> tuple[Axes, bool]:
 
 
 def take_ink(ax: Axes) -> None:
-    """Give axes of a `Picture` the colour for white and dark pages, unless the user chose another style."""
+    """Colour ticks and labels of a `Picture` for white and dark pages, unless the user chose another style."""
     if isinstance(ax.figure, Picture) and ax.figure.is_plain:
         ax.set_facecolor("none")
         ax.tick_params(which="both", color=INK, labelcolor=INK)
@@ -99,7 +99,7 @@ def take_ink(ax: Axes) -> None:
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend below the axes of a new figure, or inside the axes of a user. A long legend stands beside these axes."""
+    """Add a legend: below the axes of a new figure, inside the user's axes, or beside them if it takes too much room."""
     figure: Any = ax.figure  # not a subfigure if it is a new one
     if isinstance(figure, Picture) and figure.shared is not None:
         figure.shared |= {entry.label: entry for entry in entries}
@@ -165,7 +165,7 @@ def spell_measure(name: str) -> str:
 
 
 def describe_values(name: str, when: str) -> str:
-    """Return a title for values of a measure "after each search" or by what was spent.
+    """Return the title of a plot: what the measure shows, and `when`.
 
     >>> describe_values("nCG", "after each search"), describe_values("DRG", "after each search")
     ('Share of all good gain found after each search', 'Discounted Rate of Good Gain after each search')
@@ -182,7 +182,7 @@ def _look_up(name: str) -> tuple[Measure, Declaration | None]:
 
 
 def share_scales(axes: Collection[Axes], *names: Literal["x", "y"]) -> None:
-    """Give plots that a reader compares the same scale on the axes x, y, or both."""
+    """Give several plots the same scale on the x axis, the y axis, or both."""
     for name in names:
         limits = [getattr(ax, f"get_{name}lim")() for ax in axes]
         for ax in axes:

@@ -70,7 +70,7 @@ def curve(
 
 
 class _Band(NamedTuple):
-    """A band around the line of a system, from the column `low` to the column `high`. `width` is for a single iteration."""
+    """A band around the line of a system, from column `low` to column `high`; a bar of `width` points if there is one iteration."""
 
     low: str
     high: str
@@ -88,7 +88,7 @@ class _Band(NamedTuple):
 def _draw_systems(
     ax: Axes, points: pl.DataFrame, rows: pl.DataFrame, bands: bool | None, alpha: float
 ) -> tuple[list[Entry], list[Entry]]:
-    """Draw the lines and bands of systems. Return the legend entries of lines, unless the plot names them, and of bands."""
+    """Draw lines and bands. Return legend entries for the lines (none if names stand beside the lines) and for the bands."""
     systems = rows.partition_by("system", maintain_order=True)
     bands_of_data = (  # the faint band goes behind
         _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),

@@ -115,7 +115,7 @@ def write_picture(figure: Figure, path: Path) -> None:
 
 
 class ShownFrame:
-    """A frame that a notebook shows with a picture; `frame` is the frame itself."""
+    """Shows a data frame in a notebook, as a picture and a table; `frame` holds the data frame."""
 
     def __init__(self, frame: pl.DataFrame, picture: str, table: Table) -> None:
         self.frame = frame

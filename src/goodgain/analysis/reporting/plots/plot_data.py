@@ -24,7 +24,7 @@ _COUNTS = ("query_id", "iteration", "R", "UR", "Dup", "GR", "Unjudged", "judged"
 
 
 class Kind(NamedTuple):
-    """A kind of results: the count in a row of the ledger, and the look of the bars."""
+    """How to count one kind of results in a row of the ledger, and how to draw its bars."""
 
     number: pl.Expr
     colour: str
@@ -42,7 +42,7 @@ KINDS = {
 
 
 def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
-    """Return the points of one measure. The column few is true where fewer than half of the queries still search."""
+    """Return the points of one measure. The column `few` is true where fewer than half of the queries still search."""
     few = pl.col("searching") * 2 < pl.col("queries")
     points = choose_points(frame, measure)
     return points.select("system", "iteration", "mean", "low", "high", _LEAST_AND_MOST, few=few)
@@ -55,9 +55,9 @@ def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl
 
 
 def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFrame:
-    """Return the points of one measure by spend.
+    """Return the points of one measure over the amount spent.
 
-    The column enough is true at the smallest spend whose mean reaches 95 % of the last mean. It is false everywhere for a
+    The column `enough` is true at the smallest spend whose mean reaches 95 % of the last mean. It is false everywhere for a
     measure where higher is not better.
     """
     rows = choose_points(frame, measure, spend=True)
@@ -69,7 +69,7 @@ def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFram
 
 
 def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
-    """Return iteration, new_good (good documents first found in this iteration) and share (nCG): means over all queries."""
+    """Return the columns iteration, new_good (good documents first found in it) and share (nCG), as means over all queries."""
     rows = _read_frame(frame, _POINT, "gg.curve(qrels, runs, 'NumGood nCG')")
     rows = rows.filter(system=_choose(rows, "system", system))
     measures = list(dict.fromkeys(rows.get_column("measure")))
@@ -81,9 +81,9 @@ def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
 
 
 def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
-    """Return a row per iteration: the number of results of each kind, searches and nothing, over all judged queries.
+    """Return a row per iteration, with a column for each kind of results: the number in all judged queries.
 
-    searches is the number of queries with this iteration, and nothing the number of these queries without a result.
+    The column `searches` has the number of queries with this iteration, and `nothing` how many of them got no result.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     counted = rows.group_by("iteration").agg(
@@ -95,7 +95,7 @@ def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
 
 
 def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
-    """Return a row per iteration: how many judged queries end there (last), and find the last good document (last_good).
+    """Count the judged queries that end in each iteration (`last`), or found their last good document in it (`last_good`).
 
     Iteration 0 has the queries that never searched, or never found a good document. A ledger lacks queries that never
     searched: `qrels` adds them.
@@ -114,7 +114,7 @@ def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
 
 
 def prepare_precision_recall(frame: Any) -> pl.DataFrame:
-    """Return system, query_id (null in a frame of means), recall and precision, by ascending recall."""
+    """Return the columns system, query_id (null in a frame of means), recall and precision, sorted by recall."""
     rows = _read_frame(frame, ("system", "recall", "precision"), "gg.pr_curve")
     if "query_id" not in rows.columns:
         rows = rows.with_columns(query_id=pl.lit(None, pl.String))
@@ -128,8 +128,8 @@ def prepare_per_query(
 ) -> pl.DataFrame:
     """Return a row per query of one pair and measure, in descending order of difference.
 
-    outcome is `better` or `worse` for system, or `equal`; null for a measure without a direction. Queries that lack a
-    value in one of both systems are left out.
+    The column `outcome` is `better`, `worse` or `equal`; null for a measure without a better direction. Queries in which
+    one of the two systems has no value are left out.
     """
     pair = choose_pair(comparison, measure, system=system, against=against)
     names = comparison.systems.get_column("system").to_list()
@@ -146,7 +146,7 @@ def prepare_per_query(
 def choose_pair(
     comparison: Comparison, measure: str | None = None, *, system: str | None = None, against: str | None = None
 ) -> dict[str, Any]:
-    """Return the only row of `comparison.pairs` that the arguments fit. Raise `InputError` for none or several."""
+    """Return the row of `comparison.pairs` that matches the arguments. Raise `InputError` if none or several match."""
     if not isinstance(comparison, Comparison):
         raise InputError(f"{type(comparison).__name__} is not a comparison: give what gg.compare returns")
     pairs = comparison.pairs.filter(measure=_choose(comparison.pairs, "measure", measure))
@@ -160,7 +160,7 @@ def choose_pair(
 
 
 def prepare_funnel(found: Funnel) -> pl.DataFrame:
-    """Return system, stage, good, other and share (of good documents): means over queries; null where a stage is not known."""
+    """Return the columns system, stage, good, other, share (of good documents): means over queries, null for unknown stages."""
     stages = [
         found.frame.select(
             "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),
