@@ -97,7 +97,7 @@ def annotate(
     if of_trace.is_empty():
         queries = ", ".join(map(repr, ids.get_column("query_id").unique(maintain_order=True).head(5)))
         told = f"the qrels have no judgments of the queries in the logs ({queries})"
-        raise InputError(f"{told}; name them with {spell('query_ids')}")
+        raise InputError(f"{told}; set query ids with {spell('query_ids')}")
     if unjudged := ids.height - of_trace.height:
         notice(f"{unjudged} of {ids.height} queries have no judgments: they get no annotations")
     found = []
