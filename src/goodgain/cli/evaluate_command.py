@@ -227,7 +227,9 @@ def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, 
     else:
         told = f"{scored} scored, {lacking} of them absent from the run{shown}"
     told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
-    shared.say(f"{system}queries: {told}; {signature['without_judgments']} of the run without judgments, left out")
+    shared.say(
+        f"{system}queries: {told}; {signature['without_judgments']} queries of the run have no judgments: left out"
+    )
     for number, run in enumerate(scores.replicates, 1):
         if len(lacked := run.queries.only_judged) > signature["absent_from_run"]:
             shared.say(f"{system}run {number}: {len(lacked)} of the queries absent{_show_some(lacked)}")
@@ -253,7 +255,7 @@ def check_lines(
         if forbids_improvement(line):
             better = "lower" if line.sign.startswith(">") else "higher"
             told = f"{line.measure} is better when {better}"
-            notice(f"{line.text!r} fails for a system better than the baseline: {told}")
+            notice(f"{line.text!r} fails if a system is better than the baseline: {told}")
     outcomes = check_requirements(found, lines, family=given.family)
     for outcome in outcomes:
         shared.say(outcome)

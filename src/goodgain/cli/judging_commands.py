@@ -128,7 +128,7 @@ def judge(given: shared.Given) -> None:
     if given.names and not agreement:
         raise InputError("--names needs --agreement. Give both")
     if output is None and disputed is None and not agreement:
-        raise InputError("the labels need a file. Give -o QRELS; only --agreement writes no labels")
+        raise InputError("give -o QRELS for the labels: only --agreement and --disputed work without it")
     if given.runs and (not agreement or len(grades) != 2):
         raise InputError("--run needs --agreement and two files of grades, first people's and then the model's")
     if given.runs and (given.file_labels or is_qrels):

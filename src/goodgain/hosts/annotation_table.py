@@ -1,4 +1,4 @@
-"""Annotations for trace servers: scores of each search and each query of a log, with the ids of span and trace.
+"""Scores each search and each query of a log, as annotations of the spans and traces on a trace server.
 
 `annotate` makes the table. `hosts/phoenix.py` and `hosts/langfuse.py` send it.
 """

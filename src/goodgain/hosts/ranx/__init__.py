@@ -276,7 +276,7 @@ def _wrap_extract(original: Function) -> Function:
 
 
 def _wrap_switch(original: Function) -> Function:
-    """Wrap the look-up of a metric's function. Only metrics of ranx get the converted qrels and run."""
+    """Wrap ranx's function that finds the function of a metric. Only metrics of ranx get the converted qrels and run."""
 
     @functools.wraps(original)
     def metric_switch(metric: str) -> Function:

@@ -161,8 +161,8 @@ def aggregate(
     largest: Any = frame.get_column("grade").max() if scale is None and map is None and file_labels is None else None
     if largest is not None and largest > SCALES["good-gain"].grades[-1]:
         notice(
-            f"the largest grade is {largest:g}, and a label of 2 is already good. Map the grades to labels ({spell('map')}), or "
-            f"name their scale ({spell('scale')}) if they are labels."
+            f"the largest grade is {largest:g}, but labels of 2 or more already count as good. Map the grades "
+            f"to labels ({spell('map')}), or name their scale ({spell('scale')}) if they are labels."
         )
     if file_labels is not None:
         frame = _label_by_source(read, file_labels)

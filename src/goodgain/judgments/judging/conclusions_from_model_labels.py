@@ -32,7 +32,7 @@ class OrderAgreement:
     """How well the order of systems under a model's labels agrees with the order under people's labels.
 
     Attributes:
-        means: a frame with system, human, model: the means under people's and the model's labels. Best system first.
+        means: a frame with system, human and model (the means under either labels), the best system by people's labels first.
         tau: Kendall's tau-b over all systems; None if undefined, for example if all systems tie.
         tau_top: tau-b over the better half of the systems by people's labels.
         tau_ap: the AP correlation, where a swap near the top counts more.

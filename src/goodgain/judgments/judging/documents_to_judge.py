@@ -179,7 +179,7 @@ def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def check_sheet_name(path: Path) -> str:
-    """Return the format of a sheet by the file name: `csv` or `jsonl`. Raise `InputError` for other formats."""
+    """Return the format that the file name gives a sheet: `csv` or `jsonl`. Raise `InputError` for other formats."""
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
         raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
@@ -187,7 +187,7 @@ def check_sheet_name(path: Path) -> str:
 
 
 def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) -> None:
-    """Write a pool atomically, as CSV or JSON Lines by the file name (also .gz and .zst).
+    """Write a pool atomically, in the format of the file name: CSV or JSON Lines (also .gz and .zst).
 
     With `spreadsheet`, an apostrophe precedes CSV texts that look like formulas. `judge` removes the apostrophe from ids.
     """

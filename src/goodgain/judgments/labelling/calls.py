@@ -163,7 +163,7 @@ _SHOWN = 300
 
 
 class Plan(NamedTuple):
-    """The requests to send, one for each key, and the answers that the journal already has."""
+    """The requests to send (one per key), and the answers that the journal already has."""
 
     to_send: list[Request]
     known: dict[str, Answer]
