@@ -227,9 +227,7 @@ def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, 
     else:
         told = f"{scored} scored, {lacking} of them absent from the run{shown}"
     told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
-    shared.say(
-        f"{system}queries: {told}; {signature['without_judgments']} queries of the run have no judgments: left out"
-    )
+    shared.say(f"{system}queries: {told}; {signature['without_judgments']} of the run lack judgments and are left out")
     for number, run in enumerate(scores.replicates, 1):
         if len(lacked := run.queries.only_judged) > signature["absent_from_run"]:
             shared.say(f"{system}run {number}: {len(lacked)} of the queries absent{_show_some(lacked)}")
