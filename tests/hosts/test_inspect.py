@@ -159,7 +159,7 @@ def test_a_sample_without_judgments_is_unscored_and_says_why(tmp_path: Path) -> 
     assert all(map(math.isnan, score.value.values()))
     assert (
         score.explanation
-        == "the qrels have no judgments of the query 'q2'; their query ids must be the ids of the samples"
+        == "the qrels have no judgments of the query 'q2'; the query ids of the qrels must be the ids of the samples"
     )
     assert [(one.scored_samples, one.unscored_samples) for one in log.results.scores] == [(1, 1), (1, 1)]
     run = read_runs(log, epochs=1)[0]

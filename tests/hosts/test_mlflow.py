@@ -104,7 +104,7 @@ def test_a_trace_without_judgments_has_an_error_and_does_not_count(traces: Any, 
         for one in of_trace
         if one["assessment_name"] == "goodgain"
     ]
-    said = "the qrels have no judgments of the query 'q3'; their query ids must be the tags query_id of the traces"
+    said = "the qrels have no judgments of the query 'q3'; the query ids of the qrels must be the tags query_id of the traces"
     assert errors == [said]
 
 

@@ -57,7 +57,7 @@ _comparison_options = shared.join_options(
         "--pass-k",
         type=shared.COUNT,
         metavar="K",
-        help="With several runs of a system and --require lines with a number: the K of pass@k and pass^k.",
+        help="The K of pass@k and pass^k, for --require with a number and several runs of a system.",
     ),
     shared.declared_option("seed"),
     shared.declared_option("resamples", type=shared.COUNT),
@@ -158,7 +158,7 @@ def compare(given: shared.Given) -> None:
 
 
 def _check_tables(given: shared.Given, measures: Sequence[Any]) -> None:
-    """Raise InputError for tables that no output uses, or that need single runs."""
+    """Raise InputError if no output uses a given table, or a table needs a single run of each system."""
     asked = {"--results": given.results, "--costs": given.costs, "--queries": None if given.plot else given.queries}
     asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
     named = [name for name, of in asked.items() if of]
@@ -167,7 +167,7 @@ def _check_tables(given: shared.Given, measures: Sequence[Any]) -> None:
         raise InputError(f"{told}. Give --comment FILE too, or leave out {named[0]}.")
     if (given.results or given.costs) and any(len(of) > 1 for of in shared.find_systems(given.runs).values()):
         raise InputError(
-            "--results and --costs belong to one run of each system. Give one run each, or leave them out."
+            "--results and --costs need a single run of each system. Give one run each, or leave them out."
         )
 
 
@@ -242,7 +242,7 @@ def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: 
     help="List all results of the N queries that changed most.",
 )
 @shared.file_option("-o", "--output", help="The file to write. Default: report.html; other formats are printed.")
-@click.option("--format", "form", type=click.Choice([*FORMATS]), help="Default: by the ending of the file, else html.")
+@click.option("--format", "form", type=click.Choice([*FORMATS]), help="Default: by the ending of --output, else html.")
 @shared.spreadsheet_option
 @shared.declared_options("order", "provider")
 @shared.reading_options

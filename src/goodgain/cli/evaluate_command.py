@@ -39,7 +39,7 @@ def require_option(described: str) -> shared.Decorator:
 
 
 junit_option = shared.file_option(
-    "--junit", help="Write the required lines as JUnit XML: one test case per line and system."
+    "--junit", help="Write the outcomes of --require as JUnit XML: one test case per LINE and system."
 )
 
 
@@ -56,7 +56,7 @@ junit_option = shared.file_option(
 @require_option(".")
 @junit_option
 @click.option("-q", "--by-query", is_flag=True, help="Also print the values of each query.")
-@click.option("-n", "--no-summary", is_flag=True, help="With -q: print no means over all queries.")
+@click.option("-n", "--no-summary", is_flag=True, help="With -q: leave out the means over all queries.")
 @shared.places_option("Decimals; -1 for full precision.")
 @shared.output_option("tsv")
 @shared.full_option
@@ -185,7 +185,7 @@ def _list_means(
 
 
 def _read_people(human: str, x: Experiment) -> Qrels:
-    """Return people's labels. --documents and --urls change the ids as in the qrels."""
+    """Return people's labels. --documents and --urls change their doc_ids as they change those of the qrels."""
     from goodgain.judgments.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))
@@ -219,7 +219,7 @@ def _list_corrected_means(
 
 
 def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, brief: bool) -> None:
-    """Print the numbers of queries on stderr and, unless `brief`, the signature and the coverage."""
+    """Print the numbers of queries on stderr. Unless `brief`, also print the signature and the coverage."""
     idle, shown = scores.queries.never_searched, _show_some(scores.queries.only_judged)
     scored, lacking = signature["queries"], signature["absent_from_run"]
     if signature.get("missing") == "absent":
@@ -227,7 +227,7 @@ def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, 
     else:
         told = f"{scored} scored, {lacking} of them absent from the run{shown}"
     told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
-    shared.say(f"{system}queries: {told}; {signature['without_judgments']} of the run without judgments, left out")
+    shared.say(f"{system}queries: {told}; {signature['without_judgments']} of the run lack judgments and are left out")
     for number, run in enumerate(scores.replicates, 1):
         if len(lacked := run.queries.only_judged) > signature["absent_from_run"]:
             shared.say(f"{system}run {number}: {len(lacked)} of the queries absent{_show_some(lacked)}")
@@ -248,12 +248,12 @@ def _show_some(query_ids: pl.Series) -> str:
 def check_lines(
     found: Comparison | Mapping[str, Scores], lines: Sequence[Requirement], given: shared.Given
 ) -> list[Outcome]:
-    """Print the outcome of each required line on stderr, write JUnit XML if asked, and return the outcomes."""
+    """Check each requirement of --require. Print the outcomes on stderr, write JUnit XML if asked, and return the outcomes."""
     for line in lines:
         if forbids_improvement(line):
             better = "lower" if line.sign.startswith(">") else "higher"
             told = f"{line.measure} is better when {better}"
-            notice(f"{line.text!r} fails for a system better than the baseline: {told}")
+            notice(f"{line.text!r} fails if a system is better than the baseline: {told}")
     outcomes = check_requirements(found, lines, family=given.family)
     for outcome in outcomes:
         shared.say(outcome)

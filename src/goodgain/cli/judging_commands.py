@@ -91,7 +91,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
 )
 @shared.columns_option
 @click.option(
-    "--label", type=float, help="The label of all rows, for files without labels: lists of supporting documents."
+    "--label", type=float, help="The label of all rows, for files without labels such as lists of supporting documents."
 )
 @click.option(
     "--weight",
@@ -99,7 +99,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     multiple=True,
     metavar="JUDGE=WEIGHT",
     callback=shared.parse_with(_read_weights, "write JUDGE=WEIGHT, such as anna=2"),
-    help="The weight of a judge in a mean or majority. JUDGE may be the model alone. Default: 1.",
+    help="The weight of a judge in a mean or majority. JUDGE may be the name of the model. Default: 1.",
 )
 @shared.disputed_option
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
@@ -110,7 +110,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "runs",
     multiple=True,
     metavar="RUN",
-    help="With --agreement HUMAN MODEL: compare a system's mean, the difference of two, or the order of more.",
+    help="With --agreement and two files (people's, then a model's): compare one system's mean, two systems, or the order of more.",
 )
 @click.option("-m", "--measure", default="CG@3", help="The measure for --run.")
 def judge(given: shared.Given) -> None:
@@ -128,7 +128,7 @@ def judge(given: shared.Given) -> None:
     if given.names and not agreement:
         raise InputError("--names needs --agreement. Give both")
     if output is None and disputed is None and not agreement:
-        raise InputError("the labels need a file. Give -o QRELS; only --agreement writes no labels")
+        raise InputError("give -o QRELS for the labels: only --agreement and --disputed work without it")
     if given.runs and (not agreement or len(grades) != 2):
         raise InputError("--run needs --agreement and two files of grades, first people's and then the model's")
     if given.runs and (given.file_labels or is_qrels):
@@ -165,7 +165,7 @@ def judge(given: shared.Given) -> None:
     if disputed is not None:
         sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
         documents_to_judge.write_sheet(sheet, disputed)
-        shared.say(f"{disputed}: documents for people: {sheet.height:,}")
+        shared.say(f"{disputed}: disputed documents for people to grade: {sheet.height:,}")
     if given.runs:
         people, model = (aggregate(path, urls=given.urls, **rule | {"weights": None}) for path in grades)
         _check_has_labels(people, grades[:1])

@@ -63,7 +63,7 @@ def _read_object(text: str | None) -> Any:
 @shared.declared_option("results")
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @click.option("-k", type=shared.COUNT, help="Grade the first K results of every iteration. Default: all.")
-@click.option("--max-characters", type=shared.COUNT, default=8_000, help="The maximum length of a text.")
+@click.option("--max-characters", type=shared.COUNT, default=8_000, help="Longer texts are cut to this length.")
 @click.option(
     "--model",
     multiple=True,
@@ -71,15 +71,15 @@ def _read_object(text: str | None) -> Any:
     help="The endpoint's name for the model; several models are several judges.",
 )
 @click.option(
-    "--base-url", help="The address of the endpoint. Default: the variable OPENAI_BASE_URL. None is built in."
+    "--base-url", help="The address of the endpoint. Default: the variable OPENAI_BASE_URL. There is no other default."
 )
-@click.option("--key-variable", default="OPENAI_API_KEY", help="The variable that holds the key.")
+@click.option("--key-variable", default="OPENAI_API_KEY", help="The environment variable that holds the API key.")
 @click.option(
     "--header",
     "headers",
     multiple=True,
     metavar="NAME:VALUE",
-    help="A header of the requests.",
+    help="An HTTP header for all requests.",
     callback=_parse_headers,
 )
 @shared.file_option("-o", "--output", metavar="GRADES", required=True, help="The grades: .jsonl or .parquet.")
@@ -113,17 +113,17 @@ def _read_object(text: str | None) -> Any:
 @click.option("--jobs", type=shared.COUNT, default=8, help="Calls at once.")
 @click.option("--max-calls", type=click.IntRange(0), help="A hard limit of requests, retries included.")
 @click.option("--max-tokens", type=click.IntRange(0), help="A hard limit of tokens, sent and received.")
-@click.option("--requests-per-minute", type=shared.COUNT, help="Calls in any sixty seconds.")
-@click.option("--tokens-per-minute", type=shared.COUNT, help="Tokens in any sixty seconds.")
+@click.option("--requests-per-minute", type=shared.COUNT, help="The most calls in any sixty seconds.")
+@click.option("--tokens-per-minute", type=shared.COUNT, help="The most tokens in any sixty seconds.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     default=60.0,
-    help="Seconds without a byte; a whole answer may take ten times as long.",
+    help="The most seconds without a byte; a whole answer may take ten times as long.",
 )
-@click.option("--tries", type=shared.COUNT, default=6, help="How often to send a failing call.")
+@click.option("--tries", type=shared.COUNT, default=6, help="The most times to send a failing call.")
 @click.option(
-    "--price", type=(float, float), metavar="IN OUT", help="Prices per million tokens, for the cost before and after."
+    "--price", type=(float, float), metavar="IN OUT", help="Prices per million tokens: show estimated and actual cost."
 )
 @click.option("--yes", is_flag=True, help=f"Send more than {_ASK_ABOVE} calls without confirmation.")
 def label(given: shared.Given) -> None:
@@ -155,7 +155,7 @@ def label(given: shared.Given) -> None:
         rows = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
         sheet = rows.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))
         write_sheet(sheet, disputed)
-        shared.say(f"{disputed}: documents for people: {sheet.height:,}")
+        shared.say(f"{disputed}: disputed documents for people to grade: {sheet.height:,}")
     _close(grades, output, budget, key, model_labels.find_shortfall(requests, answers))
 
 

@@ -47,8 +47,8 @@ _reading_options = shared.join_options(
         multiple=True,
         metavar="NAME,...",
         callback=lambda _context, _option, values: [name.strip() for one in values for name in one.split(",")] or None,
-        help="The tools that search; replaces the rule in docs/traces/README.md: --tools search,lookup. NAME=search and NAME=open "
-        "(it opens documents) add to the rule.",
+        help="The tools that search, such as search,lookup, in place of the rule in docs/traces/README.md. NAME=search and "
+        "NAME=open add a tool that searches or opens documents to the rule.",
     ),
     click.option(
         "--query-id",
@@ -67,7 +67,7 @@ _reading_options = shared.join_options(
     shared.choice_option(
         "--unrecorded", ("raise", "empty", "skip"), "What to do with a search whose results are not in the log."
     ),
-    click.option("--strict", is_flag=True, help="Raise an error for unknown items, also in traces with searches."),
+    click.option("--strict", is_flag=True, help="Raise an error for unknown log items, even in logs with searches."),
 )
 
 
@@ -112,7 +112,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     is_eager=True,
     expose_value=False,
     callback=_explain_format,
-    help="Print what each format sees in a file, and exit.",
+    help="Print what each log format reads in a file, and exit.",
 )
 @click.option("--system", help="The system to convert, if there are several; NAME-2 is the second run of NAME.")
 @click.option("--tag", help="The name of the system in the run.")
@@ -120,7 +120,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     "--dedup",
     "policy",
     type=click.Choice([*_POLICIES, "none"]),
-    help="How to find results that are the same document, for all queries. Default: standard, for queries whose results lack ids.",
+    help="How to detect duplicate documents, in all queries. Default: standard, only in queries whose results lack ids.",
 )
 @_reading_options
 @click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")
@@ -163,7 +163,7 @@ def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
 )
 @click.argument("results", metavar="RESULTS")
 @shared.file_option("-o", "--output", required=True, help=".jsonl or .parquet.")
-@click.option("--explain", metavar="ID", help="Print why the results of this document are the same document.")
+@click.option("--explain", metavar="ID", help="Print why the results of document ID are the same document.")
 @shared.choice_option("--policy", _POLICIES, "See docs/dedup.md.")
 @shared.choice_option("--level", ("passage", "document"), "The unit of a document.")
 @click.option("--trust-doc-id", is_flag=True, help="Compare only doc_ids, for a fixed corpus.")
@@ -199,7 +199,7 @@ def dedup(given: shared.Given) -> None:
 )
 @shared.qrels_argument
 @click.argument("traces", metavar="[NAME=]TRACE...", nargs=-1, required=True)
-@click.option("--to", "host", type=click.Choice(["phoenix", "langfuse"]), required=True, help="The kind of the server.")
+@click.option("--to", "host", type=click.Choice(["phoenix", "langfuse"]), required=True, help="The server to write to.")
 @click.option("--dry-run", is_flag=True, help="Send nothing: print what would be sent, as JSON Lines.")
 @shared.measures_option("The values of a trace: -m 'nCG SRR'.", default=("nCG SRR",))
 @shared.rel_option

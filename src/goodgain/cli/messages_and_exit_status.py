@@ -199,7 +199,7 @@ def show_notices() -> None:
 
 @contextmanager
 def notices_after_output(*, full: bool) -> Iterator[None]:
-    """Hold notices back until a command has printed its output. Without `full`, only count the minor notices."""
+    """Hold notices back until a command has printed its output. Without `full`, print only the number of minor notices."""
     given: dict[str, GoodgainNotice] = {}
     try:
         with collect_notices(lambda one: given.update({str(one): one})):
@@ -218,7 +218,7 @@ def notices_after_output(*, full: bool) -> Iterator[None]:
 def show_progress() -> Iterator[Progress]:
     """Show a progress bar for a `with` block of over two seconds, if standard error is a terminal.
 
-    Yields `tell_progress` for other threads. Do not print inside the block. Notices are shown after the bar is gone.
+    Yields a function by which other threads report progress. Do not print inside the block. Notices come after the bar is gone.
     """
     console = open_console(sys.stderr) if sys.stderr.isatty() else None
     if console is None or not console.is_interactive:

@@ -27,7 +27,7 @@ _LEAST_WIDTH = 40
 
 
 def open_console(stream: TextIO) -> Any:
-    """Return a console of rich without escapes for a standard stream: cells of tables are already escaped."""
+    """Return a rich console that writes to a standard stream without escaping: cells of tables are already escaped."""
     from rich.console import Console
 
     console = Console(file=getattr(stream, "raw", stream))
@@ -100,9 +100,9 @@ def print_values(
 ) -> None:
     """Print values in the given order, or write them to a file.
 
-    JSON, CSV and Parquet have a row per value. A table, Markdown, LaTeX and TSV have a column per system or measure;
-    `given.rows` says what the rows are. `interval` describes the intervals. With `named=False` there is only one system, and
-    TSV has no header, as in ir_measures.
+    JSON, CSV and Parquet have a row per value. In a table, Markdown, LaTeX and TSV, `given.rows` (systems or measures) are the
+    rows, and the others are the columns. `interval` describes the intervals. With `named=False`, the name of the only system
+    is left out, and TSV has no header, as in ir_measures.
     """
     rows, places, output = given.rows, given.places, given.output
     if output.form in ("json", "jsonl", "csv", "parquet"):

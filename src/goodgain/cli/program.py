@@ -58,7 +58,7 @@ class _Commands(UserDict[str, Any]):
 
 
 class CommandsUnderHeadings(click.Group):
-    """Lists its commands under headings, with full summaries."""
+    """A group whose help lists the commands under headings, with full summaries."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         longest = max(map(len, self.commands))

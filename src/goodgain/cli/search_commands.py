@@ -55,7 +55,7 @@ def ledger(given: shared.Given) -> None:
 @shared.runs_argument
 @shared.measures_option("Goodgain measures without @: -m 'CG SRE'.", required=True)
 @shared.rel_option
-@click.option("--upto", type=int, help="The last iteration; default: the last one of any query.")
+@click.option("--upto", type=int, help="The last iteration to print. Default: the last iteration of any query.")
 @click.option("--over", type=click.Choice([*OVER]), help="Print means by amount spent, not by iteration.")
 @shared.declared_option("costs", multiple=True)
 @click.option(
@@ -69,7 +69,7 @@ def ledger(given: shared.Given) -> None:
     "--price-per-search",
     type=float,
     metavar="GAIN",
-    help="The CG that a search must add: print how many searches are worth it.",
+    help="The CG that pays for one search: also print how many searches are worth it.",
 )
 @shared.places_option("Decimals in a table.")
 @shared.declared_option("resamples", "0: no intervals.", type=click.IntRange(0))
@@ -130,7 +130,6 @@ def _print_curve(frame: pl.DataFrame, given: shared.Given) -> None:
 
 
 def _name_point(row: dict[str, Any]) -> str:
-    """Return the name of a point of a curve: CG@3, or 5,000: CG for a spend."""
     return (
         f"{format_amount(row['spend'])}: {row['measure']}" if "spend" in row else f"{row['measure']}@{row['iteration']}"
     )

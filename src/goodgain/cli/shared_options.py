@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and the naming of their runs."""
+"""Arguments and options that several commands share, and the names of runs on the command line."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def measures_option(described: str, **settings: Any) -> Decorator:
 
 
 def choice_option(name: str, choices: Sequence[str], described: str) -> Decorator:
-    """Return an option with some choices. The first choice is the default."""
+    """Return an option that takes one of `choices`. The first choice is the default."""
     return click.option(name, type=click.Choice(choices), default=choices[0], help=described)
 
 
@@ -111,7 +111,7 @@ _FLAGS = {name: declared.flag for name, declared in OPTIONS.items()}
 
 
 def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
-    """Return an option of `goodgain.options`, with more sentences in the help, and settings of click."""
+    """Return the click option for an entry of `goodgain.options`. `more` extends the help. `settings` go to click."""
     declared = OPTIONS[name]
     kind: Any = click.Choice(declared.choices) if declared.choices else declared.kind
     made = {"type": kind, "metavar": declared.metavar, "help": " ".join([declared.sentence.format_map(_FLAGS), *more])}
@@ -176,7 +176,7 @@ def places_option(described: str) -> Decorator:
 
 
 class Output(NamedTuple):
-    """The form of the output (one of `FORMS`) and the file. None: standard output."""
+    """The form of the output (one of `FORMS`), and the file to write (None: standard output)."""
 
     form: str
     path: Path | None = None
@@ -188,7 +188,7 @@ _FORM_OF = {{"markdown": ".md", "latex": ".tex"}.get(form, f".{form}"): form for
 
 
 def output_option(form: str) -> Decorator:
-    """Return the option -o. Its default is a table on a terminal, else `form`."""
+    """Return the option -o. Without -o, the form is a table on a terminal, else `form`."""
 
     def read(context: click.Context, option: click.Parameter, given: str | None) -> Output:
         if given is None or given in FORMS:
@@ -215,7 +215,7 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | 
 
 
 def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool = True) -> Experiment:
-    """Return the experiment of a command. With `name_alone=False` notices do not name a single system."""
+    """Return the experiment of a command. With `name_alone=False`, notices omit the name of the system if there is only one."""
     named: dict[str, Any] = dict(find_systems(given.runs) if replicates else find_single_runs(given.runs))
     if len(named) == 1 and not name_alone:
         named = {"": next(iter(named.values()))}

@@ -1,4 +1,4 @@
-"""Annotations for trace servers: scores of each search and each query of a log, with the ids of span and trace.
+"""Scores each search and each query of a log, as annotations of the spans and traces on a trace server.
 
 `annotate` makes the table. `hosts/phoenix.py` and `hosts/langfuse.py` send it.
 """
@@ -97,7 +97,7 @@ def annotate(
     if of_trace.is_empty():
         queries = ", ".join(map(repr, ids.get_column("query_id").unique(maintain_order=True).head(5)))
         told = f"the qrels have no judgments of the queries in the logs ({queries})"
-        raise InputError(f"{told}; name them with {spell('query_ids')}")
+        raise InputError(f"{told}; set query ids with {spell('query_ids')}")
     if unjudged := ids.height - of_trace.height:
         notice(f"{unjudged} of {ids.height} queries have no judgments: they get no annotations")
     found = []

@@ -35,7 +35,7 @@ class GoodgainProvider(Provider):
 
     A run is a `goodgain.Run`, or any input of `goodgain.read_run` except a path: a pandas frame or named tuples with an
     `iteration`. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
-    classic measures get all rows, with repeats. Measures of this provider over one ranking always get the flattened ranking.
+    classic measures get all rows, with repeats. goodgain's own measures of one ranking always get the flattened ranking.
     """
 
     NAME = "goodgain"
@@ -112,7 +112,7 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
 
 
 def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
-    """Give a notice if the value of a measure depends on the other measures of this call."""
+    """Warn if other measures of this call change the value that ir_measures computes for a measure."""
     # The provider of pytrec_eval adds nDCG, NumRet and NumQ without parameters to any call of trec_eval. These measures then use
     # the gains or the judged_only of another measure.
     without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
@@ -149,7 +149,7 @@ def register() -> None:
         if module.split(".")[0] == __name__.split(".")[0]:
             registry[name] = measure
         else:
-            notice(f"ir_measures has a measure {name} of {module}; ours is goodgain.{name}")
+            notice(f"ir_measures has a measure {name} of {module}; goodgain's is goodgain.{name}")
     if not hasattr(ir_measures, "DefaultPipeline"):
         return  # ir_measures is being imported, and will load the entry point
     pipeline = ir_measures.DefaultPipeline.providers

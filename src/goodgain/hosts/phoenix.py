@@ -16,7 +16,7 @@ _AT_ONCE = 100
 
 
 def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
-    """Convert annotations for Phoenix. They replace earlier annotations with equal target, name and identifier."""
+    """Convert annotations for Phoenix. Phoenix replaces earlier annotations that have the same target, name and identifier."""
     return [
         {
             **({"trace_id": trace} if span is None else {"span_id": span}),

@@ -29,7 +29,7 @@ class TraceScores(NamedTuple):
 class TraceScorer:
     """Scores traces of one format with one table of qrels.
 
-    `query_ids_are` says, in errors, where the host has query ids. `options` are options of `goodgain.read_traces`, except
+    `query_ids_are` tells where the host has query ids, for error messages. `options` are options of `goodgain.read_traces`, except
     `errors`: every error is raised.
     """
 
@@ -65,7 +65,7 @@ class TraceScorer:
             judged = self._qrels.select_queries(ids)
             if not len(judged):
                 told = f"the qrels have no judgments of the query {', '.join(map(repr, ids))}"
-                raise InputError(f"{told}; their query ids must be {self._query_ids_are}")
+                raise InputError(f"{told}; the query ids of the qrels must be {self._query_ids_are}")
             judged, runs = join_addresses(judged, {"": load_run(to_run(results))}, "join")
             run = runs[""]
             scores = score_run(judged, run, self._measures, order="seen", provider=None)

@@ -279,7 +279,7 @@ def test_samples_are_judges_of_their_own() -> None:
     assert sorted(found["grade"]) == [0, 0, 1, 1, 2, 2]
     labels = gg.aggregate(found, scale="good-gain", how="mean")
     assert labels["relevance"].to_list() == [1.0, 1.0]
-    with pytest.raises(gg.InputError, match="samples at temperature 0 are one answer"):
+    with pytest.raises(gg.InputError, match="samples at temperature 0 repeat one answer"):
         gg.label({"q": {"a": 1.0}}, {"q": "who"}, texts={"a": "b"}, model="m", samples=2)
 
 

@@ -32,7 +32,7 @@ def test_each_model_is_a_judge_and_people_get_what_they_dispute(
         found = run_command(*command, "--base-url", server.url)
         assert found.returncode == 0, found.stderr
         assert server.count == 10
-    assert "sheet.jsonl: documents for people: 2" in found.stderr
+    assert "sheet.jsonl: disputed documents for people to grade: 2" in found.stderr
     sheet = [json.loads(line) for line in Path("sheet.jsonl").read_text().splitlines()]
     assert [(row["doc_id"], row["query"], row["text"], row["grade"]) for row in sheet] == [
         ("d1", "who", "text 1", None),

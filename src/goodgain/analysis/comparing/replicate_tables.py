@@ -110,9 +110,8 @@ def tabulate_detectable(found: Comparison) -> pl.DataFrame:
         both = match_pair(found.matrices[measure], (systems.index(system), systems.index(against)))
         differences = subtract_without_residue(*both)
         queries, number = len(differences), pairs_of.get(measure, 1)
-        least = count_least_queries(
-            alpha, number
-        )  # the randomisation test decides, and needs more queries than the t-test
+        # the randomisation test decides, and needs more queries than the t-test
+        least = count_least_queries(alpha, number)
         level = alpha / number
         spread = float(find_spread(differences[None, :])[0]) if queries > 1 else 0.0
         shown = compute_detectable_difference(1.0, queries, alpha=level)

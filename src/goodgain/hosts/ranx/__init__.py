@@ -54,7 +54,7 @@ _SPELLINGS = {name.replace("_", ""): name for name in HOST_NAMES}
 
 
 def split_name(metric: str) -> tuple[str, str | None]:
-    """Return the name in a metric as written, and the host name, or None if goodgain has no such measure."""
+    """Return the name in a metric as written, and the measure's name in `HOST_NAMES` (None if goodgain lacks the measure)."""
     written = re.split("@|-l", metric, maxsplit=1)[0]
     return written, _SPELLINGS.get(written.replace("_", "").lower())
 
@@ -84,7 +84,7 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
 
 
 class Given:
-    """The qrels or run given to `ranx.evaluate`. Conversions happen on first use. Each threshold has one ledger."""
+    """The qrels or run given to `ranx.evaluate`. They are converted on first use, and counted once for each threshold."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
@@ -184,7 +184,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
 
 
 class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """A copy of a report for one output. `>` between values means better, so ranx marks the right values."""
+    """A copy of a report for one output. Its values compare with `>` as better, so ranx marks the best values."""
 
     def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
         self.__dict__.update(report.__dict__)
@@ -209,7 +209,7 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
 
 
 class _Value(float):
-    """A value of a goodgain measure. `>` means better."""
+    """A value of a goodgain measure. `a > b` means that a is better, even if lower is better."""
 
     measure: GoodGainMeasure
 
@@ -244,7 +244,7 @@ def register() -> None:
         return
     for name, measure in HOST_NAMES.items():
         if metric_labels.setdefault(name, str(measure)) != str(measure):
-            notice(f"ranx has its own metric {name}, which stays; for ours use {measure} in goodgain.evaluate")
+            notice(f"ranx keeps its own metric {name}; for goodgain's use {measure} in goodgain.evaluate")
     for name, replacing in _REPLACED.items():
         setattr(_evaluate, name, replacing(getattr(_evaluate, name)))
     _compare.Report = Report
@@ -263,7 +263,7 @@ def unregister() -> None:
 
 
 def _wrap_extract(original: Function) -> Function:
-    """Wrap ranx's parser of metrics. The parser refuses -l2.5, and reads any name with rbp as RBP."""
+    """Wrap ranx's parser of metrics, which refuses `-l2.5`, and reads every name that contains rbp as RBP."""
 
     @functools.wraps(original)
     def extract_metric_and_params(metric: str) -> tuple[str, int, float]:
@@ -276,7 +276,7 @@ def _wrap_extract(original: Function) -> Function:
 
 
 def _wrap_switch(original: Function) -> Function:
-    """Wrap the look-up of a metric's function. Only metrics of ranx get the converted qrels and run."""
+    """Wrap ranx's function that finds the function of a metric. Only metrics of ranx get the converted qrels and run."""
 
     @functools.wraps(original)
     def metric_switch(metric: str) -> Function:

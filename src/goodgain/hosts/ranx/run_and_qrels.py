@@ -102,7 +102,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         self.sort()
 
     def to_typed_list(self) -> Any:
-        """Return the form for ranx's metrics. For labels by iteration, each document has the largest label."""
+        """Return the typed list for ranx's metrics. If labels differ by iteration, the largest label of a document counts."""
         if self.judged.labels and (differing := count_differing_labels(self.judged.frame)):
             notice(
                 f"labels by iteration: classic metrics of ranx use the largest label of the {differing} documents whose labels "
@@ -111,7 +111,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         return super().to_typed_list()
 
     add = add_score = add_multi = set_relevance_level = _refuse_call(
-        "a goodgain.hosts.ranx.Qrels cannot change: our measures would not see the change; make another from all labels, and write "
+        "a goodgain.hosts.ranx.Qrels cannot change: goodgain would not see the change; make another from all labels, and write "
         "-lN after a metric for its threshold"
     )
     from_dict = from_file = from_df = from_parquet = from_ir_datasets = _refuse_call(
@@ -121,7 +121,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
 
 
 def find_iterations(run: Any) -> formats.Run:
-    """Return a run with iterations. A plain `ranx.Run` or a dict is one iteration."""
+    """Return a run as `goodgain.Run`. A plain `ranx.Run` or a dict becomes one iteration."""
     if isinstance(run, Run):
         return run.iterated
     is_plain = isinstance(run, ranx.Run)
@@ -140,14 +140,14 @@ def find_judgments(qrels: Any) -> formats.Qrels:
 def _check_dict(source: Any, kind: str) -> Any:
     if not isinstance(source, Mapping):
         wanted = f"give a goodgain.hosts.ranx.{kind}, a ranx.{kind} or a dict"
-        raise InputError(f"a {type(source).__name__} here has no doc_ids for our measures; {wanted}")
+        raise InputError(f"a {type(source).__name__} has no doc_ids for goodgain's measures; {wanted}")
     return source
 
 
 # ranx makes typed dicts from arrays of fixed-width text: numba compiles again (10 s or more) for each width of the longest id.
 # ranx reads typed dicts in Python at 0.1 ms per id. Here an array of code points has all ids, in both directions.
 def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
-    """Return rows of query_id, doc_id and a number as a typed dict of ranx. `query_ids` has at least one query."""
+    """Convert rows of query_id, doc_id and a number to a typed dict of ranx. `query_ids` must not be empty."""
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
     sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")

@@ -55,7 +55,7 @@ class ScaleMap:
         return {0.0, *self.labels.values()} <= {0.0, 1.0}
 
     def apply(self, values: pl.Series, *, remedy: str = "add the value to the table") -> pl.Series:
-        """Return the label of each value. For a value that is not in a table, raise `InputError` with this remedy."""
+        """Return the label of each value. A value that is not in the table raises `InputError`, with `remedy` in the message."""
         if self.is_thresholds:
             least = pl.Series(sorted(self.labels), dtype=pl.Float64)
             labels = pl.Series([0.0, *(self.labels[threshold] for threshold in least)])
@@ -161,8 +161,8 @@ def aggregate(
     largest: Any = frame.get_column("grade").max() if scale is None and map is None and file_labels is None else None
     if largest is not None and largest > SCALES["good-gain"].grades[-1]:
         notice(
-            f"the largest grade is {largest:g}, and a label of 2 is already good. Map the grades to labels ({spell('map')}), or "
-            f"name their scale ({spell('scale')}) if they are labels."
+            f"the largest grade is {largest:g}, but labels of 2 or more already count as good. Map the grades "
+            f"to labels ({spell('map')}), or name their scale ({spell('scale')}) if they are labels."
         )
     if file_labels is not None:
         frame = _label_by_source(read, file_labels)
@@ -176,8 +176,8 @@ def aggregate(
         read.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
     if rule == "first" and not read.ordered:
         raise InputError(
-            f"{spell('how', 'first')}: rows of a database have no order, so no grade is the first. Choose another rule, or collect "
-            "the frame in the order that counts"
+            f"{spell('how', 'first')}: rows of a database have no order, so there is no first grade. Choose another rule, or sort "
+            "and collect the frame"
         )
     found = _aggregate(frame.with_columns(weight=_weigh(frame.get_column("judge"), weights, rule)), rule)
     if labels is not None and not map_first:
@@ -192,7 +192,7 @@ def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
         number = f"{len(labels)} labels for {len(grades.sources)} sources of grades"
         raise InputError(f"{spell('file_labels', [*labels])} has {number}; give one for each")
     if not all(isinstance(label, (int, float)) and 0 < label < math.inf for label in labels):
-        raise InputError(f"{spell('file_labels', [*labels])}: a label is a number above 0; zeros in a file stay 0")
+        raise InputError(f"{spell('file_labels', [*labels])}: give numbers above 0; grades of 0 in a file stay 0")
     label = pl.col("source").replace_strict(dict(enumerate(map(float, labels))), return_dtype=pl.Float64)
     return grades.frame.with_columns(grade=pl.when(_GRADE > 0).then(label).otherwise(_GRADE))
 
@@ -224,7 +224,7 @@ def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) ->
         named = (judges == judge) | (models == judge)
         if not named.any():
             known = ", ".join(judges.unique(maintain_order=True)[:5])
-            raise InputError(f"weights: no judge is called {quote(judge)}. There are {known}")
+            raise InputError(f"weights: no judge is called {quote(judge)}. The judges are {known}")
         if not 0 < weight < math.inf:
             raise InputError(f"weights: {quote(judge)} has the weight {weight}. Give a number above 0")
         found = found.set(named, float(weight))
@@ -246,7 +246,7 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return document and tie (whether several grades have the most votes), for documents with a grade."""
+    """Return columns document and tie (true if several grades share the most votes). Ungraded documents have no row."""
     vote = pl.col("weight").sum() if "weight" in frame.columns else pl.len()
     votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=vote)
     most = votes.group_by("document").agg(most=pl.col("votes").max())

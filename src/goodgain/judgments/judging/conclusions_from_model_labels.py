@@ -32,7 +32,7 @@ class OrderAgreement:
     """How well the order of systems under a model's labels agrees with the order under people's labels.
 
     Attributes:
-        means: a frame with system, human, model: the means under people's and the model's labels. Best system first.
+        means: a frame with system, human and model (the means under either labels), the best system by people's labels first.
         tau: Kendall's tau-b over all systems; None if undefined, for example if all systems tie.
         tau_top: tau-b over the better half of the systems by people's labels.
         tau_ap: the AP correlation, where a swap near the top counts more.
@@ -51,8 +51,8 @@ class PoweredEstimate:
     """A mean or a difference of means, estimated from people's and a model's labels.
 
     Attributes:
-        human: estimate, low end and high end of the interval, from the queries that people judged.
-        powered: prediction-powered estimate, low end and high end of the interval.
+        human: (estimate, low, high) from people's labels alone.
+        powered: (estimate, low, high), prediction-powered: from people's and the model's labels.
         weight: how much the model's labels count, from 0 to 1.
         queries: the number of queries that people judged.
         further: the number of queries that only the model judged.
@@ -211,7 +211,7 @@ def _score_both(
 def compute_intervals(
     human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
 ) -> PoweredEstimate:
-    """Compute the intervals. `human` and `model` have values of the same n queries, `further` of N more queries."""
+    """Estimate a mean from values of n queries under people's and the model's labels, and of N `further` under the model's."""
     from scipy.stats import t
 
     n, more = len(human), len(further)
@@ -277,7 +277,7 @@ def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
 
 
 def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
-    """Return tau-AP, averaged over the orders of systems that the model ties. A pair that people tie counts as half right."""
+    """Return tau-AP, averaged over all orders of systems that tie under model labels. A pair tied under human labels counts 1/2."""
     human, model = np.split(means, 2)
     if len(set(model.tolist())) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Selects documents to judge: pools of several runs, sheets for people, and documents for a language model."""
+"""Selects the documents to judge: pools for people, written as sheets, and documents for a language model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,12 +71,12 @@ def pool(
         sample_queries: the number of queries to draw at random. Labels by people of all documents of these queries show
             how far a model's labels can be trusted.
         seed: the seed of the draw.
-        columns: column of a run or qrels -> name here, if the names differ: {"step": "iteration"}.
+        columns: column of a run or qrels -> name in goodgain, if they differ: {"step": "iteration"}.
         urls: `join`: spellings of one web address are one document. `keep`: every spelling is a document.
 
     Returns:
         A frame sorted by query_id and doc_id. Further columns are runs (the number of runs that found the document),
-        first_iteration (1..N, the smallest of all runs) and an empty grade. `queries` adds the column query after query_id.
+        first_iteration (1..N, the smallest over all runs) and an empty grade. `queries` adds the column query after query_id.
         `results` adds columns before the grade: search_query (the first search that found the document), title, url and
         snippet (of the longest result).
 
@@ -172,14 +172,14 @@ def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
-    """Return title, url and snippet per (query, document). Results with longer texts have precedence."""
+    """Return title, url and snippet per query and document: for each, the first non-empty text, longest results first."""
     length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
     fullest = results.sort(length, descending=True, maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     return fullest.agg(pl.col(name).filter(pl.col(name) != "").first() for name in _TEXTS)
 
 
 def check_sheet_name(path: Path) -> str:
-    """Return the format of a sheet by the file name: `csv` or `jsonl`. Raise `InputError` for other formats."""
+    """Return the format that the file name gives a sheet: `csv` or `jsonl`. Raise `InputError` for other formats."""
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
         raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
@@ -187,7 +187,7 @@ def check_sheet_name(path: Path) -> str:
 
 
 def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) -> None:
-    """Write a pool atomically, as CSV or JSON Lines by the file name (also .gz and .zst).
+    """Write a pool atomically, in the format of the file name: CSV or JSON Lines (also .gz and .zst).
 
     With `spreadsheet`, an apostrophe precedes CSV texts that look like formulas. `judge` removes the apostrophe from ids.
     """

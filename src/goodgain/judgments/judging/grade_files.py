@@ -1,4 +1,4 @@
-"""Reads the grades of one file: long form, a sheet, qrels, or the export of a judging tool.
+"""Reads the grades of one file in long form, a sheet, qrels, or the export of a judging tool.
 
 The tools are Quepid (a book) and RAGElo in CSV, OpenSearch (a judgment list) and autonuggetizer in JSON.
 """
@@ -165,7 +165,7 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value.get("ratings"), list) and "query" in value:
         for rating in value["ratings"]:
             if not isinstance(rating, dict) or not {"docId", "rating"} <= rating.keys():
-                raise ValueError("has a rating without docId and rating (an OpenSearch judgment list has both)")
+                raise ValueError("has a rating that lacks docId or rating (an OpenSearch judgment list has both)")
             yield judge | {"query_id": value["query"], "doc_id": rating["docId"], "grade": rating["rating"]}
         return
     if isinstance(value.get("nuggets"), list):
@@ -177,7 +177,7 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
             "modified_qrels"
         )
     if "grade" in value and "relevance" in value:
-        raise ValueError("has two values that may be the grade, grade and relevance")
+        raise ValueError("has two fields that may be the grade: grade and relevance")
     name = "relevance" if "relevance" in value else "grade"
     if missing := [key for key in ("query_id", "doc_id", name) if key not in value]:
         raise ValueError(

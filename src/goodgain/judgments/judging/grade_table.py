@@ -1,4 +1,4 @@
-"""Scales, and grades of files and frames in long form: one row per (query, document, judge)."""
+"""Parses scales, and reads grades from files and frames into long form: one row per (query, document, judge)."""
 
 import math
 import os
@@ -102,7 +102,7 @@ class Grades:
         return rows.locate(self.frame.item(place, "row"))
 
     def check_among(self, grades: pl.Series, allowed: Sequence[float], otherwise: str) -> None:
-        """Raise `InputError` for the first grade that is not allowed. `otherwise` ends the message."""
+        """Raise `InputError` for the first grade that is not allowed. `otherwise` is the rest of the message."""
         wrong = (grades.is_not_null() & ~grades.is_in(list(allowed))).arg_true()
         if len(wrong):
             raise InputError(f"{self.locate(wrong[0])} has the grade {grades[wrong[0]]:g}, {otherwise}")
@@ -174,7 +174,7 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
-    """Return (judge, source) pairs. The name of the judge applies if the source names no judges."""
+    """Return (judge, source) pairs. `judge` is the judge of all grades of a source that names no judges."""
     if isinstance(source, Mapping):
         found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
     else:

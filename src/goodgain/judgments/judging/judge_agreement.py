@@ -1,4 +1,4 @@
-"""Agreement of judges: coverage, ties, leniency, and agreement beyond chance (Cohen, Krippendorff, Gwet).
+"""Measures coverage, ties, leniency and agreement beyond chance (Cohen, Krippendorff, Gwet) of several judges.
 
 Unused categories of a scale count too. A coefficient that is 0/0 is None.
 """
@@ -195,7 +195,7 @@ def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
 
 
 def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None]) -> tuple[float, float] | None:
-    """Return the 95 % percentile bootstrap interval of a statistic. Its argument is the sum of the rows of `units`.
+    """Return the 95 % percentile bootstrap interval of `statistic`, a function of the sum of resampled rows of `units`.
 
     The seed is fixed. The result is None for fewer than two units, or if the statistic is undefined in most of 1,000 samples.
     """

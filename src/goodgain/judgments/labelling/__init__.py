@@ -1,1 +1,1 @@
-"""Grades 0..4 from a language model: prompts, calls and answers."""
+"""Asks language models for grades 0..4 of documents."""

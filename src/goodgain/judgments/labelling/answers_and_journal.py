@@ -67,7 +67,7 @@ class _Graded(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_completion(body: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
-    """Return the answer in the body of a chat completion. `hide` removes secrets before texts are cut."""
+    """Return the answer in the body of a chat completion. `hide` removes secrets from its texts."""
     try:
         choice = body["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
@@ -97,7 +97,7 @@ def _join_parts(content: Any) -> Any:
 
 
 def read_usage(body: Any) -> tuple[int | None, int | None]:
-    """Return the input and output tokens that a completion reports, in fields of OpenAI or Anthropic."""
+    """Return the numbers of input and output tokens that a completion reports (as OpenAI or Anthropic name them)."""
     usage = body.get("usage") if isinstance(body, dict) else None
     if not isinstance(usage, dict):
         return None, None
@@ -107,7 +107,7 @@ def read_usage(body: Any) -> tuple[int | None, int | None]:
 
 
 def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
-    """Parse a model's text: one JSON object with a grade and a reason, also in a code fence or after a thought.
+    """Parse a model's text: one JSON object with a grade and a reason, also in a code fence or after reasoning text.
 
     A number in prose is not a grade.
 

@@ -1,4 +1,4 @@
-"""Sends the calls of a job within a budget: a trial first, then several calls at once."""
+"""Sends the calls of a job within a budget. The first 20 calls of each model are a trial."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class StoppedError(InputError):
 
 
 class UnusableError(StoppedError):
-    """Raised when the endpoint cannot be reached, or when most answers of the trial cannot be used."""
+    """Raised when the endpoint cannot be reached, most of a model's first 20 answers cannot be used, or nothing is graded."""
 
     exit_status = 1
 
 
 class JobEnded(BaseException):  # like KeyboardInterrupt, not caught by the client's retries
-    """Raised in a thread of a job that has ended."""
+    """Raised in a worker thread to stop it, because the job has ended."""
 
 
 @dataclass
@@ -163,7 +163,7 @@ _SHOWN = 300
 
 
 class Plan(NamedTuple):
-    """The requests to send, one for each key, and the answers that the journal already has."""
+    """The requests to send (one per key), and the answers that the journal already has."""
 
     to_send: list[Request]
     known: dict[str, Answer]
@@ -171,7 +171,7 @@ class Plan(NamedTuple):
 
 
 def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: bool = False) -> Plan:
-    """Plan the requests without an answer in the journal or, with `retry_failed`, only the requests that failed before."""
+    """Select the requests without an answer in the journal. With `retry_failed`, select only the requests that failed before."""
     by_key = {request.key: request for request in requests if request.document is not None}
     known = journal.find(by_key)
     asked = {key for key, answer in known.items() if answer.failed} if retry_failed else by_key.keys() - known.keys()
@@ -182,7 +182,7 @@ def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: b
 def send_calls(
     plan: Plan, endpoint: Endpoint, journal: Journal, report: Callable[[Answer], object] = lambda answer: None
 ) -> dict[str, Answer]:
-    """Send the calls of a plan, and return all answers by key. `endpoint.budget.ended` says why calls were not sent.
+    """Send the calls of a plan, and return all answers by key. If some were not sent, `endpoint.budget.ended` says why.
 
     Each answer is written to the journal, and then passed to `report` by one thread at a time.
 
@@ -208,7 +208,7 @@ def send_calls(
             failures = failures + 1 if is_endpoints else 0
             if failures >= _GIVE_UP:
                 raise StoppedError(
-                    f"{endpoint.host} failed {_GIVE_UP} documents one after the other, the last with {answer.status} "
+                    f"{endpoint.host} failed {_GIVE_UP} documents in a row, the last with {answer.status} "
                     f"({answer.reason}). {_advise(answer.status)}"
                 )
 

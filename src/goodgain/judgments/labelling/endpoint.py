@@ -206,7 +206,7 @@ class Endpoint:
         return (most, 0) if sent is None or received is None else (sent, received)
 
     def _find_status(self, error: Any) -> int:
-        """Return the status that an error sent with status 200 should have had."""
+        """Return the HTTP status that fits an error which the server sent with status 200."""
         code, summary = str(error.get("code") if isinstance(error, dict) else ""), summarize_error(error)
         if re.fullmatch("[45][0-9][0-9]", code):
             return int(code)
@@ -322,7 +322,7 @@ def _summarize(response: Any) -> str:
 
 
 def _find_error(found: dict[str, Any]) -> Any:
-    """Return the error in a body, if any. OpenRouter and LM Studio send errors with status 200, OpenRouter also in a choice."""
+    """Return the error in a body, or None. OpenRouter and LM Studio send errors with status 200, OpenRouter also in `choices`."""
     choices = found.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     return found.get("error") or first.get("error") or (None if "choices" in found else found)

@@ -1,4 +1,4 @@
-"""The key of an endpoint and other secrets: read from the environment, and hidden in every text."""
+"""Reads the key of an endpoint from the environment, and hides keys and headers in messages."""
 
 import html
 import os
@@ -18,9 +18,9 @@ _GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
 
 
 class Key:
-    """The key in an environment variable, and the user's headers. Errors never show a key or the value of a header.
+    """The API key in an environment variable, and the user's headers. Errors never show the key or the value of a header.
 
-    `value` is empty if the variable is not set, for an endpoint without keys.
+    `value` is empty if the variable is not set: some endpoints need no key.
     """
 
     def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:
@@ -46,7 +46,7 @@ class Key:
 
 
 def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that replaces secrets in a text by `***`, also escaped or wrapped secrets. Hide before you cut.
+    """Return a function that replaces secrets in a text by `***`, even if escaped or wrapped. Call it before you cut a text.
 
     >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
     '{"Authorization": "Bearer ***"}'

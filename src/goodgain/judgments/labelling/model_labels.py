@@ -78,11 +78,11 @@ def label(
         queries: a file .tsv or .jsonl of query_id and text, {query_id: text}, a frame, or an ir_datasets id.
         model: the endpoint's name for the model, or several names: each model is a judge.
         base_url: the address of the endpoint. None: the variable OPENAI_BASE_URL.
-        texts: doc_id and text, shown in place of title, URL and snippet.
+        texts: a table of doc_id and text, sent in place of title, URL and snippet.
         results: for runs: a results frame or file with titles, URLs and snippets.
         qrels: existing judgments: their documents are left out.
         k: the number of results of every iteration to grade. None: all.
-        max_characters: longer texts are cut here.
+        max_characters: the most characters of a text. Longer texts are cut.
         prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (default),
             `good-gain-1` (the first version: the grade comes before the reason), `umbrela` (grades 0..3).
         temperature: None sends no temperature, for models that accept none.
@@ -140,7 +140,7 @@ def label(
     grades = collect_grades(requests, answers)
     if budget.ended:
         left = grades.filter(status=_NOT_SENT.status).height
-        notice(f"{budget.ended}: {left:,} grades were not asked for. Call label again to go on")
+        notice(f"{budget.ended}: {left:,} grades were not requested. Call label again to go on")
     if warning := find_shortfall(requests, answers):
         notice(warning)
     return grades
@@ -156,10 +156,10 @@ def prepare_job(
         asked["max_output_tokens"] = told.room
     parameters = [Parameters(one, **asked) for one in dict.fromkeys(models)]
     if not parameters:
-        raise InputError(f"{spell('model', models)}: give the name that the endpoint has for the model")
+        raise InputError(f"{spell('model', models)}: give the endpoint's name for the model")
     check_whole_number("samples", samples, 1)
     if samples > 1 and not parameters[0].temperature:
-        raise InputError("several samples at temperature 0 are one answer several times. Give a temperature above 0")
+        raise InputError("several samples at temperature 0 repeat one answer. Give a temperature above 0")
     documents = {name: given[name] for name in ("texts", "results", "qrels", "k", "max_characters")}
     wanted, systems = collect_documents(source, queries, **documents)
     requests = []
@@ -186,7 +186,7 @@ def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> 
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
-    """Return a sentence with the number of journal answers for the same requests with the first prompt, or ""."""
+    """Return a sentence with the number of requests that the journal answers for the first prompt, or ""."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
         replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key
@@ -218,18 +218,18 @@ def collect_grades(requests: Iterable[Request], answers: Mapping[str, Answer]) -
 
 
 def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -> str:
-    """Return why fewer than half of the documents were graded, or "" if half or more were graded."""
+    """Return why fewer than half of the requests gave a grade, or "" if half or more did."""
     found = [_find_answer(one, answers) for one in requests]
     graded = sum(answer.grade is not None for answer in found)
     if not found or 2 * graded >= len(found):
         return ""
-    told = f"only {graded:,} of {len(found):,} documents were graded" if graded else "nothing was graded"
+    told = f"only {graded:,} of {len(found):,} requests gave a grade" if graded else "nothing was graded"
     tried = [answer for answer in found if answer not in (_NO_TEXT, _NOT_SENT)]
     return f"{told}: {explain_failures(tried)}" if any(answer.failed for answer in tried) else told
 
 
 def warn_of_family(models: Iterable[str], systems: Sequence[str]) -> None:
-    """Give a notice if the name of a system has the judge's family of models, such as gpt for `openai/gpt-4.1-mini`."""
+    """Warn if the name of a system contains the judge's model family, such as gpt for `openai/gpt-4.1-mini`."""
     for model in models:
         family = next(iter(_WORD.findall(model.rpartition("/")[2].lower())), "")
         same = [system for system in systems if family in _WORD.findall(system.lower())]

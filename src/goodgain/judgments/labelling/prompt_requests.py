@@ -1,4 +1,4 @@
-"""The request for one document: prompt, query, text and parameters, and the key of the answer."""
+"""Builds the request to grade one document, and the key under which the journal keeps the answer."""
 
 import hashlib
 import json
@@ -37,10 +37,10 @@ OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt, named after the file.
+    """A prompt, named after its file.
 
-    `{{query}}`, `{{document}}` and `{{description}}` in the text are replaced. A line `---` separates the system's message
-    from the user's. `grades` are the grades that a model may give.
+    `{{query}}`, `{{document}}` and `{{description}}` are placeholders in the text. A line `---` separates the system message
+    from the user message. `grades` are the grades that a model may give.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Prompt:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of answers. The reason comes first: a model can reason before it grades."""
+        """The JSON schema of answers. The reason precedes the grade, so that a model reasons first (not for the first prompt)."""
         grade = {"grade": {"type": ["integer", "null"], "enum": [*self.grades, None]}}
         reason = {"reason": {"type": "string"}}
         fields = grade | reason if self.name == FIRST_PROMPT else reason | grade
@@ -65,7 +65,7 @@ class Prompt:
         return {"type": "json_schema", "json_schema": {"name": "grade", "strict": True, "schema": schema}}
 
     def messages(self, query: str, document: str, *, description: str | None = None) -> list[Message]:
-        """Return the messages for one document. The document is between marks that its text cannot contain."""
+        """Return the chat messages for one document. The delimiters around the document contain a hash that its text lacks."""
         mark = _find_mark(document)
         values = {
             "query": query,
@@ -134,7 +134,7 @@ class Parameters:
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model.strip():
-            raise InputError(f"{spell('model', self.model)}: give the name that the endpoint has for the model")
+            raise InputError(f"{spell('model', self.model)}: give the endpoint's name for the model")
         if self.temperature is not None:
             check_number("temperature", self.temperature, 0, 100, others=", or None to send none")
         check_whole_number("max_output_tokens", self.max_output_tokens, 1)
@@ -146,17 +146,17 @@ class Parameters:
         except (TypeError, ValueError):
             raise InputError(f"{given}: give a JSON object, such as {{'top_k': 1}}") from None
         if ours := [name for name in ("model", "messages", "stream", "n") if name in (self.extra_body or {})]:
-            raise InputError(f"{given}: give it without {ours[0]}, which label sets")
+            raise InputError(f"{given}: leave out {ours[0]}: label sets this field")
 
     @property
     def key(self) -> str:
-        """The parameters as part of a key. If the newer parameters are not set, keys of the first versions stay valid."""
+        """The parameters as JSON, for the key of an answer. Newer parameters are left out if none is set: old keys stay valid."""
         first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
         return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
 
 
 def check_number(name: str, value: Any, least: float, most: float, *, others: str = "") -> None:
-    """Raise `InputError` unless an option is a number from `least` to `most`. `others` ends the message."""
+    """Raise `InputError` unless an option is a number from `least` to `most`. `others` is the end of the message."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise InputError(f"{spell(name, value)}: give a number from {least:g} to {most:,g}{others}")
 
@@ -178,7 +178,7 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """The key of the answer: a hash of everything that can change the answer, and of the sample."""
+        """The key of the answer: a hash of everything that can change the answer, and of the number of the sample."""
         asked = (self.query, self.description, self.document, self.sample)
         return _hash(json.dumps([self.parameters.key, _hash(self.prompt.text), *asked]))
 
@@ -208,14 +208,14 @@ class Request:
 
     @property
     def most_output(self) -> int:
-        """The limit of output tokens. `extra_body` may set another limit."""
+        """The largest limit of output tokens in the request. `extra_body` may set another limit."""
         extra = self.parameters.extra_body or {}
         others: list[int] = [extra[name] for name in OUTPUT_LIMITS if isinstance(extra.get(name), int)]
         return max([self.parameters.max_output_tokens, *others])
 
     @property
     def most_tokens(self) -> int:
-        """The worst case in tokens. A byte-level tokenizer never makes more tokens than bytes."""
+        """The most tokens that the call can use. A byte-level tokenizer never makes more tokens than bytes."""
         return self.size + self.most_output
 
 
