@@ -56,7 +56,7 @@ def ask(server: Server, count: int, **options: Any) -> pl.DataFrame:
     texts = documents(count)
     run = {"q": {doc: float(-k) for k, doc in enumerate(texts)}}
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(nothing was|only .* documents were) graded")
+        warnings.filterwarnings("ignore", "nothing was graded|only .* requests gave a grade")
         return gg.label(run, {"q": "who"}, texts=texts, base_url=server.url, **{"model": "judge", **options})
 
 
