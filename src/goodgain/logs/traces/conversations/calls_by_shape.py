@@ -185,7 +185,7 @@ class CallFinder:
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
     def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
-        """Raise an InputError if a tool's output contains a search: a subagent may have made it, or a page may quote it."""
+        """Raise an InputError if a tool's output contains a search, which may be a subagent's search or a quotation in a page."""
         for one in found:
             if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
                 raise InputError(
@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Use an object's output to answer the unanswered calls inside the object. If they do not fit, find calls in the output."""
+        """Answer the open calls inside an object with the object's output. If the output does not fit, find calls in the output."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
@@ -212,7 +212,7 @@ class CallFinder:
         return one.is_sure or call.answered or asks
 
     def pair(self, found: list[Found]) -> list[Found]:
-        """Pair calls with answers by id, else in order. Drop copies of calls, and drop objects that may not be calls.
+        """Pair calls with answers by id, else in order. Drop copies of calls, and objects that are not certainly calls.
 
         Ids are unique only within a query. An answer from an unknown query may belong to any query.
         """
@@ -297,7 +297,7 @@ def _is_copy(one: ToolCall, other: ToolCall) -> bool:
 
 
 def _read(output: Any) -> Any:
-    """Parse JSON text and join parts of text, to compare answers."""
+    """Prepare an output for a comparison with another output: parse JSON text, and join parts of text."""
     if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
         output = tree.message_text(output)
     return parse_if_json(output)

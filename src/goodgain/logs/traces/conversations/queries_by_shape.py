@@ -62,7 +62,7 @@ class Key(NamedTuple):
 
 
 def split_traces(one: Found) -> list[Found]:
-    """Split the traces that a known format read: return one `Found` per trace."""
+    """Return one `Found` for each trace in `one`, which may hold several traces that a known format read."""
     if len(one.traces) < 2:
         return [one]
     records = [((*one.place, number), trace) for number, trace in enumerate(one.traces)]
@@ -90,7 +90,7 @@ def tell_queries_apart(
 ) -> Callable[[Found], Key | None]:
     """Return a function that finds the query of a call or an answer.
 
-    The log is one query, unless all calls have one of these properties. The first one that all calls have decides:
+    The first of these properties that all calls have identifies their queries. If there is none, the log is one query:
 
     1. an id in an object around the call
     2. the question of a record with one call
@@ -128,7 +128,7 @@ def tell_queries_apart(
 
 
 def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
-    """Group calls and answers by query. A record without calls is a query too, if records beside it have calls."""
+    """Group calls by query. A record without calls is a query too, if records in the same list or object have calls."""
     groups: dict[Any, FoundQuery] = {}
     records: dict[Place, Any] = {}
     for one in found:
@@ -173,13 +173,13 @@ def _is_below(one: Found, level: int) -> bool:
 
 
 def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
-    """Return the query of the record that holds a call; the key of the record is the query id. Without `places`: one query."""
+    """Return the query of a call. The query id is the key of the record in `places` that holds the call. No `places`: one query."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
 
 
 def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
-    """Return the key from `find`. Add the run to its `query` and, if the record is in one of the lists `whole`, the place."""
+    """Return the key that `find` gives, with the run in its `query`. If a list in `whole` holds the record, add the place too."""
     if (key := find(one)) is None:
         return None
     is_whole = key.place[:-1] in whole and not is_part(dict(one.holders)[key.place])
@@ -245,7 +245,7 @@ def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
 
 
 def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> _KeyedRecords:
-    """Return the records in an object whose keys are, or may be, query ids.
+    """Return the records in an object if the keys of the object are, or may be, query ids.
 
     `is_asked` says that an outer object has a question, which may be the question of all records.
     """
@@ -276,7 +276,7 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
 
 
 def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str, Any]:
-    """Return the values similar to those under the keys `searching`: lists, or objects with one of the fields that they share."""
+    """Return the values like those under the keys `searching`: lists, or objects with a field that all values there have."""
     values: list[Any] = [held.get(key) for key in searching]
     if all(isinstance(value, list) for value in values):
         return {key: value for key, value in held.items() if isinstance(value, list)}
@@ -287,13 +287,13 @@ def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str,
 
 
 def _are_groups(values: Iterable[Any]) -> bool:
-    """Return whether any value that has no question itself holds a list of records with questions."""
+    """Return whether at least one value has no question of its own, but holds a list with a record that has a question."""
     lists = (members for value in values if not find_question(value, ASKED) for members in _lists_of(value))
     return any(find_question(member, ASKED) for members in lists for member in tree.objects_in(members))
 
 
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
-    """Return whether values are parts of one run: a key is a word such as `step`, or a record looks like one or names another."""
+    """Return whether values are parts of one run: a key is a word such as `step`, a record looks like a step or names another."""
     records = [value for value in alike.values() if isinstance(value, dict)]
     named = ((value, record) for record in records for value in record.values() if isinstance(value, str))
     names_other = (value in alike and alike[value] is not record for value, record in named)
@@ -309,7 +309,7 @@ def _names_part(key: str) -> bool:
 
 
 def _select_ids(keys: Iterable[str]) -> set[str]:
-    """Return the keys that are query ids. All ids must have the same form, and must not be list positions such as 0, 1, 2."""
+    """Return the keys that look like query ids; none if their forms differ, or if they are list positions such as 0, 1, 2."""
     short = [key for key in keys if len(key) <= _LONGEST_ID]
     ids = {key for key in short if _QUERY_ID.fullmatch(key)}
     if any(map(str.isdecimal, ids)):

@@ -71,7 +71,7 @@ def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
 
 
 def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
-    """Sort consecutive objects by the number under `key`. If numbers are not unique, keep the order of the log."""
+    """Sort consecutive objects that have a number under `key` by this number. If a number repeats, keep the order of the log."""
     for is_numbered, row in groupby(members, lambda one: type(one[0].get(key)) is int):
         held = list(row)
         numbers = [one.get(key) for one, _ in held]
@@ -100,7 +100,7 @@ def convert(record: Any, kind: type[T], at: str) -> T:
 
 
 def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
-    """Return the value if it is a list, else the first list at `paths`, and the path of the list."""
+    """Return a list and its path: the value itself if it is a list (path ""), else the first list at one of `paths`, else None."""
     if isinstance(value, list):
         return value, ""
     for path in paths:
@@ -117,7 +117,7 @@ def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> It
 
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether at least one message in a value satisfies `of`. The value is a list of messages, or holds such a list."""
+    """Return whether `of` is true for at least one message in a value: a list of messages, or an object with such a list."""
     key = find_message_key(value)
     return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
 
@@ -125,7 +125,7 @@ def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
 def find_messages(value: Any, at: str) -> Iterator[Placed]:
     """Yield the messages of a record and their places. The record is a list of messages, or holds the list under a key.
 
-    A prompt that is a list of messages comes first. ShareGPT's `from` and `value` become role and content.
+    Messages in the record's `prompt` come first. ShareGPT's `from` and `value` become role and content.
     """
     key = find_message_key(value)
     if key is not None:
@@ -139,7 +139,7 @@ def find_messages(value: Any, at: str) -> Iterator[Placed]:
 
 
 def find_message_key(value: Any) -> str | None:
-    """Return `messages`, else the first other key of an object that holds messages; None if no key does."""
+    """Return the key of an object under which its messages are: `messages`, else the first known key with messages, else None."""
     if not isinstance(value, dict):
         return None
     if "messages" in value:
@@ -173,7 +173,7 @@ def message_text(content: Any) -> str:
 def read_call(
     item: dict[str, Any], at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
 ) -> ToolCall:
-    """Read the call in an item. `name`, `call_id` and `arguments` are the keys to read."""
+    """Read the call in an item. `name`, `call_id` and `arguments` are the keys of these values in the item."""
     tool = expect_text(item.get(name), f"{at}/{name}")
     return ToolCall(tool, at, expect_id(item.get(call_id), f"{at}/{call_id}"), item.get(arguments))
 
@@ -212,7 +212,7 @@ def text_or_none(value: Any) -> str | None:
 
 
 def get_either(record: dict[str, Any], camel: str) -> Any:
-    """Return the value of a key in camelCase or snake_case; None if the record has neither."""
+    """Return the value of the key `camel`, else of the same key in snake_case; None if the record has neither key."""
     return record[camel] if camel in record else record.get(snake_case(camel))
 
 

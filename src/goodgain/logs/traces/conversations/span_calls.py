@@ -14,7 +14,7 @@ from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_o
 
 
 def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> dict[int, Span | None]:
-    """Return the spans of tools and retrievers that do not count as searches, as a dict with the keys `id(span)`.
+    """Return a dict with the keys `id(span)` of the spans of tools and retrievers that do not count as searches.
 
     The value for a retriever is the span of the tool that counts instead; the value for a tool is None.
 
@@ -67,7 +67,7 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
 
 
 def name_in_summary(span: Span, above: Span | None) -> ToolCall:
-    """Return the call of a span that does not count as a search. The summary names this call and the tool that counts (`above`)."""
+    """Return a call for the summary: its span does not count as a search. The name includes the tool that counts (`above`)."""
     call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())
@@ -77,8 +77,8 @@ class StepFinder:
     """Finds the step of each call. The first rule that applies decides:
 
     1. A call belongs to the model's answer that contains the id of the call.
-    2. A call that starts while another call with the same parent runs belongs to the step of that call. Exception: the
-       latest model span contains a call of this tool.
+    2. A call that starts while another call with the same parent runs belongs to the step of the other call,
+       unless the latest model span contains a call of the same tool.
     3. A call belongs to the step of the latest model span.
     """
 

@@ -79,7 +79,7 @@ class _Root:
 
 
 def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") -> Iterator[Trace]:
-    """Yield one trace per session, or several if the session has several queries. A root span without a session is a trace.
+    """Yield one trace per session, or per query if a session has several queries. A root span without a session is one trace.
 
     `remedy` says how to record missing results of a search.
     """
@@ -137,7 +137,7 @@ def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
 
 
 def _drop_bodies(source: Source, span: Span) -> None:
-    """Save memory: drop attributes that nobody needs later. Spans of tools, retrievers and rerankers keep all attributes."""
+    """Drop a span's attributes that are not needed later, to save memory. Spans of tools, retrievers and rerankers keep all."""
     if span.kind in _SEARCH_KINDS:
         return
     kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
@@ -171,7 +171,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
 
 
 def _split_session(roots: list[_Root]) -> list[list[_Root]]:
-    """Group a session's root spans by query id. If one repeats an earlier question in its history, all are turns of one query."""
+    """Group root spans by query id. If one root span's history has the question of an earlier one, all are turns of one query."""
     queries: dict[str | None, list[_Root]] = {}
     for root in roots:
         queries.setdefault(root.query_id, []).append(root)
@@ -181,7 +181,7 @@ def _split_session(roots: list[_Root]) -> list[list[_Root]]:
 
 
 def _read_messages(span: Span) -> tuple[list[str], str]:
-    """Return the user's last message in a span's input, after a list of the texts before it."""
+    """Return two parts of a span's input: the list of texts before the user's last message, and this last message."""
     if _MESSAGES in span.attributes:
         return span.attributes[_MESSAGES]  # type: ignore[no-any-return]  # put there by _drop_bodies
     messages = []
@@ -289,8 +289,8 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
     """Add the searches that a model called but no tool span records.
 
-    If other calls were found, and tool spans are missing or have no call id, add nothing. If nested model spans show the same
-    call, the innermost span gives the step.
+    Add nothing if the steps have calls already, and tool spans are missing or lack call ids. If nested model spans show the
+    same call, the call belongs to the step of the innermost span.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
     if any(step.calls for step in steps) and (not answered or "None" in answered):
@@ -306,7 +306,7 @@ def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> 
 
 
 def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[ToolCall]:
-    """Return the calls in a span of Haystack's ToolInvoker. Return no calls if tools have their own spans below."""
+    """Return the calls in a span of Haystack's ToolInvoker. Return no calls if spans of tools are below the span."""
     is_invoker = str(span_calls.find_tool_name(span)).replace("_", "").lower().startswith("toolinvoker")
     above = (one for tool in root.select_kind("TOOL") for one in iterate_ancestors(tool, root.by_id))
     if not is_invoker or any(one is span for one in above):

@@ -181,7 +181,7 @@ def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
 
 
 def _read_id(value: Any, at: str) -> str:
-    """Return the id of a trace or span in hexadecimal. Logs write hexadecimal, `0x...`, base64 or whole numbers."""
+    """Convert the id of a trace or span to hexadecimal. Logs have ids as hexadecimal, `0x...`, base64 or whole numbers."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return f"{value:x}"
     if isinstance(value, str):

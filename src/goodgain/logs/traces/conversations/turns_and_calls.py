@@ -53,9 +53,9 @@ class Conversation:
         """Yield the traces of a file. A trace is a list of objects, such as messages or steps.
 
         Args:
-            find: yields the objects of a value. The value is a list, or holds a list.
-            of_list: tests a member of a list: True if the list is one trace, not a list of traces. None: no list is one trace.
-            of_line: tests a line: True if all lines together are one trace.
+            find: yields the objects of a value, which is a list or holds a list.
+            of_list: returns whether a list with this member is one trace. If `of_list` is None, every list is a list of traces.
+            of_line: returns whether all lines of a file with this line are one trace.
         """
         if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
             with source.handle_errors():
@@ -107,7 +107,7 @@ class Conversation:
         """Add what the agent says and cites to the answer of the turn. Traces have answers only if `source.uses` is true.
 
         The answer is the text in the last step of a turn, after the last part that `is_call` accepts. If `content` is None,
-        discard the text so far.
+        discard the answer of the turn so far.
         """
         if content is not None and self._written is None and not (self._open and not self._open[-1].answered):
             called = overlooked.find_written_calls(tree.message_text(content))
@@ -145,13 +145,13 @@ class Conversation:
         return call_id is not None and call_id in self._calls
 
     def has_open_call(self, call_id: str | None, name: str | None) -> bool:
-        """Return whether a call has this id. Without an id, return whether a call of this tool has no answer yet."""
+        """Return whether a call has the id `call_id`. Without an id, return whether a call of the tool `name` has no answer yet."""
         if call_id is not None:
             return self.has_call(call_id)
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
     def merge_copy(self, call: ToolCall) -> None:
-        """If an earlier call with the same id has no answer, use the answer of this copy from a repeated history."""
+        """Give the answer of `call`, a copy from a repeated history, to each earlier call that has the same id and no answer."""
         for earlier in self._calls.get(call.call_id or "", ()):
             if not earlier.answered and call.answered:
                 earlier.output, earlier.failed = call.output, call.failed
@@ -160,7 +160,7 @@ class Conversation:
         self, call_id: str | None, output: Any, at: str, *,
         name: str | None = None, failed: bool = False, spare: Any = UNANSWERED,
     ) -> ToolCall:  # fmt: skip
-        """Set the answer of the latest unanswered call with this id. Without an id, use the first one of the tool `name`.
+        """Answer the latest unanswered call with the id `call_id` or, without an id, the first unanswered call of the tool `name`.
 
         An answer without a call, and a second answer to a search, are reported as not understood and left out.
         """
@@ -189,7 +189,7 @@ class Conversation:
         return self.source.is_search(call.tool) if call.is_search is None else call.is_search
 
     def cite(self, citations: list[Any]) -> None:
-        """Use the citations of an answer as results of the last search without results."""
+        """Use the citations of an answer as the results of the latest search that has no results."""
         for call in reversed(self._open):
             if call.is_search and not call.answered:
                 call.output = citations
@@ -198,11 +198,11 @@ class Conversation:
     def read_calls(
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
-        """Add the calls in a list to the trace. `name`, `call_id` and `arguments` are the keys to read."""
+        """Add the calls in a list to the trace. `name`, `call_id` and `arguments` are the keys of these values in each call."""
         return [self.call(tree.read_call(*one, name, call_id, arguments)) for one in tree.walk(calls, at)]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
-        """Add one search without results for each search that the usage of an answer counts. Return their number."""
+        """For each search that the usage of an answer counts, add a search without results. Return the number of added searches."""
         holders = tree.objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
         numbers = (one.get("web_search_requests") for one in holders)
         number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
@@ -224,7 +224,7 @@ class Conversation:
         return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
 
     def read_record(self, record: Any, items: Iterable[tree.Placed], at: str) -> Self:
-        """Read the items of a record. Report other fields that look like messages with a search as not understood."""
+        """Read the items of a record. If an unread field looks like messages with a search, report the field as not understood."""
         read = list(items)
         self.read_all(read)
         if not isinstance(record, dict) or (read and read[0][0] is record):
@@ -239,12 +239,12 @@ class Conversation:
         return self
 
     def _end(self, at: str) -> None:
-        """Subclasses read data outside the messages, such as ids. `trace` calls this method after the last message."""
+        """Override this to read data outside the messages, such as ids. `trace` calls this method after the last message."""
 
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
         """Return the trace, with at least one turn. Call this method once, at the end.
 
-        The query id is an id in the record (`query_id`, `task_id`), else the argument or the attribute, else the session's id.
+        The query id is an id in the record (`query_id`, `task_id`), else the argument, else `self.query_id`, else the session's id.
         """
         self._end(at)
         session, turns = session_id or self.session_id, self._turns or [Turn()]
@@ -270,7 +270,7 @@ class Conversation:
         self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
 
     def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
-        """Report message parts of unknown type as not understood. Parts without a type must have one of `keys` (if not empty)."""
+        """Report parts with a type not in `types` as not understood. A part without a type needs a key in `keys` (if not empty)."""
         for part, part_at in tree.walk_parts(content, at):
             if "type" not in part and keys:
                 if part.keys().isdisjoint(keys):
@@ -283,7 +283,7 @@ class Conversation:
         self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
-        """Report fields not in `read` that look like a search or, if the item has no content, like content."""
+        """Report each field of `item` not in `read` that looks like a search or, if the item has no content, like content."""
         lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
             if key in read:

@@ -149,7 +149,7 @@ def place(messages: Any, at: str) -> list[Item]:
 
 
 def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return request and response if the request has the field `asked`, and the response the field `answered`; else None."""
+    """Return a record's request and response if the request has the field `asked` and the response has `answered`; else None."""
     request = record.get("request") if isinstance(record, dict) else None
     if not isinstance(request, dict) or asked not in request:
         return None
@@ -165,7 +165,7 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:
-    """Return the hashes of the first 0, 1, 2 ... messages. A message without a key does not change the hash."""
+    """Return the hash of each beginning of `messages`, from no message to all. A message without a key does not change the hash."""
     found = [start]
     for message, _ in messages:
         key = reader.key(message) if isinstance(message, dict) else None

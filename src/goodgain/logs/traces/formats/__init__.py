@@ -1,6 +1,6 @@
 """Finds the format of a file.
 
-A format is a module in this folder, or a plugin in the entry point group `goodgain.traces`. Both define `sniff` and `read`.
+A format is a module here or a plugin (entry point group `goodgain.traces`): `sniff` recognises a file, `read` yields its traces.
 """
 
 import importlib
@@ -73,7 +73,7 @@ def get_format(name: str) -> Format:
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
-    """Return the format that recognises a file; None if none does. Raise an InputError if several do, or the file is empty."""
+    """Return the only format that recognises a file, else None. Raise an InputError if several formats do, or the file is empty."""
     claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]
@@ -91,7 +91,7 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
 
 
 def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
-    """Return the `read` function of the only format that recognises a value; None if no format, or several, recognise it."""
+    """Return the `read` function of the format that recognises a value; None unless exactly one format recognises the value."""
     claims = [known for known in _find_claims(Path(head.name), head) if known.is_inside]
     return claims[0].read if len(claims) == 1 else None
 

@@ -5,7 +5,7 @@ are paired by id over the whole turn. A user message with tool results is not a 
 
 Lost: Texts and scores of hosted searches: the API gives URL, title and age.
 Query id: None in the log.
-Record: Record whole answers: the log has no results of a search that only `usage` counts.
+Record: Record whole answers. If only `usage` counts a search, the log lacks the results of the search.
 Costs: `usage` of each answer.
 """
 
@@ -125,7 +125,7 @@ class _Messages(JoinedConversation):
 
 
 def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
-    """Return the id of the answered call, the content of the block, and whether the call failed."""
+    """Return three facts from a result block: the id of the answered call, the content, and whether the call failed."""
     call_id = tree.require_id(block, at, "tool_use_id")
     content = block.get("content", UNANSWERED)
     failed = block.get("is_error") is True

@@ -3,8 +3,8 @@
 The runs do not record which calls belong to one step, so each call is an iteration. iteration="step" groups calls without
 reasoning or text between them.
 
-Lost: Failed searches of published runs: only `tool_call_counts` counts them. They are unrecorded, as are searches with
-`output: ""`.
+Lost: The failed searches of published runs: only their number is in `tool_call_counts`. Failed searches, and searches with
+`output: ""`, are unrecorded.
 Query id: `query_id`. The system is `metadata.model`.
 Record: Pass `--iteration call` to confirm that each call is an iteration. Publish ids only, not the benchmark's texts.
 """

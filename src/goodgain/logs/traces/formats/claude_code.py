@@ -65,7 +65,7 @@ def _is_session_line(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per session. A file with only the lines of a subagent is one trace."""
+    """Yield one trace per session. A file that holds only a subagent's lines is one trace."""
     lines = list(_read_lines(source))
     if lines and all(line.kind == "result" for line in lines):
         raise unexpected_value(lines[0].at, _ONLY_RESULT, lines[0].record)
@@ -101,7 +101,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_lines(source: Source) -> Iterator[_Line]:
-    """Yield each line of a file once: resumed sessions repeat lines."""
+    """Yield the lines of a file without copies: a resumed session repeats earlier lines with the same `uuid`."""
     seen: set[str] = set()
     for record, at in _walk_lines(source):
         with source.handle_errors():
@@ -155,7 +155,7 @@ class _Branches:
                 self._of_call.setdefault(call_id, []).append(index)
 
     def select_live(self, members: list[_Line]) -> list[_Line]:
-        """Return the lines on the branch to a session's last line. Edited prompts and retries leave dead branches."""
+        """Return the lines on the branch to a session's last line, without branches that edited prompts or retries replaced."""
         linked = [line for line in members if "parentUuid" in line.record]
         followed = {line.parent for line in members if line.parent is not None}
         if not linked:

@@ -70,7 +70,7 @@ class _Rollout(ItemReader):
     web_remedy = _REMEDY
 
     def read_lines(self, lines: list[tree.Placed]) -> Trace:
-        """Return the trace of a session from its items, and from events that have no item."""
+        """Return the trace of a session from its items and events. What is both an item and an event counts once."""
         items: list[tree.Placed] = []
         session = None
         events = [_read_payload(record, "event_msg") for record, _ in lines]
@@ -123,7 +123,7 @@ def _is_of_user(item: dict[str, Any]) -> bool:
 
 
 def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Convert an event to items: a user's message, or a call of an MCP tool and its output if the log has no items for them."""
+    """Yield the items of an event: a user's message, or an MCP tool's call and output unless the log has them as items."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
         yield {"role": "user", "content": tree.message_text(event.get("message"))}
@@ -185,7 +185,7 @@ class _Thread(Conversation):
             self.say(item.get("text") or [])
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
-        """Read a web search. If the log has no action and the query is a URL, Codex opened a page."""
+        """Read a `web_search` item. If the item has no action and its query is a URL, Codex opened a page and did not search."""
         action, query = item.get("action"), tree.text_or_none(item.get("query")) or ""
         call_id = expect_id(item.get("id"), at)
         kind = as_word(tree.object_or_empty(action).get("type"))

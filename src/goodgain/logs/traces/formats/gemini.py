@@ -1,11 +1,11 @@
 """Gemini: messages and answers of the API, sessions of Google's ADK, sessions and checkpoints of Gemini CLI.
 
 A message of the model, an event of an agent (ADK) or a `gemini` message (CLI) is a step. A message of the user is a turn. The
-grounding of an answer is one hosted search.
+grounding of an answer is one search that Google ran.
 
-Lost: Grounding without chunks: such searches are unrecorded. URLs of grounding are redirects: one page can have several URLs.
+Lost: Results of grounding without chunks: the search is unrecorded. Grounding links to redirects: a page can have several URLs.
 Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
-Record: Record the answers, not only the requests: only answers hold the grounding.
+Record: Record the answers too, because requests do not hold the grounding.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -140,7 +140,7 @@ class _Contents(JoinedConversation):
 
     @classmethod
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
-        """Return the messages of a request, then those of automatic function calls, without duplicates."""
+        """Return the messages of a request, then the messages of automatic function calls in the response, without duplicates."""
         asked = super().find_asked(request, response, at, response_at)
         history = tree.get_either(response, "automaticFunctionCallingHistory")
         made = list(tree.walk(history, f"{response_at}/automaticFunctionCallingHistory"))
@@ -187,7 +187,7 @@ class _Contents(JoinedConversation):
                 self.say([], [held] if any(index in of_support for of_support in numbers) else [])
 
     def read(self, content: Any, at: str, *, by_agent: bool | None = None, grounded: bool = False) -> None:
-        """Read one message (a `Content`). If `by_agent` is None, the role shows whether the agent wrote it."""
+        """Read one message (a `Content`). If `by_agent` is None, the message's role shows whether the agent wrote it."""
         content = expect_object(content, at)
         role = content.get("role")
         if by_agent is None:
@@ -248,7 +248,7 @@ class _Contents(JoinedConversation):
 
 
 def _set_output(call: ToolCall, response: Any) -> None:
-    """Set the output of a call: `result`, `output` or `error` of the response, else the whole response."""
+    """Set the output of a call: `error` of the response, `result` or `output` if it is the only field, else the whole response."""
     if isinstance(response, dict):
         held = [key for key in ("result", "output") if response.get(key) is not None]
         if response.get("error") is not None and not held:

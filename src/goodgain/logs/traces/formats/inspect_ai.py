@@ -57,7 +57,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_archive(source: Source) -> Iterator[Trace]:
-    """Yield the trace of each sample in an archive. The header comes first and names the model."""
+    """Yield one trace for each sample in an `.eval` archive. The header, which comes before the samples, names the model."""
     model, found = None, False
     for value, name in read_json_members(source.path):
         at = f"{source.path}, {name}, at "

@@ -3,7 +3,7 @@
 An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
 from its content. States of a graph that repeat the messages of earlier states are one conversation.
 
-Lost: Searches that a vendor ran, in `additional_kwargs` or unknown parts. They are reported as not understood.
+Lost: Searches that a vendor ran and logged in `additional_kwargs` or unknown parts. Such searches are reported as not understood.
 Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata` or `config.configurable`, else the
 `thread_id` in one of them.
 Record: `create_retriever_tool(..., response_format="content_and_artifact")` keeps ids and URLs of documents.
@@ -55,7 +55,7 @@ def _read_name(message: dict[str, Any]) -> Any:
 
 
 def _read_kind(message: dict[str, Any]) -> str:
-    """Return the kind of a message from its class or type: `AIMessageChunk` -> `ai`."""
+    """Return the kind of a message from its class or type, such as `ai` for `AIMessageChunk`."""
     return as_word(_read_name(message)).removesuffix("Chunk").removesuffix("Message").lower()
 
 

@@ -61,7 +61,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _unite_copies(spans: list[Span], source: Source) -> None:
-    """Keep one of several observations of the same search: two integrations may record one call.
+    """If several integrations recorded one search, keep only the longest observation as a search. The others become chains.
 
     Copies have the same input and output, and one runs within the time of the other. Observations with the same parent, name
     and type are not copies.

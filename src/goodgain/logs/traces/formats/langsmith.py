@@ -60,7 +60,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Placed], depth: int = _MAX_DEPTH) -> None:
-    """Add all runs in a value to `runs`. Merge two records of the same run, such as start and end."""
+    """Add all runs in a value to `runs`. Merge the records of one run, such as the records of its start and its end."""
     if not depth:
         raise unexpected_value(at, f"runs nested at most {_MAX_DEPTH} deep", value)
     if isinstance(value, list):

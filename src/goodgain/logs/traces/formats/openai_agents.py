@@ -70,7 +70,7 @@ def _read_database(source: Source) -> Iterator[Trace]:
                     sessions.setdefault(session_id, []).append((item, at))
     except (sqlite3.Error, UnicodeError, OverflowError) as error:
         raise InputError(
-            f"{source.path}: the SQLite database cannot be read ({error}); copy it again, or export the items"
+            f"{source.path}: the SQLite database cannot be read ({error}); copy it again, or export the items as JSON Lines"
         ) from None
     for session_id, items in sessions.items():
         with source.handle_errors():

@@ -5,7 +5,7 @@ Haystack's message parts, and recorded requests and responses of OpenAI, Cohere 
 
 Lost: Ids, URLs and scores that the tool did not write. Searches by models such as `gpt-4o-search-preview` are unrecorded.
 Query id: The `id` beside the messages, except ids of answers (`chatcmpl-...`). The system is the `model`.
-Record: Such models log only citations: `--citations` counts citations as results.
+Record: `--citations` counts the citations of an answer as results, for models that log only citations.
 Costs: `usage` of recorded answers, and `cost` in it.
 """
 
@@ -102,7 +102,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return the request and the response of an exchange; else None. Responses have `choices` or (Cohere, Ollama) `message`."""
+        """Return a record's request and response; None unless the response has `choices` or (from Cohere or Ollama) `message`."""
         found = super().split(record) or split_exchange(record, cls.asked, "message")
         is_whole = found is not None and ("choices" in found[1] or isinstance(found[1]["message"], dict))
         return found if is_whole else None
@@ -214,7 +214,7 @@ class _Messages(JoinedConversation):
 
 
 def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
-    """Merge copies of Groq's tool calls. Streams contain each call twice, first without results."""
+    """Merge the two copies that a stream of Groq has of each tool call. The first copy lacks the results."""
     found: dict[tuple[Any, ...], tree.Placed] = {}
     for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}

@@ -1,10 +1,10 @@
 """OpenAI Responses: output items such as `function_call`, `web_search_call`, `file_search_call`, `mcp_call`.
 
-Calls of the client's tools in a response are one step. Hosted tools run inside a response. If the response has reasoning
-items, hosted calls without reasoning or a message between them are one step. Otherwise each hosted call is a step.
+Calls of the client's tools in a response are one step. OpenAI runs hosted tools inside a response. If the response has
+reasoning items, hosted calls without reasoning or a message between them are one step. Otherwise each hosted call is a step.
 
 Lost: Results of hosted searches, unless the request asks for them. Such searches are unrecorded.
-Query id: None in the log: `resp_...` names an answer.
+Query id: None in the log, as `resp_...` is the id of an answer.
 Record: Pass `include=["web_search_call.action.sources", "file_search_call.results"]`.
 Costs: `usage` of each response. If a response has several steps, the first step has the whole usage.
 """
@@ -72,7 +72,7 @@ def is_item(item: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per response or list of items. Join recorded exchanges, and responses linked by `previous_response_id`."""
+    """Yield one trace per response or list of items, or per conversation that exchanges or `previous_response_id` form."""
     if JoinedConversation.are_exchanges(source.head):
         return ItemReader.join_exchanges(source)
     if tree.any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):
@@ -138,7 +138,7 @@ class ItemReader(JoinedConversation):
         self.read_all(exchange.answer)
 
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
-        """Read items in order. Consecutive items from the model are one response."""
+        """Read the items in order. Consecutive items of the model are one response."""
         response: list[tree.Placed] = []
         for item, at in items:
             kind = as_word(expect_object(item, at).get("type"), "message")
@@ -253,7 +253,7 @@ class ItemReader(JoinedConversation):
 
 
 def _read_web_run(call: ToolCall) -> ToolCall:
-    """Read a call of Codex's web tool. Its arguments show whether the call searches, opens a page or finds text."""
+    """Read a call of `web.run`, Codex's web tool. The arguments show whether the call searches, opens a page or finds text."""
     asked = parse_if_json(call.arguments)
     if not isinstance(asked, dict):
         raise unexpected_value(call.at, "arguments of web.run as a JSON object", asked)
@@ -279,7 +279,7 @@ def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
 
 
 def read_source(source: dict[str, Any], at: str) -> dict[str, Any]:
-    """Convert a source of a web search to a result with its URL or, for services such as weather, with a title."""
+    """Convert a source of a web search to a result with a URL or, for a service such as weather, with the name as title."""
     if source.get("url") is None and source.get("name"):
         return {"title": expect_text(source["name"], f"{at}/name"), "type": source.get("type")}
     return {"url": expect_text(source.get("url"), f"{at}/url")}

@@ -3,7 +3,7 @@
 A test is a query, and a provider is a system. Each output is one search. An output in prose is an answer, not a search.
 
 Lost: Assertions and their scores.
-Query id: `query_id`, `question_id`, `qid` or `task_id` in the test's `vars`, else `<file>-<k>` of the k-th test.
+Query id: `query_id`, `question_id`, `qid` or `task_id` in the test's `vars`, else `<file>-<k>` for the k-th test.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """pydantic-ai messages: requests and responses with `parts`, as `all_messages_json()` writes them.
 
-A response is a step. A request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`. For hosted
-tools, one response holds both.
+A response is a step. A request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`. One
+response holds both the call and the return of a hosted tool.
 
 Lost: Hosted searches of OpenAI without sources. They are unrecorded.
 Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. The system is the model.
@@ -89,7 +89,7 @@ class _Messages(Conversation):
 
 
 def _unwrap_hosted(content: Any) -> Any:
-    """Return the results of a provider's tool. OpenAI adds a status and, on request, sources; Google adds sources."""
+    """Return the results or sources in the output of a hosted tool of OpenAI or Google. Return other outputs unchanged."""
     if not isinstance(content, dict) or not ("status" in content or "sources" in content):
         return tree.or_unanswered(content)
     if content.get("status") == "failed":

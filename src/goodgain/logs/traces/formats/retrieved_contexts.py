@@ -1,7 +1,7 @@
 """Records of retrieval in RAG pipelines and evaluations: a question and the passages retrieved for this question.
 
-The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or similar keys. Each such
-list is one search and one step. In a list of texts, each text is a result.
+The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or similar keys. Each list
+of passages is one search and one step. In a list of texts, each text is a result.
 
 Lost: The name of the tool, and results that a cutoff or a reranker removed.
 Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
@@ -93,7 +93,7 @@ def read(source: Source) -> Iterator[Trace]:
 def _find_wrapper(value: Any) -> str | None:
     """Return the key under which an object holds records with passages. Return None if no key or several keys fit.
 
-    Turns of a conversation are not records. If the object has a question of its own, its searches are not records either.
+    Turns of a conversation are not records, and neither are the searches in an object that has its own question.
     """
     if not isinstance(value, dict) or _find_passages(value) or _find_question(value, _OWN):
         return None
@@ -149,7 +149,7 @@ def _find_passages(value: dict[str, Any]) -> list[str]:
 
 
 def _read_passages(held: Any) -> Any:
-    """Convert passages to a list of results. Return other values unchanged."""
+    """Take a list of passages out of an object that has one field. Convert a list of texts to a list of results."""
     if isinstance(held, dict) and len(held) == 1:  # Bedrock's retrievalResults
         held = next(iter(held.values()))
     members = held if isinstance(held, list) else []

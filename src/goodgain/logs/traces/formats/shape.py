@@ -1,10 +1,10 @@
 """By shape: any JSON with tool calls and outputs, found by the keys of objects. Only `--format shape` selects this format.
 
 A call is an object with a tool name, arguments and an output. An output in a separate object is paired with the call by id,
-else in order. Lists that a known format recognises are read in that format.
+else in order. A part of the file that another format recognises is read in that format.
 
 Lost: Costs, the agent's answer, and calls written as text.
-Query id: The first field of `query_id`, `question_id`, `qid`, `task_id` and others that objects around all calls have.
+Query id: The first of the fields `query_id`, `question_id`, `qid`, `task_id` and others that is present around every call.
 Record: Compare the counts in the summary of `goodgain convert` with your log.
 """
 
@@ -66,7 +66,7 @@ def _read_queries(source: Source) -> Iterator[Trace]:
     for call in (one.call for one in found if one.call and find_key(one) is None):
         if source.is_search(call.tool):
             raise InputError(
-                f"{call.at}: the search {call.tool} belongs to no query of the log; write the searches in the format jsonl"
+                f"{call.at}: no query is known for the search {call.tool}; write the searches in the format jsonl"
             )
     groups = queries.gather_queries(found, find_key, log.value)
     asked = [text for group in groups if (text := group.key.query_id or group.question)]
@@ -85,7 +85,7 @@ class _Log:
         values = list(islice(_read_values(source), _MOST_VALUES + 1))
         if len(values) > _MOST_VALUES:
             raise InputError(
-                f"{source.path}: has more than {_MOST_VALUES:,} lines, too many for the format shape; write the queries to "
+                f"{source.path}: has more than {_MOST_VALUES:,} lines, too many for the format shape; split the log into "
                 "several files, or write the searches in the format jsonl"
             )
         self._in_lines = not (len(values) == 1 and source.head.kind == "json")
@@ -99,7 +99,7 @@ class _Log:
         return format_place(start) if not rest else start + "".join(f"/{key}" for key in rest)
 
     def _read_in_known_format(self, value: Any, place: Place) -> list[Trace] | None:
-        """Return the traces of a value if exactly one known format recognises it, and finds a search. Else return None."""
+        """Return the traces of a value if exactly one known format recognises the value and finds a search in it, else None."""
         if self._tried >= _MAX_TRIED or len(place) > _TRIED_DEPTH or not value:
             return None
         if isinstance(value, list) and not any(isinstance(member, dict) for member in value):
@@ -149,7 +149,7 @@ class _Log:
 
 
 def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the values of a file and their places. A text has one value per line, which may begin with `data:`."""
+    """Yield the values of a file and their places. A line of a text file holds one value, perhaps after `data:`."""
     if source.head.kind not in ("text", "events"):
         yield from source.documents()
         return
@@ -169,7 +169,7 @@ def _list_calls(traces: list[Trace]) -> list[ToolCall]:
 
 
 def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
-    """Raise an InputError if two parts of a record hold the same call: the user must decide which part counts."""
+    """Raise an InputError if two parts of a record hold the same call: the user must leave out one of the parts."""
     first: dict[str, tuple[Place, Found]] = {}
     for one in members:
         part = tuple(0 if isinstance(key, int) else key for key in one.place)
@@ -185,11 +185,11 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
     """Add calls to steps. Return whether a step joins answered calls that the agent may have made one after another.
 
-    - Calls without an answer between them are one step. So are calls with outputs in a list that is inside another list.
+    - Calls without an answer between them are one step. Calls with outputs are one step if they share a list inside another list.
     - User text after a call begins a turn only if the agent spoke before it: programs return pages in the user's name.
     - User text after the last search begins no turn: a program may have added it as a reminder.
 
-    Lists around the record, up to `depth` keys deep, do not count.
+    The first `depth` keys of a place lead to the record: lists among them do not join calls to a step.
     """
     searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
     last_search = max(searches, default=0)

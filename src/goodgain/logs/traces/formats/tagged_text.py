@@ -2,7 +2,7 @@
 
 A search in tags is a step, and so is an assistant message with `<tool_call>`. A trace is one turn. Tags in prompts are ignored.
 
-Lost: Ids of Search-R1's documents without a line `URL: ...`; results of Search-o1 that a summary replaces.
+Lost: The ids of Search-R1 documents that have no line `URL: ...`, and Search-o1 results that a summary replaces.
 Query id: The `id` beside the text, else none. `--query-id question` uses the field `question`.
 """
 
@@ -63,7 +63,7 @@ class _Dialect(NamedTuple):
 
 
 def _read_passages(text: str) -> Any:
-    """Read ReSearch's results: passages with a title in quotes on the first line, separated by blank lines."""
+    """Read ReSearch's results: passages separated by blank lines. The first line of a passage is its title in quotes."""
     passages = [passage.strip().partition("\n") for passage in _PASSAGE.split(text) if passage.strip()]
     if not all(title.startswith('"') for title, _, _ in passages):
         return text
@@ -71,7 +71,7 @@ def _read_passages(text: str) -> Any:
 
 
 def _read_numbers(text: str) -> Any:
-    """Read R1-Searcher's results, which begin with `(1)`, `(2)` ... The text `None` means no results."""
+    """Read R1-Searcher's results, numbered `(1)`, `(2)` ... The text `None` means that the search found nothing."""
     starts: list[re.Match[str]] = []
     for found in _NUMBER.finditer(text):
         if int(found[1]) == len(starts) + 1:
@@ -83,7 +83,7 @@ def _read_numbers(text: str) -> Any:
 
 
 def _read_list(text: str) -> Any:
-    """Read a JSON list of Search-o1's RagAgent without the ids, which are positions. Any other text is a summary: ignore it."""
+    """Return the JSON list of results of Search-o1's RagAgent without ids, which are list positions. Ignore a summary."""
     value = parse_if_json(text)
     for one in tree.objects_in(value):
         one.pop("id", None)
@@ -142,7 +142,7 @@ def _has_structured_calls(message: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per JSON object or, in a text file, per conversation."""
+    """Yield one trace per conversation of a text file, or per record of a JSON file."""
     if source.head.kind != "text":
         read_one = partial(_read_record, source)
         yield from source.traces(read_one, is_one=lambda value: not value or any(map(tree.is_message, value)))
@@ -192,7 +192,7 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
-    """Return the position of the next search or `<tool_call>` (-1 if none), and the search's span (None for a `<tool_call>`)."""
+    """Return the position of the next search or `<tool_call>` (-1: none) and, for a search, the span of its tags (else None)."""
     search, call = tagged.find_span(_QUERY_TAGS, start), tagged.find(_CALL, start)
     if search is not None and (call < 0 or search.begin < call):
         return search.begin, search
@@ -200,7 +200,7 @@ def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
 
 
 def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
-    """Yield speaker and text in order. Without marks of speakers, all text after Search-R1's prompt is the assistant's."""
+    """Yield the speaker and text of each speech. Without speaker marks, all text after Search-R1's prompt is the assistant's."""
     marks = _find_speaker_marks(text)
     if not marks:
         begin, end = next(_find_prompts(text), (1, 0))
@@ -215,7 +215,7 @@ def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """Yield the start and the speeches of each conversation. Each begins at a system prompt or, without any, at a user's text."""
+    """Yield each conversation's start and speeches. A conversation begins at a system prompt or, if none exists, a user's text."""
     marks = _find_speaker_marks(text)
     opener = "system" if any(speaker == "system" for speaker, _, _ in marks) else "user"
     begins = [begin for speaker, begin, _ in marks if speaker == opener]
@@ -310,7 +310,7 @@ class _Speeches(Conversation):
     def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int | None:
         """Read a search and its results. Return the position where the results end.
 
-        Return None if the tags enclose no query and no results follow: a warning may mention the tags.
+        Return None for empty tags without results after them, as in a warning that mentions the tags.
         """
         query, begin = tagged.text[search.inner_begin : search.inner_end].strip(), tagged.skip_white(search.end)
         possible = [dialect for dialect in _DIALECTS if tagged.text.startswith(dialect.found[0], begin)]
@@ -331,7 +331,7 @@ class _Speeches(Conversation):
 
 
 def _answer(call: ToolCall, written: str, output: str) -> None:
-    """Set the output of a call. ReCall's logs repeat the call before the output: omit the copy."""
+    """Set the output of a call. Remove the copy of the call that ReCall's logs have before the output."""
     if (text := output.lstrip()).startswith(written) and (label := _RECALL.match(text, len(written))) is not None:
         call.output, call.failed = _read_passages(text[label.end() :]), label[1] == "error"
     else:
@@ -339,7 +339,7 @@ def _answer(call: ToolCall, written: str, output: str) -> None:
 
 
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
-    """Return the text of the results (None if cut off) and its end. The last closing tag ends it: pages may contain such tags."""
+    """Return the text of the results (None if cut off) and its end. Pages may contain closing tags: the last one counts."""
     begin_tag, end_tag = dialect.found
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
     last = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
@@ -352,7 +352,7 @@ def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[st
 
 
 def _parse_call(text: str, at: str) -> ToolCall:
-    """Read the call in a `<tool_call>` tag. Accept invalid JSON (single quotes, a trailing comma), as agents do."""
+    """Read the call in a `<tool_call>` tag. Accept JSON with errors, such as single quotes, because agents accept it."""
     try:
         call = expect_object(loads(text), at)
     except NotJSONError:

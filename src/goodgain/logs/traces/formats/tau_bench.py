@@ -3,7 +3,7 @@
 An assistant message is a step. The task of a simulation is the query, however often the user speaks. Calls of the simulated
 user are left out.
 
-Lost: `reward_info`.
+Lost: Everything in `reward_info` except the reward.
 Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
 Record: Name `grep` with `--tools` if it counts as a search.
 """

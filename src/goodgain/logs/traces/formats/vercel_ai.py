@@ -199,7 +199,7 @@ class _Messages(Conversation):
             self._set_output(call, output["value"] if kind and "value" in output else output, at)
 
     def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
-        """Set the output of a call. OpenAI's hosted search returns an action and, perhaps, `sources` in place of results."""
+        """Set the output of a call. The output of OpenAI's hosted search has an `action` and perhaps `sources`, but not results."""
         action = tree.object_or_empty(output).get("action")
         if not isinstance(action, dict):
             call.output = output
@@ -211,7 +211,7 @@ class _Messages(Conversation):
             call.output = [read_source(*one) for one in tree.walk(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
-        """Add the pages that a message cites. If the message has no call, the provider must have searched: add a search."""
+        """Add the pages that a message cites. If the message has no call, add a search that the provider must have run."""
         self.say([], self._cited)
         if self._cited and not self._made:
             self.call(ToolCall("web_search", at, is_search=True, remedy=advise_citations()))
