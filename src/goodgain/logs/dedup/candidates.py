@@ -17,7 +17,7 @@ _STRONG_KINDS = ("id", "doc_id", "url")
 
 
 def _make_keys(records: Records) -> pl.DataFrame:
-    """Return the keys that at least two records of a scope share, with the columns kind, key (a hash) and record."""
+    """Return a frame of the keys that at least two records of a scope share, with the columns kind, key (a hash) and record."""
     found = []
     for kind, name, condition, value in _list_keys(records):
         has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
@@ -30,7 +30,7 @@ def _make_keys(records: Records) -> pl.DataFrame:
 
 
 def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
-    """Yield each sort of key as a tuple (kind, name, condition for a record to have the key, value of the key)."""
+    """Yield a tuple for each kind of key: kind, name, the condition for a record to have the key, and the value of the key."""
     ids: dict[str, list[str]] = {}  # item id -> the types of results to which it applies
     fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the types of results to which it applies
     for name in TYPES:
@@ -63,12 +63,12 @@ def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
 
 @dataclass(frozen=True)
 class SkippedPairs:
-    """The pairs that the limit left uncompared, for one kind of key.
+    """The pairs of one kind of key that were not compared, because more pairs than the limit share a key.
 
     Attributes:
         kind: the kind of key, or `group` for groups in which not all records were compared.
         buckets: how many keys (or groups) have too many records.
-        pairs: how many of their pairs were not compared.
+        pairs: how many pairs of these keys (or groups) were not compared.
     """
 
     kind: str
@@ -81,7 +81,7 @@ class SkippedPairs:
 
 
 def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Return the unique pairs of records that share a key (`left < right`), and the skipped pairs.
+    """Return the unique pairs of records that share a key (`left < right`), and counts of the pairs that were skipped.
 
     A bucket is the set of records of one key. If a bucket has more than `limit` pairs, its records are sorted by similarity,
     and each record is compared only with its nearest neighbours.
@@ -106,7 +106,7 @@ def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[Skipped
 
 
 def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Pair each unsettled record of a bucket with its neighbours, ordered by text, or by record number if the key is a URL."""
+    """Pair each unsettled record of a bucket with its neighbours in the order of texts, or of record numbers for keys by URL."""
     texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
     places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
@@ -135,7 +135,7 @@ def _add_places(members: pl.DataFrame) -> pl.DataFrame:
 
 
 def _make_pairs(members: pl.DataFrame, *, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
-    """Pair each unsettled record with the members at places `begin` to `end` - 1. `left` is the smaller record number."""
+    """Pair each unsettled record with the members at places `begin` to `end` - 1. In a pair, `left` is the smaller number."""
     spans = members.select("key", "settled", one="record", begin=begin, end=end).filter(~pl.col("settled"))
     spans = spans.select("key", "one", other=pl.int_ranges("begin", "end")).explode("other").drop_nulls("other")
     ends = pl.col("one"), pl.lit(members["record"]).gather(pl.col("other"))

@@ -71,14 +71,14 @@ class Deduplication:
     def explain(self, document: str, other: str | None = None, *, query_id: str | None = None) -> Explanation:
         """Explain why the results of `document` are one document: the rule, fields and confidence of each pair.
 
-        With `other`, explain why the two are different documents. Raises InputError if a document does not exist.
+        With `other`, explain why `document` and `other` are different. Raises InputError if a document does not exist.
         """
         return explain(self._rows, self._records, document, other, query_id)
 
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
         """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
 
-        `gold` is a column name, or the group of each row (null: not counted). Only rows deduplicated together are compared.
+        `gold` names a column, or has the group of each row (null: not counted). Only rows deduplicated together are compared.
         """
         if isinstance(gold, str):
             gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
@@ -105,7 +105,7 @@ def deduplicate(
             `content` (copies at another address are duplicates).
         across: columns across which results are deduplicated: `system`, `query_id` or both. By default `system`, so one qrels
             serves all systems. () keeps systems separate.
-        trust_doc_id: whether doc_ids alone decide. By default, only if the frame has no other evidence, like a run.
+        trust_doc_id: whether doc_ids alone decide. By default, they do if the frame has no other evidence, as in a run.
         level: `passage`, or `document` to count a passage as the document that contains it.
         pairs_a_key: the maximum number of pairs compared among the results that share a key.
         earlier: results that already have documents: a frame with the column `document`, or the path of its file. Earlier
@@ -208,9 +208,9 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
 
 
 def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add to each duplicate the first occurrence of its document in the run, and the rule and confidence of this pair.
+    """Add to each duplicate the first occurrence of its document in the run, and the rule and confidence that join these two.
 
-    If no rule joins the pair directly, take the most confident rule that joins the duplicate to another result.
+    If no rule joins the two directly, take the most confident rule that joins the duplicate to any result.
     """
     firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
     found = found.with_columns(firsts)
@@ -232,7 +232,7 @@ def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl
 
 
 def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
-    """Return the doc_ids that may stand for several documents: doc_ids with several URLs, or with a known type and several rows."""
+    """Return the doc_ids that may stand for several documents: each has several URLs, or several rows and a known type."""
     typed = pl.col("type").is_in([*TYPES])
     is_told = ~pl.col("doc_id").is_in(["", EMPTY_DOC]) & (pl.col("url").is_not_null() | typed)
     told = results.filter(is_told, pl.struct(_ID).is_duplicated())  # few rows of most logs
@@ -241,9 +241,9 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
-    """Return a text for each query in which a doc_id stands for two documents: the first such doc_id, and the documents.
+    """Find the queries in which a doc_id stands for two documents. Return for each a text that names the first such doc_id.
 
-    The text names a document by URL, title or type. The rules for untrusted ids must prove that the documents differ.
+    The text also names the documents, by URL, title or type. The rules for untrusted ids must prove that they differ.
     Differences in snippets, passages or the spelling of a URL prove nothing.
     """
     some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")

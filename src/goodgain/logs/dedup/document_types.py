@@ -1,6 +1,6 @@
 """Defines the table of document types, and normalises the values of their ids and fields.
 
-The table has the ids that identify a result, the fields that distinguish two, and their weights. A new type is one
+The table has the ids that identify a result, the fields that distinguish two results, and the weights of fields. A new type is one
 `DocumentType` in `_ROWS`; a field that is not plain text also needs an entry in `_FIELD_KINDS`.
 """
 
@@ -21,7 +21,7 @@ from goodgain.formats.urls import normalise_url
 class DocumentType:
     """One row of the table of types.
 
-    Names of fields are names in `fields`, or `title`, `snippet` and `parent` (the parent's doc_id, or its URL).
+    Fields are named as in the column `fields`, or are `title`, `snippet` or `parent` (the parent's doc_id, or its URL).
 
     Attributes:
         item_ids: names in `ids`. Equal values identify a document; different values separate two documents.
@@ -30,7 +30,7 @@ class DocumentType:
         required: fields that must agree; else agreement of other fields does not count.
         reject: fields whose differences separate two documents.
         weights: what each field adds if it agrees; two results with a sum of at least 1 are one document.
-        title: the field that is the title of this type.
+        title: the field that serves as the title of results of this type.
         url: whether a URL of this type names the item: always, only if the path goes beyond a start page, or never.
         goes_with: less specific types whose results may be the same document as a result of this type.
     """
@@ -209,14 +209,14 @@ def snake_case(name: str, *, separators: re.Pattern[str] = _SEPARATORS) -> str:
 
 
 def find_pair_type(first: str, second: str) -> DocumentType | None:
-    """Return the type that results of two types are compared as; None if the types are incompatible."""
+    """Return the type by whose rules results of two types are compared; None if the two types are incompatible."""
     low, high = sorted((first, second), key=_SPECIFICITY.__getitem__)
     row = TYPES[high]
     return row if low == high or low in row.goes_with else None
 
 
 def list_comparable_types(name: str) -> tuple[DocumentType, ...]:
-    """Return the types that a result may be compared as. The type of the result comes first."""
+    """Return the types that a result of the type `name` may be compared as, beginning with this type itself."""
     held = {row.name: row for other in TYPES if (row := find_pair_type(name, other)) is not None}
     return (held.pop(name), *held.values())
 
@@ -254,7 +254,7 @@ _EPOCH = re.compile(r"(\d{9,10})(?:\.\d*)?|(\d{12,13})")
 
 
 def normalise_texts(texts: pl.Series) -> pl.Series:
-    """Return texts in NFKC, casefolded, without markup, with collapsed white space; null if nothing is left."""
+    """Normalise texts: NFKC, casefolded, without markup, with collapsed white space. A text with nothing left becomes null."""
     values = texts.unique().drop_nulls()
     ascii_only = values.str.len_bytes() == values.str.len_chars()
     plain, other = values.filter(ascii_only), values.filter(~ascii_only)
@@ -282,7 +282,7 @@ def text_length(text: pl.Expr) -> pl.Expr:
 
 
 def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
-    """Normalise each value by the kind (id, time, ...) of the field that `names` gives; null if nothing is left."""
+    """Normalise each value by the kind (id, time, ...) of its field, which `names` has. A value with nothing left becomes null."""
     kinds = names.replace_strict(KINDS, default="text", return_dtype=pl.String)
     rows = pl.DataFrame({"kind": kinds, "normal": values}).with_row_index("place")
     parts = [
@@ -293,7 +293,7 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
-    """Normalise values of one kind; null if nothing is left. Ids keep their case, except GUIDs and mail addresses."""
+    """Normalise values of one kind, or return null if nothing is left. Ids keep their case, except GUIDs and mail addresses."""
     if kind == "text":
         return normalise_texts(values)
     unique = values.unique().drop_nulls()
@@ -319,7 +319,7 @@ def _normalise_mailboxes(value: str) -> str:
 
 
 def _normalise_time(value: str) -> str:
-    """Return a time in UTC (the default zone), cut to seconds because sources round fractions differently."""
+    """Convert a time to UTC (the default zone) and to whole seconds, because sources round fractions differently."""
     value = value.strip()
     if epoch := _EPOCH.fullmatch(value):
         seconds = int(epoch[1]) if epoch[1] else int(epoch[2]) // 1000

@@ -36,9 +36,9 @@ _ENDS = ("left", "right")
 def group_records(
     records: Records, pairs: pl.DataFrame, limit: int, earlier: pl.Series
 ) -> tuple[pl.Series, int, list[SkippedPairs], int]:
-    """Join pairs that are the same document, most confident first. Do not join records that rules or the user's pairs separate.
+    """Form groups from pairs that are the same document, most confident first. Rules or the user's pairs may keep records apart.
 
-    `earlier` has the documents of the first rows. They matter only for groups with pairs that the user gave.
+    `earlier` has the documents of the first rows. These documents matter only in groups to which the user's pairs apply.
 
     Returns:
         The group of each record, the number of refused joins, the pairs left uncompared within groups, and the number of
@@ -82,7 +82,7 @@ def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.
 def _find_conflicts(
     records: Records, component: npt.NDArray[np.int64], limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Find pairs within a connected component that are proven different, including pairs that share no key.
+    """Find pairs of records in a connected component that are proven different, even if the records share no key.
 
     All pairs of a component are compared if its records differ in a field that can prove a difference.
     """
@@ -115,9 +115,9 @@ def _join_in_order(
     conflicts: pl.DataFrame,
     frozen: pl.DataFrame,
 ) -> tuple[int, int]:
-    """Join pairs of records in order of confidence, and write the numbers of their groups to `component`.
+    """Join pairs of records in order of confidence, and write the group number of each record to `component`.
 
-    The content of records breaks ties, so the order of rows and doc_ids does not matter.
+    The content of records breaks ties, so neither the order of rows nor the order of doc_ids matters.
 
     Returns:
         The number of refused joins, and the number of pairs of earlier documents that were kept apart.
@@ -154,7 +154,7 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return the groups formed by the user's pairs and by earlier documents, and a map from groups to earlier documents."""
+    """Return groups made from the user's pairs and the earlier documents, and a dict from each group to its earlier document."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"
@@ -186,9 +186,9 @@ def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> p
 
 
 def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the units that get a name, with their groups, and the group of each row.
+    """Return the units to name, with their groups, and the group of each row.
 
-    A unit is a record. A record with `apart` set has a unit for each of its rows, which are separate documents.
+    A unit is a record, or a single row of a record with `apart` set: the rows of such a record are separate documents.
     """
     units = records.frame.with_columns(group=groups, twin=pl.lit(0, pl.UInt32))
     of_row = rows.select("row", "record", group=groups.gather(rows["record"]))
@@ -206,7 +206,7 @@ def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tup
 
 
 def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
-    """Return the strongest name of each unit, and its strength. 0, a trusted doc_id, is the strongest."""
+    """Return the strongest name of each unit, and a number for its strength. The strongest, a trusted doc_id, has 0."""
     item_id = pl.lit(None, pl.String)
     for row in TYPES.values():
         own = [name for name in row.item_ids if name in records.attributes]
@@ -233,7 +233,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
 
 
 def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Make names unique within a scope: the second group with a name, in order of content hashes, gets `~2`."""
+    """Make the names of groups unique within a scope: the second group with a name, in order of content hashes, gets `~2`."""
     shared = best.filter(pl.struct("scope", "name").is_duplicated())
     if shared.is_empty():
         return best.select("group", document="name")
@@ -257,7 +257,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.DataFrame[Any], pl.Series]:
-    """Put the earlier results of the same queries before the new ones. Return this frame, and the documents of the former."""
+    """Put the earlier results of the same queries above the new results. Return all these rows, and the earlier documents."""
     if "document" not in known.columns or "query_id" not in known.columns:
         raise InputError("the earlier results have no column document; convert their logs again, or deduplicate them")
     new = frame.to_polars()
@@ -270,16 +270,16 @@ def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
         raise InputError(
-            f"the earlier results have columns of other types than the new ones ({reason}); read both with read_results"
+            f"the earlier results and the new ones have columns of different types ({reason}); read both with read_results"
         ) from error
     return nw.from_native(both.select(*new.columns, *(name for name in shared if name not in new.columns))), documents
 
 
 def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Name each new result by the earlier document that it matches, if any.
+    """Give each new result the name of the earlier document that it matches, if any.
 
     Earlier documents are never merged. A result that matches several earlier documents joins the document of the most
-    confident pair. The first name breaks ties.
+    confident pair. If several pairs are equally confident, the document whose name sorts first wins.
 
     Returns:
         The new rows with their documents, and the number of bridges: new results that match two earlier documents, and
@@ -344,7 +344,7 @@ def _join_best(
 
 
 def _name_new_documents(new: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Name each row by the earlier document that it joined. A new document with the name of an earlier document gets `~2`."""
+    """Give each row the name of the earlier document that it joined. If a new document has such a name too, its name gets `~2`."""
     earlier = known.select("scope", document="earlier").unique()
     own = new.filter(pl.col("joined").is_null()).select("scope", "document").unique()
     shared = own.join(earlier, on=["scope", "document"], how="semi").sort("scope", "document")

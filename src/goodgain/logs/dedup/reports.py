@@ -22,10 +22,10 @@ class Summary:
         results, documents, duplicates: counted per query. Duplicates repeat a result of the same run.
         records: the distinct results.
         pairs: the pairs of records that were compared.
-        same, different: the pairs that each rule decided. `said by FILE` stands for pairs of the user.
+        same, different: how many pairs each rule found to be one document, or two. `said by FILE` stands for pairs of the user.
         undecided: the pairs that no rule decided. Undecided pairs are separate documents.
-        refused: joins refused because two records of the joined document would differ.
-        skipped: the pairs that the limit of a key left uncompared.
+        refused: how many joins were refused, because two records of the joined document would differ.
+        skipped: the pairs that were not compared, because too many records share a key.
         earlier: results that already had documents.
         bridges: new results that match two earlier documents, and earlier documents that proved to be several documents.
     """
@@ -68,7 +68,7 @@ def _give_rule(name: str) -> str:
 
 
 def name_rules(records: Records) -> pl.Expr:
-    """Return an expression for the name of each pair's rule. Rules of the user's pairs are named by their file or argument."""
+    """Return an expression that names the rule of each pair. A pair from the user is named by its file or argument."""
     names = pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String)
     if records.said is None:
         return names
@@ -117,7 +117,7 @@ class Agreement:
 
 
 def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
-    """Compare the documents of rows with their groups in `gold`, within each scope."""
+    """Score how well the documents of rows agree with the groups in `gold`, among the rows of each scope."""
     groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
     if len(groups) != rows.height:
         raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
@@ -186,7 +186,7 @@ def explain(rows: pl.DataFrame, records: Records, first: str, other: str | None,
         chosen.append(rows.filter(pl.col("document") == name))
         if chosen[-1].is_empty():
             where = f" in query {query_id}" if query_id is not None else ""
-            raise InputError(f"the results{where} have no document {name!r}; choose one of the column document")
+            raise InputError(f"the results{where} have no document {name!r}; choose a value of the column document")
     one, two = chosen
     pairs = one.join(two, on="scope", suffix="_b")
     if other is None:

@@ -75,11 +75,11 @@ class Records:
 
     Attributes:
         frame: one row per record, in an order that does not depend on the order of rows.
-        of_row: the record of each row; null if the row has no result.
+        of_row: the record of each row of results; null if the row has no result.
         attributes: the ids and fields that occur.
         trusted: whether equal doc_ids alone decide.
         policy: which rules decide, as for `deduplicate`.
-        said: the pairs of the user, if any.
+        said: the pairs that the user gave as `same` or `different`, if any.
     """
 
     frame: pl.DataFrame
@@ -91,7 +91,7 @@ class Records:
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
-        """Return integer codes of a column: equal for equal values, -1 for null. Several columns are coalesced first."""
+        """Return codes for the values of a column: equal values share a code, null has -1. Several columns are coalesced first."""
         if names not in self._codes:
             code = pl.coalesce(names).rank("dense").cast(pl.Int64)
             self._codes[names] = self.frame.select(code.fill_null(-1)).to_series().to_numpy()
@@ -108,7 +108,7 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
 
 
 def order_records(frame: pl.DataFrame) -> pl.Series:
-    """Return sort keys of records: hashes of content and URL, with the doc_id to break ties."""
+    """Return a sort key for each record: the hash of its content and URL, with the doc_id to break ties."""
     content = ("url", *(name for name in _ALL_COLUMNS if name != "doc_id"))
     return hash_columns(frame, content) + hash_columns(frame)
 
@@ -118,14 +118,14 @@ def name_texts(frame: pl.DataFrame) -> pl.Series:
 
 
 def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
-    """Return whether a frame identifies documents only by doc_id, like a run."""
+    """Return whether a frame identifies documents only by doc_id, as a run does."""
     return "doc_id" in frame.columns and not {*frame.columns} & {*_EVIDENCE_COLUMNS, "type"}
 
 
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return a frame of the rows, and a frame of their ids and fields with the columns row, name and value.
 
-    Rows with the same number in the column `scope` are deduplicated together. It is null in rows without a result.
+    Rows with the same number in the column `scope` are deduplicated together. Rows without a result have a null scope.
     """
     found = set(frame.columns)
     if "query_id" not in found:
@@ -177,7 +177,7 @@ def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
 
 
 def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return texts as strings (null for blank texts), numbers as floats, and missing columns as nulls."""
+    """Convert texts to strings (blank texts to null) and numbers to floats, and add missing columns with nulls."""
     lacking = {*PLAIN_COLUMNS} - {*rows.columns}
     rows = rows.with_columns(pl.lit(None).alias(name) for name in lacking)
     texts = pl.col("type", "url", "title", "snippet").cast(pl.String)
@@ -215,7 +215,7 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
 
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return a frame with a column for each id and field that a type uses, and a frame with all others in a column `rest`."""
+    """Return a frame with a column for each id and field that a type uses, and a frame with all other values in a column `rest`."""
     names = {raw: document_types.canonical_name(raw) for raw in pairs["name"].unique().to_list()}
     pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
     # A parent given by its URL is compared as a URL.
@@ -232,7 +232,7 @@ def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
-    """Set the URL of each passage to that of its parent. At level "document", replace passages by their parents."""
+    """Give each passage the URL of its parent document. At level "document", replace each passage by its parent."""
     passage = pl.col("type") == "passage"
     for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
         if name not in rows.columns:
@@ -272,7 +272,7 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standa
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
-    """Return an expression for whether a record has an item id. `list_types` gives the types whose item ids count for a type."""
+    """Return an expression for whether a record has an item id. `list_types` maps a type to the types whose item ids it uses."""
     found = pl.lit(False)
     for kind in TYPES:
         names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
@@ -282,9 +282,9 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return an expression for whether documents share a doc_id, as when each search numbers its results 1, 2, 3.
+    """Return an expression for whether a record's doc_id stands for several documents, as when each search numbers results 1, 2, 3.
 
-    The documents differ in item ids, pages or distinguishing fields. Such a doc_id is not evidence.
+    The documents differ in item ids, pages or distinguishing fields. A doc_id of several documents is not evidence.
     """
     one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
     named = pl.col("type").is_in(document_types.NAMED_BY_URL)

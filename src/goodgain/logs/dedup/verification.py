@@ -36,10 +36,10 @@ _OVERLAPS_AT_ONCE = 20_000
 
 @dataclass(frozen=True)
 class Evidence:
-    """Pairs of records that are compared as one type.
+    """Pairs of records, compared by the rules of one document type.
 
-    `left` and `right` are positions in the records' frame. `kind` is the type that the pairs are compared as. `compatible` is
-    whether results of the two types can be one document.
+    `left` and `right` are positions in the records' frame. `kind` is the type whose rules apply. `compatible` is
+    whether results of the types of both records can be one document.
     """
 
     records: Records
@@ -59,7 +59,7 @@ class Evidence:
         return np.zeros(len(self), dtype=np.bool_)
 
     def compare(self, name: str) -> tuple[Mask, Mask]:
-        """Return two masks of the pairs whose records both have this id or field: the values agree, and the values differ."""
+        """Return two masks of the pairs: both records have this id or field and agree in it; both have it and differ in it."""
         if name not in self._seen:
             match name:
                 case "snippet":
@@ -105,7 +105,7 @@ class Evidence:
         return agree, differ
 
     def _compare_editions(self) -> tuple[Mask, Mask]:
-        """Return two masks of pairs of one page with different language or version folders: those equal otherwise, and all."""
+        """Find pairs of one page in different language or version folders. Return two masks: URLs otherwise equal; all."""
         differ = self.compare_values("edition")[1]
         if differ.any():
             differ = differ & self.compare("page")[0]
@@ -128,7 +128,7 @@ class Evidence:
         return shorter
 
     def _compare_snippets(self) -> tuple[Mask, Mask]:
-        """Compare snippets. Long snippets also agree if one contains the other, or if they share most 5-grams."""
+        """Compare the snippets of each pair. Long snippets also agree if one contains the other, or if both share most 5-grams."""
         equal, other = self.compare_values("snippet")
         agree = equal.copy()
         open_pairs = np.flatnonzero(other & (self.shorter_snippets() >= MIN_SNIPPET))
@@ -142,7 +142,7 @@ class Evidence:
 
 
 def _is_inside(part: str, whole: str) -> bool:
-    """Return whether `whole` contains `part` without the dots at its ends, where a snippet was cut."""
+    """Return whether `whole` contains `part` without the dots that mark cuts at the ends of `part`."""
     words = part.strip(_ELLIPSIS)
     return bool(words) and words in whole
 
@@ -224,7 +224,7 @@ def _decide_by_edition(pairs: Evidence) -> _Ruling:
 
 
 def _names_item(pairs: Evidence) -> Mask:
-    """Return for each pair whether its URLs identify single items. Many items share the URL of a start page."""
+    """Return a mask of the pairs whose URLs identify single items. Many items share the URL of a start page."""
     if pairs.kind.url == "item beyond the start page":
         beyond: Mask = pairs.records.frame["beyond_start"].fill_null(False).to_numpy()
         return beyond[pairs.left] & beyond[pairs.right]
@@ -288,9 +288,9 @@ PROVEN_DIFFERENT = ~pl.col("same") & (pl.col("rule") < [rule.name for rule in RU
 
 
 def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Decide for each pair of records (columns left and right) whether the two are the same document.
+    """Decide for each pair of records (columns left and right) whether both are the same document.
 
-    The new columns are `same`, `confidence`, and `rule`: the position in `RULES` of the first rule that decides, or UNDECIDED.
+    The new columns are `same`, `confidence` and `rule`. `rule` is the position in `RULES` of the deciding rule, or UNDECIDED.
     """
     left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
     rule = np.full(len(left), UNDECIDED, dtype=np.uint8)
@@ -313,9 +313,9 @@ def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Decide on pairs of rows. `pairs` has the records of the rows. The user's pairs take precedence over the rules.
+    """Decide for each pair of rows whether both are the same document. `pairs` has the records of the rows as `left` and `right`.
 
-    Rows of one record are the same document, unless the column `apart` of the record is true.
+    Rows of one record are the same document unless the record's column `apart` is true. The user's pairs overrule the rules.
     """
     ordered = pairs.with_columns(left=pl.min_horizontal("left", "right"), right=pl.max_horizontal("left", "right"))
     apart = records.frame["apart"].gather(pairs["left"])
@@ -334,7 +334,7 @@ def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 def split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """Yield, for each type of pairs, their positions and their evidence. Pairs of incompatible types are compared as generic."""
+    """Split pairs by the types of their records. Yield positions and evidence of each part. Incompatible types become generic."""
     types = records.frame["type"].cast(pl.Enum([*TYPES]))
     met = pl.DataFrame({"place": np.arange(len(left)), "one": types.gather(left), "other": types.gather(right)})
     for (one, other), part in met.group_by("one", "other"):

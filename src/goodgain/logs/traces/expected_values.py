@@ -31,7 +31,7 @@ _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedba
 
 
 def format_place(at: str) -> str:
-    """Return a place for error messages. If no JSON pointer follows its final `, at `, remove this."""
+    """Return a place as error messages show it: without a final `, at ` that no JSON pointer follows."""
     return at.removesuffix(", at ")
 
 
@@ -61,7 +61,7 @@ def unexpected_value(at: str, expected: str, found: Any, remedy: str = "") -> In
 
 
 def expect_list(value: Any, at: str) -> list[Any]:
-    """Return `value`, which must be a list. Null becomes an empty list."""
+    """Return a list unchanged, and an empty list for null. Raise InputError for any other value."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -94,14 +94,14 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """Return a text unchanged, and `default` for null. Other values become a word in `<...>`, which is in no table of words."""
+    """Return a text unchanged, and `default` for null; for other values, a placeholder `<...>` that matches no known word."""
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"
 
 
 def expect_id(value: Any, at: str) -> str | None:
-    """Return a text or whole number as an id; None for null and for empty text."""
+    """Return a text or whole number as an id; None for null and empty text. Raise InputError for any other value."""
     if value is None or isinstance(value, str):
         return value or None
     if (found := id_or_none(value)) is None:
@@ -110,7 +110,7 @@ def expect_id(value: Any, at: str) -> str | None:
 
 
 def as_number(value: Any) -> float | None:
-    """Return a finite number, or the finite number in a text; None for anything else."""
+    """Return a finite number, also if it is written as text; None for any other value."""
     if isinstance(value, (float, int, str)) and type(value) is not bool:
         try:
             found = float(value)
@@ -135,19 +135,19 @@ def id_or_none(value: Any) -> str | None:
 
 
 def find_id(record: Any, names: Iterable[str] = QUERY_IDS) -> str | None:
-    """Return the first id in the fields `names` of a record, or None."""
+    """Return the first id that a record has in one of the fields `names`, or None."""
     ids = (id_or_none(record[name]) for name in names if name in record) if isinstance(record, dict) else ()
     return next(filter(None, ids), None)
 
 
 def find_record_id(record: Any) -> str | None:
-    """Return the field `id` of a record, or None. The id of a model response is not the id of a record."""
+    """Return the id in the field `id` of a record. Return None without an id, or if it looks like the id of a model response."""
     found = id_or_none(record.get("id")) if isinstance(record, dict) else None
     return None if found is None or found.startswith(_ANSWER_IDS) else found
 
 
 def find_outcomes(record: Any) -> dict[str, float]:
-    """Return the scores, rewards and feedback in a trace's record by name. Skip values that are not numbers or grades.
+    """Return a dict from name to value of the scores, rewards and feedback in a trace's record. Skip all but numbers and grades.
 
     >>> find_outcomes({"scores": {"match": {"value": "C"}, "judge": {"value": {"style": 0.5}}}})
     {'match': 1.0, 'style': 0.5}

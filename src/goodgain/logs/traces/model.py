@@ -34,7 +34,7 @@ class UnknownItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
-    """The recorded usage of one or more model calls; `cost` is in the log's currency."""
+    """The recorded usage of one or more model calls. `cost` is in the currency that the log uses."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -47,7 +47,7 @@ UNANSWERED = msgspec.UNSET
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
-    """One result of a search call. Ranks count from 1 in each call."""
+    """One result of a search call. `rank` counts from 1 in each call."""
 
     rank: int
     doc_id: str | None = None
@@ -70,12 +70,12 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries of the call. They are extracted on demand: most conversions do not need them."""
+        """The queries of the call, which are extracted only on demand, because most conversions do not need them."""
         return extract_queries(self.asked)
 
 
 class ToolCall(msgspec.Struct, gc=False):
-    """A tool call in a log. It is mutable because the output comes later in the log."""
+    """A tool call in a log. The object is mutable, because a log has the output of a call after the call."""
 
     tool: str  # the tool's name, as the log spells it
     at: str  # the place in the log
@@ -98,7 +98,7 @@ class ToolCall(msgspec.Struct, gc=False):
         return self.output is not UNANSWERED or self.failed
 
     def name_called_tool(self, tools: ChosenTools) -> None:
-        """Replace a proxy tool by the tool that its arguments name. Outputs must already be matched to calls."""
+        """Replace a proxy tool by the tool that its arguments name. Call this only after outputs were matched to calls."""
         if self.is_search is None and (called := tools.find_inner_tool(self.tool, self.arguments)) is not None:
             self.tool, self.arguments = called
 

@@ -19,7 +19,7 @@ _MAX_KINDS = 10_000
 
 
 class RunName(NamedTuple):
-    """The name of a run. It has the system and, if the system has several runs, the replicate."""
+    """The name of a run: its system and, if the system has several runs, its replicate."""
 
     system: str | None = None
     replicate: str | None = None
@@ -107,18 +107,18 @@ class Summary(msgspec.Struct):
 
     @property
     def called_tools(self) -> set[str]:
-        """The names of all tools that the logs call, also in turns that are not used."""
+        """The names of all tools that the logs call, including calls in turns that did not become queries."""
         return {*self.searches, *self.skipped_tools, *self.tools_elsewhere}
 
     def pop_counts(self) -> Summary:
-        """Return a copy of the counts, and reset them to zero."""
+        """Return a copy of this summary, and reset the counts of the original to zero."""
         taken, fresh = msgspec.structs.replace(self), Summary()
         for name in self.__struct_fields__:
             setattr(self, name, getattr(fresh, name))
         return taken
 
     def count_error(self, error: Exception, query_id: str | None = None) -> None:
-        """Count a trace or file that was skipped because of an error. Keep the query id if it is known."""
+        """Count a trace or file that was skipped because of an error, and keep the id of the lost query if the id is known."""
         self.errors += 1
         self.lost_ids += [query_id] if query_id else []
         if len(self.first_errors) < _MAX_ERRORS_SHOWN:
@@ -131,7 +131,7 @@ class Summary(msgspec.Struct):
             self.unknown[what[:200]] += 1
 
     def count(self, name: str, at: str, number: int = 1) -> None:
-        """Add `number` to the counter `name`. Its notice shows the first `at`, which is a place in a log or a name."""
+        """Add `number` to the counter `name`. `at`, a place in a log or a name, is shown in the notice if it is the first one."""
         setattr(self, name, getattr(self, name) + number)
         self.firsts.setdefault(name, at)
 

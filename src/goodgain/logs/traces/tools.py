@@ -107,7 +107,7 @@ _TABLE: dict[str, Decision] = {
 
 @lru_cache(maxsize=4096)
 def decide_tool(name: str) -> Decision:
-    """Return the kind of a tool. If the table of known tools lacks the name, its words decide.
+    """Return the kind of a tool by its name. If the table of known tools lacks the name, the words of the name decide.
 
     >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "fetch_my_page")]
     ['search', 'search of code', 'not a search', 'search', 'open']
@@ -139,7 +139,7 @@ def _split_name(name: str) -> list[str]:
 
 
 def is_known_tool(name: str) -> bool:
-    """Return whether the table of known tools has this name, and the name is unambiguous."""
+    """Return whether the table of known tools has this name, and tools of this name are always of one kind."""
     key = _normalise_name(name)
     return key in _TABLE and key not in _DOUBTFUL
 
@@ -173,7 +173,7 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
 
 @dataclass(frozen=True)
 class ChosenTools:
-    """A predicate: whether a tool with a given name searches. Unlike a closure, it can be pickled for other processes."""
+    """A predicate that decides by name whether a tool searches. Unlike a closure, it can be pickled for other processes."""
 
     decisions: dict[str, Decision]  # the tools that the caller named
     rule: ToolPredicate | None  # decides on all other tools; None: they do not search
@@ -184,7 +184,7 @@ class ChosenTools:
         return not self.decisions and self.rule is is_search_tool
 
     def find(self, name: str) -> Decision | None:
-        """Return the caller's decision on a tool, or None. The caller may omit the MCP server from the name."""
+        """Return what the caller decided about a tool, or None. The caller may leave the MCP server out of the tool's name."""
         if not self.decisions:
             return None
         return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))
@@ -232,7 +232,7 @@ BY_NAME = ChosenTools({}, is_search_tool)
 
 
 def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> ChosenTools:
-    """Return the predicate for the option `tools=`: a function, names, or None for the default."""
+    """Return the predicate for a value of the option `tools=`: a function, one or several names, or None for the default."""
     if tools is None:
         return BY_NAME
     if callable(tools):
@@ -254,14 +254,14 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
-    """Raise InputError if `tools=` names the search tools, and the logs call none of these."""
+    """Raise InputError if `tools=` names all tools that search, and the logs call none of the tools that it names."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(f"{spell('tools', [*is_search.decisions])}: the logs do not call {names}, only {others}")
 
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:
-    """Return the queries in a call's arguments; empty if none are found."""
+    """Return the queries in the arguments of a call; an empty tuple if there are none."""
     if isinstance(arguments, str):
         if not arguments.lstrip().startswith(("{", "[", '"')):
             return (arguments,) if arguments.strip() else ()

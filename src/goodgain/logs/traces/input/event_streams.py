@@ -70,7 +70,7 @@ def assemble_events(events: list[Event]) -> Assembled | None:
 
 
 def _parse_events(text: str) -> list[Event] | None:
-    """Return the JSON object in the data of each event; None if any data is neither an object nor `[DONE]`."""
+    """Return the JSON objects in the data of the events; None if the data of an event is neither an object nor `[DONE]`."""
     events: list[Event] = []
     waiting: list[str] = []  # data on several lines, up to a blank line
     for line in [*text.splitlines(), ""]:
@@ -99,7 +99,7 @@ def _join_pieces(pieces: list[Event]) -> Event:
 
 
 def _join_values(key: str, values: list[Any]) -> Any:
-    """Join the values that a key has in several pieces. Concatenate texts and lists; join members of `tool_calls` by index."""
+    """Join the values of one key from several pieces. Concatenate texts and lists, but join members of `tool_calls` by index."""
     values = [value for value in values if value is not None]
     kinds = set(map(type, values))
     if key == "tool_calls" and kinds == {list}:
@@ -119,7 +119,7 @@ def _join_values(key: str, values: list[Any]) -> Any:
 
 
 def _name_answers(events: list[Event]) -> list[str]:
-    """Return for each chunk a key of its response: the chunk's id, or how many responses ended before the chunk."""
+    """Return for each chunk a name of its response: the chunk's id, or the number of responses that ended before the chunk."""
     # Groq's agents give each chunk its own id, but the last chunks of all responses the same id.
     ids = [str(event.get("id")) for event in events]
     ends = [any(choice.get("finish_reason") for choice in objects_in(event.get("choices"))) for event in events]
@@ -135,7 +135,7 @@ def _find_last(holders: list[Event], key: str) -> Any:
 
 
 def _assemble_chat(events: list[Event]) -> Assembled | None:
-    """Join the deltas of the first choice of each response. Several responses become messages of one conversation."""
+    """Join the deltas of each response's first choice. Several responses become messages of one conversation."""
     chunks: dict[str, list[Event]] = {}
     for name, event in zip(_name_answers(events), events, strict=True):
         chunks.setdefault(name, []).append(event)
@@ -156,7 +156,7 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_responses(events: list[Event]) -> Assembled | None:
-    """Return the final response of the stream. If it is missing, make one of the completed output items."""
+    """Return the final response of the stream. If it is missing, make a response from the completed output items."""
     responses: list[Event] = []
     items: list[Any] = []
     begun: Event = {}
@@ -212,7 +212,7 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_gemini(events: list[Event]) -> Assembled | None:
-    """Join the parts of the first candidate. Keep each chunk and query of its grounding metadata once."""
+    """Join the parts of Gemini's first candidate. Keep only one copy of each chunk and query in its grounding metadata."""
     parts: list[Any] = []
     whole: Event = {"candidates": []}
     candidate: Event = {}
@@ -263,7 +263,7 @@ def _assemble_ui_message(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_deer_flow(events: list[Event]) -> Assembled:
-    """Make chat messages from events. Events with one id become one message. Tool results belong to calls of the same agent."""
+    """Make chat messages from events. Events with one id become one message. A tool result answers a call of the same agent."""
     messages: list[Event] = []
     by_id: dict[str, Event] = {}
     waiting: dict[str, list[str]] = {}

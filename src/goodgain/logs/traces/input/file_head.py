@@ -67,7 +67,7 @@ class FileHead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the head has a whole record or message, and 256 KiB if each text in it counts as at most 64 KiB."""
+        """Whether the head suffices: it has a whole record or message, and 256 KiB, counting at most 64 KiB of each text."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
         is_whole, counted = self.extent
@@ -75,7 +75,7 @@ class FileHead:
 
     @cached_property
     def extent(self) -> tuple[bool, int]:
-        """Whether the head has a whole JSON value or list member (or nests too deep), and its size with at most 64 KiB per text."""
+        """Whether the head has a whole JSON value or list member (or nests too deep), and its size, with at most 64 KiB a text."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
@@ -92,13 +92,13 @@ class FileHead:
 
     @cached_property
     def value(self) -> Any:
-        """The value of a `json` file, or the part in the head; None if the file is not JSON."""
+        """The JSON value of a `json` file, or the part of the value that is in the head; None if the file is not JSON."""
         is_list = self.raw.lstrip().startswith(b"[")
         return parse_prefix(self.raw, whole=self.whole and not is_list) if self.kind == "json" else None
 
     @cached_property
     def records(self) -> list[Any]:
-        """The records in the head, which are members of a list, lines, rows of a table, or the only value; empty for text."""
+        """The records in the head: members of a list, lines, rows of a table, or the only value. Empty if the file is text."""
         if self.kind == "json":
             return self.value if isinstance(self.value, list) else [self.value]
         if self.rows is not None:
@@ -113,7 +113,7 @@ class FileHead:
 
     @property
     def conversations(self) -> list[Any]:
-        """The candidates for a conversation: each record, and also the list of all records if these may be messages."""
+        """The values that may be a conversation: each record, and the list of all records if the records may be messages."""
         is_list = (self.kind == "json" and isinstance(self.value, list)) or self.lines_are_messages
         return [*([self.records] if is_list else []), *self.records]
 
@@ -203,7 +203,7 @@ def parse_prefix(raw: bytes, *, whole: bool) -> Any:
 
 
 def parse_members(raw: bytes) -> list[Any]:
-    """Return the whole members of a list that was cut off, and then the beginning of the incomplete member, or None."""
+    """Return the whole members of a list that was cut off, then the incomplete member as far as it can be read, or None."""
     depth = end = 0
     for mark in _JSON_TOKENS.finditer(raw):
         depth += (mark[0] in b"{[") - (mark[0] in b"}]")

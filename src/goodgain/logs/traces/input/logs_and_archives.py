@@ -74,7 +74,7 @@ def base_name(path: Path) -> str:
 
 
 def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
-    """Yield for each log in a file a function that opens the log. An archive that a format reads as a whole is one log."""
+    """Yield a function for each log in a file, which opens the log. An archive is one log if a format reads it as a whole."""
     head = read_head(path)
     if head.kind != "zip" or is_claimed(head):
         yield lambda: _assemble(Log(path, head, partial(opening.open_stream, path)))
@@ -97,7 +97,7 @@ def read_at_most(file: IO[bytes], most: int) -> bytes:
 
 
 def read_head(path: Path, opener: Opener | None = None) -> FileHead:
-    """Read enough of the beginning of a file to recognise its format. `opener` is needed for a file in an archive."""
+    """Read enough of a file's beginning to recognise its format. `opener` opens the file if it is inside an archive."""
     name, size = opening.plain_name(path.name), HEAD_SIZE
     with opening.open_stream(path) if opener is None else opener() as file:
         raw = read_at_most(file, size + 1)
@@ -137,7 +137,7 @@ def _open_archive(
 
 
 def read_json_members(path: Path) -> Iterator[tuple[Any, str]]:
-    """Yield the value of each JSON file in an archive with the file's name, sorted by name."""
+    """Yield the value and the name of each JSON file in an archive, in the order of names."""
     with _open_archive(path, lambda name: name.endswith(".json")) as (archive, infos):
         for info in infos:
             try:
@@ -163,7 +163,7 @@ def _open_member_log(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path
 
 @contextmanager
 def _open_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> Iterator[IO[bytes]]:
-    """Open a file in an archive. If the file is itself compressed (`.gz`, `.zst`), decompress it too."""
+    """Open a file in an archive, and decompress the file if it is itself compressed (`.gz`, `.zst`)."""
     with _explain_errors(path):
         is_zstd = info.compress_type == _ZIP_ZSTD
         member: IO[bytes] = BytesIO(_read_member(archive, info)) if is_zstd else archive.open(info)
@@ -213,7 +213,7 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 
 def _assemble(log: Log) -> Log:
-    """Assemble a stream of events to its response, and unwrap a wrapped log. Return any other log unchanged."""
+    """Replace a stream of events by the response in it, and a wrapped log by the log inside. Return any other log unchanged."""
     # The lines of JSON Lines may be the events of one response, without `data:`.
     first = next(iter(log.head.records), None) if log.head.kind == "jsonl" else None
     is_event = isinstance(first, dict) and any(first.get(key) == value for key, value in _FIRST_EVENTS)

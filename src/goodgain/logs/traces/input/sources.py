@@ -38,7 +38,7 @@ _Make = Callable[[Any, str], Trace]
 
 @dataclass
 class Source:
-    """A file of traces that a format reads. `citations`, `reranked`, `costs` and `uses` are options of `read_traces`."""
+    """A file of traces for a format to read. `citations`, `reranked`, `costs` and `uses` are the options of `read_traces`."""
 
     path: Path
     head: FileHead
@@ -67,10 +67,10 @@ class Source:
         return base_name(self.path)
 
     def documents(self, *, are_traces: Callable[[list[Any]], bool] = lambda one: False) -> Iterator[tuple[Any, str]]:
-        """Yield the JSON values in the file, each with its place. JSON has one value, JSON Lines has one per line.
+        """Yield the JSON values in the file, each with its place: one value for JSON, one value per line for JSON Lines.
 
         Lines that are messages of one conversation form one list. With errors='skip', a list that was cut off is yielded
-        with its whole members, if `are_traces` accepts them.
+        with its complete members, if `are_traces` accepts these members.
         """
         if self.head.lines_are_messages:
             yield [value for value, _ in self._read_lines()], f"{self.path}, its lines as a list, at "
@@ -124,7 +124,7 @@ class Source:
         self._values += text.count(b"[") + text.count(b"{")
         if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
             raise InputError(
-                f"{self.path}: has {self._values:,} lists and objects in {size >> 20:,} MiB, more than any log; "
+                f"{self.path}: has {self._values:,} lists and objects in {size >> 20:,} MiB, more than any known log; "
                 "leave out the file, or write it again"
             )
 
@@ -147,7 +147,7 @@ class Source:
     def traces(self, one: _Make, *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
         """Yield the traces of a file. Traces in a list or in JSON Lines are numbered.
 
-        `one` makes a trace from a value and its place. `is_one` tells whether a list is one trace, or a list of traces.
+        `one` makes a trace from a value and its place. `is_one` returns whether a value is one trace, not a list of traces.
         """
         for value, at in self.documents(are_traces=lambda members: not is_one(members)):
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
@@ -159,7 +159,7 @@ class Source:
                 yield from self._read_one(one, value, at)
 
     def read_numbered(self, one: _Make, value: Any, at: str) -> Iterator[Trace]:
-        """Yield the trace made from a value, with its number in the file. Skipped traces are numbered too."""
+        """Make a trace from a value, and yield it with its number in the file. A trace that is skipped has a number too."""
         number, self.number = self.number, self.number + 1
         for trace in self._read_one(one, value, at, number):
             trace.number = number
@@ -171,7 +171,7 @@ class Source:
 
     @contextmanager
     def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
-        """With errors='skip', count an InputError and the id of the query that is lost. Otherwise raise the error."""
+        """With errors='skip', count an InputError and record the lost query's id. With another setting, raise the error."""
         try:
             yield
         except InputError as error:
@@ -187,13 +187,13 @@ class Source:
         self.summary.count_error(error, query_id)
 
     def _name_lost(self, value: Any, number: int | None) -> str | None:
-        """Return the query id of a skipped record: the record's own id, or the file's name if records have no ids."""
+        """Return the query id of a skipped record: its own id; else the file's name if records of this file have no ids."""
         first = next(iter(self.head.objects), None)
         own, other = (find_id(one) or find_record_id(one) for one in (value, first))
         return own or (None if other else self.name if number is None else f"{self.name}-{number}")
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
-        """Record an item of an unknown kind, or a field that is not read, as an `UnknownItem` of the trace being read."""
+        """Record an item of an unknown kind, or an unread field, as an `UnknownItem` of the current trace."""
         if len(self._unknown) < _MAX_UNKNOWN:
             self._unknown.append(UnknownItem(what, at or f"{self.path}, at ", expected))
 

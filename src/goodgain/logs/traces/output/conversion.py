@@ -78,18 +78,18 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         format: the name of a format. `auto` recognises the format by the beginning of each file.
         turns: which turns become queries. last: the last turn of a trace; searching: the last turn that searched; all: each
             turn, named `<query_id>_<turn>`; joined: all turns together, named by the first turn.
-        iteration: step: the calls of a step are one iteration; call: each call is an iteration; None: the format's default.
-        tools: which tools are searches: names, or a function of a name. None: a table of known names decides, else the words
+        iteration: what an iteration is. step: all calls of a step; call: each call; None: the format's default.
+        tools: which tools are searches, as names or as a function of a name. None: a table of known names decides, else the words
             search or retrieve in a name. `NAME=open` (the tool opens documents) and `NAME=search` add to this rule.
-        parse: a function that reads a tool's output: output -> results (objects), or None to use the built-in readers.
+        parse: a function that takes a tool's output and returns results (objects), or None to use the built-in readers.
         query_id: the path of the field with the query id, which takes precedence over the trace's own id. For traces without
             an id, also a constant or a function of the trace. None: the file's name.
         query_ids: a table of ids that take precedence, a path or a frame. Its columns are query_id and text (the question), or
             query_id and log (the id, file name or session of the log). Logs of one system with the same id are one query.
-        order: the order of searches from several logs of one query: time, or given (log by log).
+        order: how searches from several logs of one query are ordered: time, or given (log by log).
         query_text: the path of the field with the question (`/task/question`). None: the text of the user.
         citations: count the citations of an answer as the results of a search without recorded results.
-        unrecorded: for searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
+        unrecorded: how to treat searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
         errors: raise, or skip (leave out traces that cannot be read, and report them in a notice).
         reranked: use the list of a reranker instead of the list of its retriever.
         strict: raise an error for items that are not understood, even in a trace with searches, instead of a notice.
@@ -143,7 +143,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
 def read_frames(
     paths: Paths, options: ReadOptions, tables: Sequence[str], *, jobs: int = 1
 ) -> tuple[list[pl.DataFrame], Summary]:
-    """Return the frames of traces (the results, then the named tables of `ResultRows`), and the summary."""
+    """Read traces into frames: the results, then each table of `ResultRows` in `tables`. Return the frames and the summary."""
 
     def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
         summary, names, finish = Summary(), ids.QueryNames(), partial(ResultRows.to_frames, tables=tables)
@@ -158,7 +158,7 @@ class Conversion(NamedTuple):
     """The outputs of a conversion, and the counts of the traces read.
 
     Attributes:
-        runs: the file of each run, by the name of the system.
+        runs: a dict from the name of each system to the file of its run.
         results: the file of the results, if requested.
         rows: the number of rows written to runs.
         deduplicated: the number of queries whose documents deduplication identified.
@@ -195,9 +195,9 @@ def convert_traces(
     """Convert traces to a run, or to one run for each system.
 
     Args:
-        paths: as for `read_traces`, like `jobs` and all further options. The results of several systems are deduplicated
-            together: a document has one doc_id in all runs.
-        output: the file of the run: TREC text, .jsonl or .parquet, also .gz and .zst. With `{system}` in the name, each
+        paths: the traces, as for `read_traces`, which also explains `jobs` and all further options. Results of several systems are
+            deduplicated together, so a document has one doc_id in all runs.
+        output: the file of the run, as TREC text, .jsonl or .parquet, also .gz and .zst. With `{system}` in the name, each
             system gets a file, and each replicate (one of several runs of a system) gets a file `<system>.<replicate>`.
         results: a .jsonl or .parquet file for the results, with the document of each result.
         costs: a .jsonl or .parquet file for the recorded costs of each iteration.
@@ -207,7 +207,7 @@ def convert_traces(
         uses: a .jsonl or .parquet file for the documents that were returned, opened and cited, an input of `funnel`.
         system: the system to convert, if the traces hold several. `agent-2` is replicate 2 of `agent`.
         deduplicate: a function such as `goodgain.deduplicate`. It identifies the documents of queries whose results lack ids,
-            or in which an id stands for different documents. None: the id, else the normalised URL, else the text does.
+            or in which an id stands for different documents. None: the id, else the normalised URL, else the text names a document.
         deduplicate_all: also deduplicate queries whose results have ids.
         earlier: files of results that earlier conversions wrote. A result that matches an earlier result gets the document
             of that result. `deduplicate` is called with the earlier rows as `earlier=`.
@@ -288,7 +288,7 @@ def convert_traces(
 
 
 def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stack: ExitStack) -> None:
-    """Write the ids of queries that could not be read. If there are none, empty an existing file of such ids."""
+    """Write the ids of the queries that could not be read. If all could be read, empty the file of an earlier conversion."""
     path = files.run.with_name(f"{files.run.name.replace(PLACEHOLDER, 'all')}.unread")
     if summary.lost_ids or path.is_file():
         outputs.add(path)
@@ -309,7 +309,7 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
 
 
 def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
-    """Check the outputs whose names are known. A run with `{system}` in its name is checked when the system is read."""
+    """Check the outputs whose names are known. A run with `{system}` in its name is checked once the system's name is read."""
     outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
     for path in (files.run, *files.known):
         if path is not files.run:

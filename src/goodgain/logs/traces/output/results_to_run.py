@@ -91,13 +91,13 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return results with a column `name`: the doc_id of the result in the run. Text columns that results lack are null."""
+    """Return results with a column `name`: the doc_id of each result in the run. Missing text columns become null."""
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
 def list_searches(results: Any) -> pl.DataFrame:
-    """Return one row per search of one system, with its number of `results`. Text columns that results lack are null."""
+    """Return one row for each search of a system. `results` is the number of its results. Missing text columns become null."""
     rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
@@ -133,7 +133,7 @@ def _select_columns(results: Any, *more: str) -> pl.DataFrame:
 
 
 def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows by query (in order of appearance), iteration, search and rank; `group` numbers the iterations."""
+    """Sort rows by query (in order of appearance), iteration, search and rank. The new column `group` numbers the iterations."""
     rows = rows.with_row_index("query").with_columns(pl.col("query").min().over("query_id").cast(pl.Int64))
     rows = rows.sort("query", "iteration", "search", "rank", maintain_order=True)
     new = (pl.col("query").diff() != 0) | (pl.col("iteration").diff() != 0)
@@ -155,7 +155,7 @@ def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) 
 
 
 def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
-    """Add a column `name` with the document of each row. The id `-` is not a name: in a run it means "nothing found"."""
+    """Add a column `name` with the document of each row. The id `-` is not a name, because it means "nothing found" in a run."""
     own = [pl.when((pl.col(name) != EMPTY_DOC) & (pl.col(name) != "")).then(name) for name in ("document", "doc_id")]
     named = frame.with_columns(name=pl.coalesce(own))
     bare = named["name"].is_null() & (named["rank"] > 0)
@@ -183,7 +183,7 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
     """Return one row for each document that a query returned, opened or cited.
 
     `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open` is
-    whether the log has a call that opens a document. It is null if the log hides which documents were opened.
+    says whether the log has a call that opens a document; it is null if the log hides which documents were opened.
     """
     found = results.filter(pl.col("rank") > 0)
     known = [found] if earlier is None else [found, earlier]
@@ -220,10 +220,10 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
 
 
 def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
-    """Name each document that was opened or cited, but is not a result of its run.
+    """Name each document that a run opened or cited, but did not return as a result.
 
-    If another run of the query returned the same id or page (by the rules of deduplication), the name is that result's
-    document. Else the document is new. All URLs of a page get the same name.
+    If another run of the query returned the same id or page (by the rules of deduplication), the document gets the name of
+    that result's document. Else the document is new. All URLs of a page get the same name.
     """
     names: dict[tuple[str, str], str] = {}
     others = named.filter(pl.col("document").is_null()).select("query_id", "name").unique()
@@ -247,7 +247,7 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
 
 
 def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
-    """Finish the table of uses. Opens are null if no log of a system has a call that opens a document, unless `opens_named`."""
+    """Finish the table of uses. If no log of a system has a call that opens a document, set opens to null, unless `opens_named`."""
     # If the caller named a tool that opens documents, no call of the tool means zero opens.
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
     uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())

@@ -41,7 +41,7 @@ _MAX_NAME = 150
 
 
 class OutputFiles(NamedTuple):
-    """The files that a conversion writes: the run (several, if its name has PLACEHOLDER), the results, and further tables."""
+    """The files that a conversion writes: the run (or several, if its name has `{system}`), the results, and further tables."""
 
     run: Path
     results: Path | None
@@ -69,7 +69,7 @@ class ConvertedBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class BatchConverter:
-    """Converts the rows of a batch by the options of `convert_traces`. This runs in the process that read the rows."""
+    """Converts the rows of a batch by the options of `convert_traces`, in the process that read the rows."""
 
     deduplicate: Deduplicate | None
     deduplicate_all: bool
@@ -93,7 +93,7 @@ class BatchConverter:
         return batch._replace(tables={**batch.tables, **tables})
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of the system to convert. A label, such as `agent-2`, selects one run of a system."""
+        """Return the rows of the chosen system, or all rows if `system` is None. A label, such as `agent-2`, selects one run."""
         if self.system is None:
             return frame
         names = [name for name in results_to_run.list_runs(frame) if self.system in (name.system, name.label)]
@@ -196,7 +196,7 @@ class OutputWriter:
         self._batches.append(batch._replace(runs=[], results=None, postponed=None))
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
-        """Write the tables beside runs and results, with new ids of joined queries. `opens_named` is passed to `finish_uses`."""
+        """Write all tables except runs and results, with new ids of joined queries. `opens_named` is passed to `finish_uses`."""
         if self._system is not None and not self._list_chosen_runs(summary):
             labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
             known = ", ".join(labels) or "one without a name"
@@ -224,7 +224,7 @@ class OutputWriter:
             self._appends[path](writing.encode_rows(rows, path))
 
     def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Replace the names of systems by the names of their run files, which `curve` and `compare` use too."""
+        """Rename each system to the name of its run file, because `curve` and `compare` use the file names too."""
         system = pl.col("system").fill_null(DEFAULT_TAG).map_elements(_make_file_name, pl.String)
         if self._files.is_one_run:
             system = pl.lit(stem(self._files.run))
@@ -251,7 +251,7 @@ class OutputWriter:
         return self._appends[self.runs[label]]
 
     def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame | None]]:
-        """Yield the postponed rows and mentions in batches of whole queries, with the new ids of joined queries."""
+        """Yield the rows and mentions that were kept until the end, by batches of whole queries, with new ids of joined queries."""
         if not self._postponed:
             return
         found = [batch.mentions for batch in self._batches if batch.mentions is not None]
@@ -265,7 +265,7 @@ class OutputWriter:
             yield rows.filter(is_chosen).collect(), None if mentions is None else mentions.filter(is_chosen)
 
     def give_notices(self, *, deduplication_asked: bool) -> None:
-        """Give the notices about the outputs. Deduplication gets a notice only if the caller did not ask for it."""
+        """Give the notices about the outputs. If `deduplication_asked`, do not say that results without ids were deduplicated."""
         found = [one for batch in self._batches for one in batch.reissued.values()]
         reissued = len(found) if self.deduplicated else 0
         if self.deduplicated > reissued and not deduplication_asked:

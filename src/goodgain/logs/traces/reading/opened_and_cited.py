@@ -65,7 +65,7 @@ class _Documents:
                         self._places.setdefault(name, []).append((iteration, number, result.rank))
 
     def find(self, name: str, iteration: int) -> Place | None:
-        """Return where an id or URL was last found up to `iteration`, else where it was first found later."""
+        """Return the last place up to `iteration` at which an id or URL was found, else the first later place, else None."""
         places = self._places.get(name) or self._places.get(make_page_key(name) or "", [])
         return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
 
@@ -74,7 +74,7 @@ class _Documents:
 
 
 def make_page_key(name: str) -> str | None:
-    """Return a key that all URLs of a page share, by the rules of deduplication; None if `name` is an id."""
+    """Return a key that all URLs of a page share, by the rules of deduplication; None if `name` is an id, not a URL."""
     parsed = parse_url(name) if "/" in name or name.startswith("www.") else None  # most names are ids
     return f"page {parsed.item}" if parsed is not None and "://" in parsed.normalised else None
 
@@ -82,7 +82,7 @@ def make_page_key(name: str) -> str | None:
 def read_uses(
     turn: Turn, iterations: Sequence[Sequence[SearchCall]], opens: Iterable[tuple[int, ToolCall]], *, can_open: bool
 ) -> Uses:
-    """Read the documents that a turn opened and cited. `opens` has the opening calls, and the last iteration before each."""
+    """Read the documents that a turn opened and cited. `opens` has each opening call, after the last iteration before this call."""
     documents = _Documents(iterations)
     mentions: list[Mention] = []
     unnamed, is_hidden = 0, False
@@ -132,7 +132,7 @@ def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterato
 def _list_names(
     value: Any, keys: Sequence[str], key: str = "", depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[str, str | int]]:
-    """Yield (key, name) for each document that a value names. If no key is in `keys`, yield only URLs."""
+    """Yield (key, name) for each document that a value names. An object with none of the `keys` names documents only by URL."""
     if isinstance(value, str) and (name := value.strip()):
         is_number = key in ("page", *_POSITIONS) and _NUMBER.fullmatch(name) is not None and len(name) < 10
         yield (key, int(name)) if is_number else (key, name)
@@ -153,7 +153,7 @@ def _list_names(
 
 
 def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[str]:
-    """Yield what an answer cites: structured citations, URLs in its text, and ids of found or opened documents in brackets."""
+    """Yield what an answer cites: structured citations, URLs in its text, and bracketed ids of documents found or opened."""
     for cited in turn.cited:
         yield from (str(name) for _, name in _list_names(cited, _NAMES))
     asked = {make_page_key(url) for url in _find_urls(turn.user_text)}

@@ -141,7 +141,7 @@ def _is_open(call: ToolCall, options: ReadOptions) -> bool:
 
 
 def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: Summary) -> None:
-    """Count log items that the format does not understand. With `strict`, raise InputError for the first item."""
+    """Count the items of a log that the format does not understand. With strict=True, raise InputError for the first such item."""
     for unknown in items:
         if options.strict:
             raise InputError(f"{unknown}. With {spell('strict', True)} this is an error; else it is a notice")
@@ -204,7 +204,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
 
 
 def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
-    """Read and count a search. Raise InputError if the results are missing or unreadable, unless the options allow this."""
+    """Read a search, and count it in `summary`. Raise InputError for missing or unreadable results, unless options allow them."""
     outcome = _read_outcome(call, options)
     place = format_place(call.at)
     if outcome.status == "unrecorded" and options.unrecorded == "raise":
@@ -242,7 +242,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
 
 
 class UnrecordedError(InputError):
-    """The log lacks the results of a search. errors='skip' does not skip this: it would silently change every measure."""
+    """Raised if a log lacks the results of a search, even with errors='skip': a skip would silently change every measure."""
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
@@ -259,7 +259,7 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
 
 
 def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
-    """Return the costs of each iteration, then those of the final answer. `ended` has the number of iterations in each step."""
+    """Return the costs of each iteration, and then of the final answer. `ended` has how many iterations each step ends."""
     spent: list[Usage] = []
     rest, clock = Usage(), parse_time(turn.time)
     for step, count in zip(turn.steps, ended, strict=True):

@@ -50,7 +50,7 @@ class Question(NamedTuple):
 
     @classmethod
     def of_turns(cls, texts: Iterable[str]) -> list[Question]:
-        """Return the question of each turn of a conversation, given the texts of the user."""
+        """Return the question of each turn of a conversation. `texts` has what the user wrote in each turn."""
         questions = []
         said = hashlib.blake2b(digest_size=_KEY_SIZE)
         separator = b""
@@ -81,12 +81,12 @@ class NamedQuery(NamedTuple):
 
     @property
     def has_given_id(self) -> bool:
-        """Whether the caller gave this id. Given ids are not changed, and not checked against questions."""
+        """Whether the id comes from the caller. Such an id is not changed, and its queries may have different questions."""
         return self.source in ("path", "constant", "function", "table")
 
 
 def read_query_ids(source: Any) -> QueryIds:
-    """Read query ids from a .csv, .tsv, .jsonl or .parquet file or a data frame with a column query_id, and text or log."""
+    """Read a table of query ids (.csv, .tsv, .jsonl, .parquet or a data frame) with a column query_id, and a column text or log."""
     frame, rows = _read_frame(source, spell("query_ids"))
     ids: dict[bytes | str, str] = {}
     given = [name for name in ("text", "log") if name in frame.columns]
@@ -111,7 +111,7 @@ def read_query_ids(source: Any) -> QueryIds:
 
 
 def read_earlier_queries(source: Any) -> dict[str, Question]:
-    """Read a table that `queries=` of an earlier conversion wrote. Return the question of each query id."""
+    """Read the table that an earlier conversion wrote as its output `queries=`. Return the question of each query id."""
     frame, rows = _read_frame(source, spell("earlier_queries"))
     if not {"query_id", "text"} <= set(frame.columns):
         raise InputError(f"{rows.label}: needs the columns query_id and text, as written by {spell('queries')}")
@@ -139,7 +139,7 @@ class RepeatedQueryError(InputError):
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
-    """Return `read(options)`. If records with one query id name different runs, read again with `repeats=True` in the options."""
+    """Return `read(options)`. If records with one query id turn out to be of different runs, read again with `repeats=True`."""
     try:
         return read(options)
     except RepeatedQueryError:  # else `attempt` and `epoch` are a retry count and a time
@@ -147,7 +147,7 @@ def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> 
 
 
 class QueryNames:
-    """The queries read so far, by run and id. Queries of an `earlier` conversion (in `earlier_at`) keep their ids."""
+    """The queries read so far, by run and id. `earlier` holds the queries of an earlier conversion, whose ids stay unchanged."""
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: dict[RunName, dict[str, NamedQuery]] = {}
@@ -177,10 +177,10 @@ class QueryNames:
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> None:
-        """Call this after all queries are read. It fills `new_ids`, and counts the joined queries in `summary`.
+        """After all queries are read, join equal queries of different runs: fill `new_ids`, and count the joins in `summary`.
 
         Queries of different runs are equal if they share an id, or a question that no run asks twice. Equal queries get the
-        id of the first run.
+        id that the caller gave, else the id of the first run.
         """
         queries = [query for of_run in self._runs.values() for query in of_run.values()]
         for query in queries:
@@ -192,7 +192,7 @@ class QueryNames:
 
 
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
-    """Return the system and the replicate of a trace. The file, the option `tag` or the log names the system."""
+    """Return the system and replicate of a trace. The file names the system, else the option `tag`, else the log."""
     system = system or (options.tag if options.tag is not None else trace.tag)
     return RunName(system, trace.run or find_id(trace.record, REPEATS if options.repeats else REPEATS[:1]))
 
@@ -200,8 +200,8 @@ def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
 def name_queries(trace: Trace, queries: list[Query], run: RunName, options: ReadOptions, name: str) -> list[NamedQuery]:
     """Return the queries of a trace with their ids.
 
-    The id comes from the first of these sources that has an id: the table `query_ids=`, the field that `query_id=` names, the
-    trace itself, a constant or function `query_id=`, the file's name (numbered if the file has several traces). With
+    The id comes from the first of these sources that has one: the table `query_ids=`; the field that `query_id=` names; the
+    trace itself; a constant or function `query_id=`; the name of the file (with a number if the file has several traces). With
     turns='all', the number of the turn is appended, unless the turn has its own id.
     """
     of_turns = Question.of_turns(turn.user_text if turn.asked is None else turn.asked for turn in trace.turns)
@@ -215,12 +215,12 @@ def name_queries(trace: Trace, queries: list[Query], run: RunName, options: Read
 
 
 def name_log(trace: Trace, name: str) -> str:
-    """Return the file's name, with a number if the file has several traces, as a name for a trace without an id."""
+    """Return a name for a trace without an id: the file's name, with a number if the file has several traces."""
     return name if trace.number is None else f"{name}-{trace.number}"
 
 
 def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
-    """Look up the query id of a trace by its own id, its log's name, its file's name or its session; None if none is known."""
+    """Return the query id that `table` has for a trace's id, numbered file name, file name or session; None if it has none."""
     names = (trace.query_id, name_log(trace, name), name, trace.session_id)
     return next((table[known] for known in names if known is not None and known in table), None)
 
@@ -300,7 +300,7 @@ def _check_equal_ids(queries: list[NamedQuery]) -> None:
 
 
 def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
-    """Map the ids of queries with the same question to one of them: an id that the caller gave, else the first."""
+    """Map the ids of queries that share a question to the id to keep: an id that the caller gave, else the first of their ids."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
     for query in queries:

@@ -77,12 +77,12 @@ class ReadOptions:
 
     @cached_property
     def tool_rule(self) -> ChosenTools:
-        """The predicate, made from `tools`, that decides whether a tool searches or opens documents."""
+        """A predicate made from `tools`: it decides by a tool's name whether the tool searches or opens documents."""
         return make_tool_predicate(self.tools)
 
     @cached_property
     def ids_of_several_logs(self) -> frozenset[str]:
-        """The query ids that the table `query_ids` gives to more than one log; empty if each turn is a query."""
+        """The query ids that the table `query_ids` gives to several logs; empty with turns='all', where each turn is a query."""
         ids = self.query_ids or {}
         logs = {(base_name(Path(key)), query_id) for key, query_id in ids.items() if isinstance(key, str)}
         counts = Counter(query_id for _, query_id in logs if self.turns != "all")
@@ -90,12 +90,12 @@ class ReadOptions:
 
     @property
     def opens_named(self) -> bool:
-        """Whether `tools` names a tool that opens documents. If so, a log without calls of it has 0 opens, not null."""
+        """Whether `tools` names a tool that opens documents. Then a log without a call of such a tool has 0 opens, not null."""
         return "open" in self.tool_rule.decisions.values()
 
     @property
     def choices(self) -> list[str]:
-        """The options that affect results and are not at their defaults, as text for the summary."""
+        """The options that affect results and differ from their defaults, as text for the summary."""
         return [
             spell(field.name, getattr(self, field.name))
             for field in fields(self)

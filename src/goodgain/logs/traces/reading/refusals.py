@@ -57,7 +57,7 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
 
 
 def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
-    """For each log in a file, yield a line per format on whether the format recognises the log, or why not."""
+    """Yield a description of each log in a file, and a line per format on whether the format recognises the log, or why not."""
     for open_log in find_logs(path, partial(is_claimed, options.format)):
         log = open_log()
         yield f"{log.path}: {log.head.description}"
@@ -69,7 +69,7 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
 
 
 def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
-    """Describe what format shape finds in a log, and write its first search as a line of jsonl. Both are empty without a search."""
+    """Return a description of what the format `shape` finds in a log, and an example in jsonl; both are empty without a search."""
     asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
     shape, summary, ids = get_format("shape"), Summary(), 0
     first: tuple[str, SearchCall] | None = None

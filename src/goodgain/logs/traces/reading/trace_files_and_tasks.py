@@ -87,7 +87,7 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
 
 
 def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
-    """Yield groups of files that one process reads. All groups but the last have at least 16 MiB."""
+    """Yield groups of files. A single process reads all files of a group. Every group except the last has at least 16 MiB."""
     task: list[TraceFile] = []
     size = 0
     for file in files:
@@ -99,7 +99,7 @@ def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
 
 
 def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int) -> Iterator[list[Value]]:
-    """Run tasks in other processes. Yield the values of each, in the order of tasks, and repeat its notices in this process."""
+    """Run tasks in worker processes. Yield the values of each task, in order, and give the task's notices in this process."""
     try:
         pickle.dumps(run)
     except Exception as error:
@@ -130,7 +130,7 @@ def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
         value, notices = future.result()
     except BrokenProcessPool as error:
         raise InputError(
-            "a process that read traces ended early; if this is a script, put its work below "
+            "a process that read traces ended early; if your program is a script, put its code below "
             "`if __name__ == '__main__':`, else leave jobs at 1"
         ) from error
     for text in notices:
@@ -158,7 +158,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block SIGINT. Processes started meanwhile inherit the block: on Ctrl-C only their parent acts, and kills them."""
+    """Block SIGINT, also in processes started meanwhile: on Ctrl-C, only their parent reacts, and kills these processes."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -170,7 +170,7 @@ def _block_interrupts() -> Iterator[None]:
 
 
 def _begin(for_commands: bool) -> None:  # a process is started with positional arguments
-    """Initialise a worker. It writes messages as its parent does, and exits with the parent: else their pipes would stay open."""
+    """Make a worker process write messages like its parent, and exit when its parent exits (else pipes would stay open)."""
     FOR_COMMANDS.set(for_commands)
 
     def wait() -> None:

@@ -69,7 +69,7 @@ class ResultRows:
         return len(self._results)
 
     def add(self, query: Query, *of: str | None) -> None:
-        """Add the rows of a query. `of` holds the query id, the system and the replicate."""
+        """Add the rows of a query. The arguments `of` are the query id, the system and the replicate."""
         turn = query.turn.index
         self.tables["queries"].append((*of, query.turn.user_text))
         if query.turn.trace_id is not None:
@@ -118,12 +118,12 @@ class ResultRows:
         return whole.select(names)
 
     def to_table(self, name: str) -> pl.DataFrame:
-        """Return one of the tables beside the results, by name. `costs` and `uses` are empty if they were not read."""
+        """Return the table `name`, one of those that accompany the results. `costs` and `uses` are empty if they were not read."""
         return pl.DataFrame(self.tables[name], schema=_TABLES[name], orient="row")
 
 
 class TraceBatch(NamedTuple, Generic[Value]):
-    """The value made from a batch of whole traces, with the bytes read, the queries and the counts."""
+    """A batch of whole traces: the value made from its rows, the number of bytes read, the queries, and the counts."""
 
     value: Value
     size: int
@@ -135,7 +135,7 @@ def read_batches(
     paths: Paths, options: ReadOptions, finish: Callable[[ResultRows], Value], summary: Summary, names: QueryNames, *,
     jobs: int = 1, progress: Progress | None = None,
 ) -> Generator[Value]:  # fmt: skip
-    """Yield `finish(rows)` for each batch of whole traces, in the order of files. Add counts to `summary`, queries to `names`."""
+    """Yield `finish(rows)` for each batch of whole traces, in file order. Add counts to `summary`, and the queries to `names`."""
     check_fork()
     if not isinstance(jobs, int) or jobs < 1:
         raise InputError(f"{spell('jobs', jobs)}: give the number of processes, 1 or more")
@@ -206,7 +206,7 @@ def _add_trace(
     trace: Trace, trace_format: Format, system: str | None, name: str, options: ReadOptions, rows: ResultRows,
     summary: Summary,
 ) -> list[NamedQuery]:  # fmt: skip
-    """Add a trace to `rows` and `summary`, and return its queries. `system` overrides the system that the log names."""
+    """Add a trace to `rows` and `summary`, and return its queries with ids. `system` takes precedence over the name in the log."""
     # A trace that is left out must not change the counts.
     counted = Summary() if options.errors == "skip" else summary
     before, idle_before = sum(counted.searches.values()), counted.without_search
@@ -235,7 +235,7 @@ def _add_trace(
 
 @contextmanager
 def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
-    """With errors='skip', count an InputError and the id of the query that is lost. Otherwise raise the error."""
+    """With errors='skip', count an InputError and record the lost query's id. Else, or for an UnrecordedError, raise the error."""
     try:
         yield
     except InputError as error:

@@ -73,7 +73,7 @@ _WITHOUT_LIST = (
 
 
 class Outcome(NamedTuple):
-    """The status and results of a search. `overlooked` has the URLs or ids of values that look like unread results."""
+    """The status and results of a search. `overlooked` has the URLs or ids of values that look like results but were not read."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -93,7 +93,7 @@ EMPTY, ERROR, UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
 
 
 def join_outcomes(outcomes: list[Outcome]) -> Outcome:
-    """Join the outcomes of the parts of one output. Ranks continue from part to part. If any has results, the status is ok."""
+    """Join the outcomes of an output's parts, and continue the ranks from part to part. The status is ok if a part has results."""
     if len(outcomes) == 1:
         return outcomes[0]
     overlooked = tuple(name for outcome in outcomes for name in outcome.overlooked)
@@ -115,7 +115,7 @@ def is_nothing_found(text: str) -> bool:
 
 
 def strip_heading(text: str) -> str:
-    """Remove the heading that Tongyi's search tool writes above results. It quotes the query, which could look like results."""
+    """Remove the heading that Tongyi's search tool writes above results: it quotes the query, and this may look like a result."""
     found = _HEADING.match(text)
     return text[found.end() :] if found else text
 
@@ -145,7 +145,7 @@ def has_error(item: dict[str, Any]) -> bool:
 
 
 def counts_nothing(item: dict[str, Any]) -> bool:
-    """Return whether an object reports 0 results, or lacks its list of results, which some services omit if it is empty."""
+    """Return whether an object reports no results: it has the count 0, or lacks the list that some services omit when empty."""
     if any(isinstance(value, list) and value for value in item.values()):
         return False
     if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):

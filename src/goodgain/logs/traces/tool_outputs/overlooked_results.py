@@ -56,7 +56,7 @@ def holds_call(value: Any) -> bool:
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
-    """Return whether an unread field of a record looks like further messages, with a search or results among them."""
+    """Return whether an unread field of a record may hold further messages of a conversation, including a search or results."""
     # Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
     objects = _find_objects(value, _MAX_DEPTH)
     has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
@@ -74,7 +74,7 @@ def find_written_calls(text: str) -> Iterator[str]:
 
 
 def is_content(key: str, value: Any) -> bool:
-    """Return whether an unread field may hold the text of an item whose known fields have none."""
+    """Return whether an unread field may hold the text of an item, if the known fields of this item have no text."""
     if isinstance(value, str):
         return len(value.split()) > 2 or bool(value and make_key_plan((key,)).fields["snippet"])
     objects = (item for item, _ in _find_objects(value, _MAX_DEPTH))
@@ -90,7 +90,7 @@ def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[
 
 
 def _is_call(item: Object, *, in_list: bool) -> bool:
-    """Return whether an object has the name of a search tool as key. In a list, a query, a call id or a tool name counts too."""
+    """Return whether a key of an object names a search tool. An object in a list may have a query, call id or tool name instead."""
     for key, value in item.items():
         if not value or not isinstance(value, (str, list, dict)) or len(key) > _LONGEST_NAME:
             continue
@@ -104,7 +104,7 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
 
 
 def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
-    """Yield the URL or id of each inner object that looks like a result, except inside the values in `read`."""
+    """Yield the URL or id of each object inside `item` that looks like a result, except objects inside the values in `read`."""
     # Inner objects of a result that are not in a list describe the same document.
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
@@ -129,7 +129,7 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
 
 
 def _find_name(item: Object, *, in_list: bool) -> str | None:
-    """Return the URL of an object with a title or text. Without a URL, return the id if the object is in a list; else None."""
+    """Return the URL of an object that has a title or a text; without a URL, its id if the object is in a list; else None."""
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None
@@ -140,7 +140,7 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
 
 
 def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
-    """Return the lists of results that all objects have under the same key; None if there is no such key, or several."""
+    """Return the lists of results that all objects have under the same key; None unless there is exactly one such key."""
     keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
     lists = [[member.get(key) for member in members] for key in keys]
     found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
@@ -152,11 +152,11 @@ def _are_results(members: Any) -> bool:
 
 
 def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:
-    """Yield the addresses in a text that may be further results:
+    """Yield the addresses in a text that may belong to results that were not read:
 
-    - addresses that occur in no result, if their line has no address of a result;
-    - addresses alone on a line, even within a snippet. Markdown links and numbered lines count only if results have the
-      same form, because pages have many of them.
+    - addresses that occur in no result, if no address of a result is on the same line;
+    - addresses alone on a line, even inside a snippet. A Markdown link or a numbered line counts only if a result has the
+      same form, because pages have many such lines.
     """
     if "://" not in text:
         return
@@ -185,7 +185,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
 
 
 def find_unknown_urls(results: Sequence[Result]) -> set[str]:
-    """Return the names of fields that hold a URL in all results. Return none if any result already has a URL or id."""
+    """Return the names of the fields that hold a URL in all results; an empty set if any result already has a URL or an id."""
     if not results or any(result.url is not None or result.doc_id is not None for result in results):
         return set()
     held = [{name for name, text in (*one.ids, *one.fields) if _URL.fullmatch(text)} for one in results]
@@ -193,7 +193,7 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the layout of a line (`listed`: numbered, with other text), and the address if it is the only text."""
+    """Return the layout of a line, and its address if the line has no other text. A numbered line with other text is `listed`."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:

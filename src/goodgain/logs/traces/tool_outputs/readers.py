@@ -63,7 +63,7 @@ _MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
 
 
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
-    """Read a tool's output with `parse`, or with the built-in readers if it gives None. `doc_type` is the type of all results."""
+    """Read a tool's output with `parse`, or with the built-in readers if `parse` returns None. Results get the type `doc_type`."""
     outcome = None if parse is None else _call_parse(parse, output, at)
     if outcome is None:
         outcome = _OutputReader(at, reads_ids=True).read_value(output, _MAX_DEPTH)
@@ -121,7 +121,7 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
 
 
 def _join_text_parts(output: Any) -> Any:
-    """Join the content parts of an output if all are texts, because an API may split one text. Else return it unchanged."""
+    """Return one text if all parts of an output are texts (an API may split a text); else return the output unchanged."""
     if not isinstance(output, list) or not output:
         return output
     types = ("text", "input_text", "output_text")
@@ -144,7 +144,7 @@ class _OutputReader(NamedTuple):
         return self.read_single_object(value, depth) if isinstance(value, dict) else UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
-        """Read an error message, JSON, a text in a known layout, or the value in prose. Any other text is unparsed."""
+        """Read a text: an error message, JSON, a known layout, or a value in prose. The outcome of any other text is `unparsed`."""
         stripped = text.strip()
         if stripped.startswith(outcomes.FAILURES):
             return ERROR
@@ -299,7 +299,7 @@ def _wraps_results(item: dict[str, Any]) -> bool:
 
 
 def _join_blocks(blocks: list[Any], found: list[Outcome], *, among_prose: bool = False) -> Outcome:
-    """Join the outcomes of the blocks of one output. List an unread block as overlooked if it may hold results."""
+    """Join the outcomes of an output's blocks. A block that was not read is listed as overlooked if it may hold results."""
     joined = outcomes.join_outcomes(found)
     if joined.status != "ok" or len(blocks) == 1:
         return joined

@@ -111,7 +111,7 @@ def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
 
 
 def read_object(item: Object, rank: int, at: str) -> Result | None:
-    """Return the result that an object describes; None if it has neither id, URL, title nor text."""
+    """Return the result that an object describes; None if the object lacks all of id, URL, title and text."""
     found: list[Any] = [None] * len(_FIELDS)
     ids: Pairs = ()
     fields: Pairs = ()
@@ -147,7 +147,7 @@ def has_identity(item: Object) -> bool:
 
 
 def join_texts(value: Any) -> str | None:
-    """Return a text, a number as text, or the texts in a list joined by line feeds; None for other values."""
+    """Return a value as one text: a text, a number, or the texts in a list, joined by line feeds. Return None for other values."""
     if isinstance(value, str):
         return value or None
     if isinstance(value, list):
@@ -209,7 +209,7 @@ def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tup
 
 
 def _read_front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
-    """Return the title in the front matter of a Markdown text, and `fields` plus its date as field `published`."""
+    """Read the front matter of a Markdown text. Return its title, and `fields` with its date added as the field `published`."""
     title = None
     if head := _FRONT_MATTER.match(snippet):
         for line in head["head"].splitlines():

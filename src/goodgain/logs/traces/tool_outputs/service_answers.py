@@ -37,7 +37,7 @@ _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "dist
 
 
 def find_lists(item: Object) -> list[Any]:
-    """Return the values in an object that may hold results: all parallel lists of results, else the value under the best key."""
+    """Return the values in an object that may hold results: several parallel lists, or the value under the likeliest known key."""
     lists = _find_parallel_lists(item)
     if len(lists) > 1:
         return lists
@@ -88,7 +88,7 @@ def unwrap_langchain(member: Object) -> Object:
 
 
 def _read_chroma(item: Object) -> list[Any] | None:
-    """Read parallel lists `ids`, `documents`, `metadatas` and `distances`. Each may have an inner list for each query."""
+    """Read Chroma's parallel lists `ids`, `documents`, `metadatas` and `distances`, which may hold an inner list for each query."""
     columns = {key: item[name] for name, key in _CHROMA_KEYS.items() if isinstance(item.get(name), list)}
     rows = _transpose(columns) if "id" in columns and len(columns) > 1 else None
     if not rows or not all(isinstance(of_query, list) for of_query in item["ids"]):
@@ -113,7 +113,7 @@ def _read_weaviate(item: Object) -> list[Any] | None:
 
 
 def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | None:
-    """Read the objects in `item[key]`. Each has its id under `id_key`, and its fields in an object under `holder`."""
+    """Read the list `item[key]` of objects. Each object has an id under `id_key`, and an object of fields under `holder`."""
     hits = item.get(key)
     if not isinstance(hits, list) or not all(isinstance(object_or_empty(hit).get(holder), dict) for hit in hits):
         return None
@@ -162,7 +162,7 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
 
 
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
-    """Remove pictures from results that have a `type`. A picture has a name and an address, but no text."""
+    """Remove pictures from a list of results with the field `type`. A picture has a name and an address, but no text."""
     images = [hit for hit in hits if hit.get("type") == "image"]
     pictures = [one for one in images if "image_url" in one or ("url" in one and one.keys() <= _PICTURE_KEYS)]
     return [hit for hit in hits if hit not in pictures] if 0 < len(pictures) < len(hits) else None

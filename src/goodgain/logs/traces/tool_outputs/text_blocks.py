@@ -70,12 +70,12 @@ _Block = dict[str, list[str]]
 
 
 def read_labelled(text: str) -> Sequence[Result] | None:
-    """Read blocks of lines such as `Title: t`. The label of the first line begins each block, even inside a text."""
+    """Read blocks of labelled lines such as `Title: t`. Each line with the first line's label begins a block, even in a text."""
     return _make_results(_split_blocks(text, ruled=False))
 
 
 def read_ruled(text: str) -> Sequence[Result] | None:
-    """Read blocks of labelled lines between rules (`---`). A rule counts only if the first label of the text follows it."""
+    """Read blocks of labelled lines between rules (`---`). A rule begins a block only if the first label of the text follows it."""
     blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = read_labelled(text) if ruled else None
@@ -84,7 +84,7 @@ def read_ruled(text: str) -> Sequence[Result] | None:
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return a dict label -> lines for each block; an empty list if other text comes before the first block."""
+    """Return the labelled blocks of a text as dicts label -> lines; an empty list if a line above them is not a heading."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     for line in text.strip().splitlines():
@@ -112,7 +112,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
 
 
 def _make_results(blocks: list[_Block]) -> Sequence[Result] | None:
-    """Make a result from each block. Return None if any block has neither an address nor both a title and a text."""
+    """Make a result from each block. Return None unless every block has an address or an id, or both a title and a text."""
     if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
         return None
     objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
@@ -203,7 +203,7 @@ def _begin_codex(lines: list[str], index: int) -> Entry | None:
 
 
 def read_codex(text: str) -> list[Result] | None:
-    """Read hits of Codex. Each has a line with title and address, a line with a citation mark and notes, and text."""
+    """Read Codex's hits. A hit has a line with title and address, a line with a citation mark and notes, and a text."""
     results = []
     for rank, entry in enumerate(lists.split_entries(_begin_codex, text), start=1):
         crawled, entry.lines[0] = _CODEX_CITE.findall(entry.lines[0])[0]
@@ -256,7 +256,7 @@ def read_docs(text: str) -> list[Result] | None:
 
 
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address and the other lines. The first or the last non-blank line holds it, as `URL: ...` or `ID: ...`."""
+    """Return the address and the other lines. The address is on the first or last non-blank line, as `URL: ...` or `ID: ...`."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):

@@ -1,4 +1,4 @@
-"""Reads lists in text. Each entry has a link, or a title and an address. Other layouts use these functions too.
+"""Reads lists of results in a text. An entry has a link, or a title and an address. Modules for other layouts call its functions.
 
 The texts come from web pages and may be malicious: no pattern of this module backtracks over more than a few characters, and each
 function reads a line a fixed number of times. A list must begin the text or follow a heading: links inside prose are not
@@ -42,7 +42,7 @@ _LONGEST_HEADING, _LINES_TO_ADDRESS = 500, 12
 
 
 class Entry(NamedTuple):
-    """An entry of a list, with the values of its first line and the lines below it."""
+    """An entry of a list: the values that its first line holds, and the lines below that line."""
 
     title: str | None
     url: str | None
@@ -60,7 +60,7 @@ def is_url(text: str) -> bool:
 
 
 def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPACE) -> int:
-    """Return where the bracket opened just before `start` closes; -1 if it does not, or if `signs` matches a space before."""
+    """Return the position at which the bracket before `start` closes; -1 if it never closes, or `signs` finds a space first."""
     depth = 1
     for sign in signs.finditer(text, start):
         if sign[0] not in "()":
@@ -87,7 +87,7 @@ def find_link(text: str) -> Entry | None:
 
 
 def find_address(line: str) -> str | None:
-    """Return the address if a line has nothing else but a bullet or a label such as `URL:`; else None."""
+    """Return the address if a line holds only an address, perhaps after a bullet or a label such as `URL:`; else None."""
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]
@@ -150,10 +150,10 @@ def is_heading(line: str) -> bool:
 
 
 def split_entries(begin: Begin, text: str) -> list[Entry]:
-    """Split a text into entries. Return no entry if text other than headings comes before the first entry.
+    """Split a text into list entries. Return an empty list if text other than headings precedes the first entry.
 
-    Numbered entries must be consecutive, from 0 or 1. A line with another number belongs to the previous entry. Numbered lines
-    that are not entries may be counted too. The count may restart if both lists are below a heading `... results ...`.
+    Numbered entries must be consecutive, from 0 or 1. A line with another number belongs to the previous entry. The count may
+    include numbered lines that are not entries. It may restart at a second list if both are below headings `... results ...`.
     """
     found: list[Entry] = []
     lines = text.splitlines()
@@ -189,7 +189,7 @@ def _names_results(line: str) -> bool:
 
 
 def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
-    """Read a list with one line per entry. Return None if there are other lines below its heading."""
+    """Read a list in which each entry is a single line. Return None if an entry continues on further lines."""
     entries = split_entries(begin, text)
     if any(line.strip() for entry in entries for line in entry.lines):
         return None
@@ -197,7 +197,7 @@ def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
 
 
 def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[Result] | None:
-    """Read a list. `with_notes` allows lines with the address, the date and similar notes before and after a snippet."""
+    """Read a list of entries as results. If `with_notes`, lines around a snippet may hold the address, the date and such notes."""
     entries = split_entries(begin, text)
     if any(entry.title is None and entry.url is None for entry in entries):
         return None
@@ -209,7 +209,7 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
     fields: list[tuple[str, str]] = []
 
     def read_note(line: str) -> bool:
-        """Store the address or note in a line. Return whether the line is one of these, or blank."""
+        """Store the address or the note that a line holds. Return True for such a line and for a blank line, else False."""
         nonlocal url
         note = _NOTE.match(line) if len(line) <= _LONGEST_HEADING else None
         if with_notes and line and url is None and (address := find_address(line)):
@@ -261,7 +261,7 @@ def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
-    """Return the entry of a numbered title. The line must have an address, or one must follow: snippets are numbered too."""
+    """Return the entry of a numbered title if an address is on its line or soon below. A numbered line may also be a snippet."""
     number, title = split_number(lines[index])
     if number is None or not title:
         return None
@@ -270,7 +270,7 @@ def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
 
 
 def _has_address_below(lines: list[str], index: int) -> bool:
-    """Return whether the next lines have an address before another numbered line. A short text may precede the address."""
+    """Return whether an address follows within a few lines of line `index`, before the next numbered line."""
     for line in lines[index + 1 : index + 1 + _LINES_TO_ADDRESS]:
         if find_address(line):
             return True
@@ -286,7 +286,7 @@ def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_link(lines: list[str], index: int) -> Entry | None:
-    """Return the entry of a line with a link. A snippet may follow on the line after a sign such as `-`, or on the lines below."""
+    """Return the entry if a line begins with a link; else None. A snippet may follow after a sign such as `-`, or below."""
     start = _LINK_START.match(lines[index])
     link = find_link(lines[index][start.end() :]) if start else None
     if link is None or (link.lines and link.lines[0][0] not in _BEHIND_LINK):
@@ -295,7 +295,7 @@ def _begin_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
-    """Return the entry of a line with a link, or with a title and an address. A label such as `More:` is not a title."""
+    """Return the entry if a line begins with a link, or has a title and an address; else None. A label `More:` is not a title."""
     if (link := _begin_link(lines, index)) is not None:
         return link
     text = split_number(lines[index])[1]
@@ -306,7 +306,7 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
 
 
 def read_links(text: str) -> list[Result] | None:
-    """Read Markdown links with texts below them, or one entry per line: first links, then titles with addresses."""
+    """Read a list of Markdown links with texts below them, or a list of one-line entries: first links, then titles with URLs."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
     if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
         mixed = read_single_lines(_begin_title_and_address, text)

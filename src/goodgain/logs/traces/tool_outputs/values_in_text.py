@@ -140,7 +140,7 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
 
 
 def _join_values(values: list[Any]) -> Any:
-    """Return a single value unchanged. Join several values to one list, and flatten lists among them by one level."""
+    """Return a single value unchanged. Join several values into one list, to which a value that is a list adds its members."""
     if len(values) == 1:
         return values[0]
     return [member for value in values for member in (value if isinstance(value, list) else [value])]
@@ -179,14 +179,14 @@ class Tagged(NamedTuple):
 
 
 class TaggedText:
-    """A text, and a cache of the position at which each tag was last found."""
+    """A text in which tags are searched, with a cache of the position at which each tag was last found."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._found: dict[str, tuple[int, int]] = {}
 
     def find(self, words: str, start: int) -> int:
-        """Return the next position of `words` from `start` on, or -1. The cache needs calls with increasing `start`."""
+        """Return the first position of `words` at or after `start`, or -1. The cache helps only if `start` grows between calls."""
         asked, found = self._found.get(words, (len(self.text) + 1, -1))
         if asked <= start and (found < 0 or start <= found):
             return found
@@ -195,7 +195,7 @@ class TaggedText:
         return found
 
     def find_span(self, kinds: Iterable[Tags], start: int) -> Tagged | None:
-        """Return the first opening tag that has a closing tag, and the first such closing tag; None without such a pair."""
+        """Find the first opening tag that a closing tag follows. Return the positions of both tags; None without such a pair."""
         best: Tagged | None = None
         for opening, closing in kinds:
             begin = self.find(opening, start)
