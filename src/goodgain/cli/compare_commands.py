@@ -106,10 +106,10 @@ _gate_options = shared.join_options(
 @shared.declared_option("order")
 @shared.reading_options
 def compare(given: shared.Given) -> None:
-    """Compare two or more runs on any measures, with tests, and say which is better.
+    """Compare two or more runs on any measures, with tests, and say which run is better.
 
     QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
-    system: their values are averaged query by query.
+    system: the values of these runs are averaged query by query.
     """
     if len(given.iterations or ()) == 1:
         (given.iterations,) = given.iterations
@@ -158,7 +158,7 @@ def compare(given: shared.Given) -> None:
 
 
 def _check_tables(given: shared.Given, measures: Sequence[Any]) -> None:
-    """Raise InputError if no output uses a given table, or a table needs a single run of each system."""
+    """Raise `InputError` if no output uses a given table, or if a table needs one run per system and a system has several."""
     asked = {"--results": given.results, "--costs": given.costs, "--queries": None if given.plot else given.queries}
     asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
     named = [name for name, of in asked.items() if of]
@@ -250,7 +250,7 @@ def report(given: shared.Given) -> None:
     """Write a report page: which system is better, whether by more than chance, and where and why.
 
     QRELS and RUN are as in compare. All systems are compared with the first RUN. One RUN is shown without a comparison. The page
-    is one file and needs no network. CSV has a row for each query, measure and system.
+    is one file and needs no network. A report in CSV has a row for each query, measure and system.
     """
     path = given.output or (Path("report.html") if given.form in (None, "html") else None)
     found = choose_format(path or Path(), given.form)

@@ -81,11 +81,11 @@ junit_option = shared.file_option(
 @shared.declared_options("missing", "order", "seed", "resamples", "alpha")
 @shared.reading_options
 def evaluate(given: shared.Given) -> None:
-    """Score a run, or several runs with -m, on measures of goodgain and ir_measures.
+    """Score one or more runs on measures of goodgain and ir_measures.
 
     QRELS is a file or the id of an ir_datasets data set. RUN is a file: TREC text with the iteration in column 2, Parquet,
-    Arrow, JSON or JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: each value is their mean,
-    query by query. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures.
+    Arrow, JSON or JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: values are means of these runs,
+    query by query. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures. With several RUN, use -m.
     """
     _check_combination(given)
     named, arguments = bool(given.measures), given.arguments
@@ -185,7 +185,7 @@ def _list_means(
 
 
 def _read_people(human: str, x: Experiment) -> Qrels:
-    """Return people's labels. --documents and --urls change their doc_ids as they change those of the qrels."""
+    """Return people's labels. The options --documents and --urls change the doc_ids of people's labels as in the qrels."""
     from goodgain.judgments.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))
@@ -204,7 +204,7 @@ def _list_corrected_means(
         shown = ", ".join(str(measure) for measure in measures if measure not in averaged)
         shared.say(f"{shown}: a sum over queries, left out of the corrected means")
     if not averaged:
-        raise InputError("--human corrects means, and these measures are sums. Name another measure")
+        raise InputError("--human corrects means, but all named measures are sums. Name a measure that is a mean")
     from goodgain.judgments.judging.conclusions_from_model_labels import estimate_means
 
     qrels, runs, *_ = x.opened
@@ -219,7 +219,7 @@ def _list_corrected_means(
 
 
 def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, brief: bool) -> None:
-    """Print the numbers of queries on stderr. Unless `brief`, also print the signature and the coverage."""
+    """Print on stderr how many queries were scored or left out. Unless `brief`, also print the signature and the coverage."""
     idle, shown = scores.queries.never_searched, _show_some(scores.queries.only_judged)
     scored, lacking = signature["queries"], signature["absent_from_run"]
     if signature.get("missing") == "absent":

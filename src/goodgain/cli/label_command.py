@@ -129,9 +129,9 @@ def _read_object(text: str | None) -> Any:
 def label(given: shared.Given) -> None:
     """Ask language models for a grade 0..4 of every unjudged document.
 
-    SOURCE is a run, results (convert --results), or a sheet (pool). `goodgain judge` makes qrels of the grades, and
-    `goodgain evaluate` reads the grades of one judge directly. A document without an answer has no grade, never a 0, and a
-    status that says why.
+    SOURCE is a run, results that goodgain convert --results wrote, or a sheet that goodgain pool wrote. `goodgain judge`
+    makes qrels from the grades. `goodgain evaluate` reads the grades of one judge directly. A document without an answer
+    has no grade, never a 0, and a status that says why.
     """
     output, disputed = given.output, given.disputed
     check_results_name(output)

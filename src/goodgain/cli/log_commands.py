@@ -212,10 +212,10 @@ def dedup(given: shared.Given) -> None:
 @_reading_options
 @shared.declared_option("errors")
 def annotate(given: shared.Given) -> None:
-    """Write scores to Phoenix or Langfuse, where the traces are.
+    """Write scores to the server that has the traces: Phoenix or Langfuse.
 
     TRACE is a log of spans that the server exported. The span of each search gets the numbers of its new good, repeated and
-    unjudged results; each trace gets the measures. Keys are in PHOENIX_API_KEY, or LANGFUSE_PUBLIC_KEY and
+    unjudged results. Each trace gets the measures. Keys are read from PHOENIX_API_KEY, or LANGFUSE_PUBLIC_KEY and
     LANGFUSE_SECRET_KEY. If you repeat the command, Phoenix replaces the annotations, and Langfuse gets the same score ids.
     """
     from goodgain.hosts import langfuse, phoenix

@@ -128,7 +128,7 @@ def _raise_for_signals() -> Iterator[None]:
 class _EscapedStream:
     """A text stream that escapes control characters: an id or a name must not control a terminal.
 
-    Tables of rich go to `raw` without escapes: these tables have colours, and their cells are already escaped.
+    Tables of the package rich are written to `raw` unescaped: they have colours, and their cells are already escaped.
     """
 
     def __init__(self, raw: TextIO) -> None:
@@ -147,7 +147,7 @@ def _open_standard_streams() -> Iterator[None]:
     """Make standard output and standard error safe while the program runs.
 
     Characters that a stream cannot encode become escapes such as `\\xe4`: printing a file name must not raise an error. A closed
-    stream becomes a read-only /dev/null: else the next opened file would get the stream's number, and the output.
+    stream becomes a read-only /dev/null: else the next opened file would get the stream's number, and receive the output.
     """
     for number in range(3):
         try:
@@ -169,7 +169,7 @@ def _open_standard_streams() -> Iterator[None]:
 
 
 def _flush_or_drop(stream: TextIO) -> None:
-    """Flush a stream. If that fails, drop the text: else Python tries again on exit."""
+    """Flush a stream. If flushing fails, drop the text, or else Python would flush the stream again on exit."""
     try:
         stream.flush()
     except (OSError, ValueError):
@@ -216,9 +216,9 @@ def notices_after_output(*, full: bool) -> Iterator[None]:
 
 @contextmanager
 def show_progress() -> Iterator[Progress]:
-    """Show a progress bar for a `with` block of over two seconds, if standard error is a terminal.
+    """Show a progress bar for a `with` block that takes over two seconds, if standard error is a terminal.
 
-    Yields a function by which other threads report progress. Do not print inside the block. Notices come after the bar is gone.
+    Yields a function that other threads call to report progress. Do not print inside the block. Notices follow after the block.
     """
     console = open_console(sys.stderr) if sys.stderr.isatty() else None
     if console is None or not console.is_interactive:

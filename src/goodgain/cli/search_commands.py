@@ -83,11 +83,11 @@ def curve(given: shared.Given) -> None:
     """Print the mean of each measure at every iteration. The mean of CG at iteration 3 is CG@3 in evaluate.
 
     QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
-    system: their values are averaged query by query. "least" and "most" are then the smallest and the largest mean of a run.
+    system: the values of these runs are averaged query by query, and "least" and "most" are the smallest and largest mean of a run.
 
-    Every mean is over all queries of the qrels: a query that has stopped counts as having empty iterations. "searching" is
-    the number of queries that still search, "coverage" the judged share of the new results of this iteration. A terminal
-    also shows each curve as a line of small bars.
+    Every mean is over all queries of the qrels: a query that has stopped counts as having empty iterations. The column
+    "searching" is the number of queries that still search, "coverage" the share of an iteration's new results that are
+    judged. A terminal also shows each curve as a line of small bars.
 
     A table also says how many searches reach 95 % of the gain. --costs, --outcomes and --price-per-search add sentences
     on the cost of a good document, a solved task and a search. Other forms print these sentences on standard error.

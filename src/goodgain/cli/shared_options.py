@@ -72,12 +72,12 @@ def command(*examples: str) -> Callable[[Command], click.Command]:
 
 
 def join_options(*options: Decorator) -> Decorator:
-    """Return options as one decorator, in the order of the help."""
+    """Return one decorator that adds all options to a command. The help lists the options in this order."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
 def parse_with(read: Callable[[Any], Any], remedy: str) -> Callable[..., Any]:
-    """Return a callback that parses an option with `read`. A ValueError becomes an InputError with the remedy."""
+    """Return a click callback that parses an option with `read`, and turns a ValueError into an `InputError` with the remedy."""
 
     def parse(_context: click.Context, option: click.Parameter, given: Any) -> Any:
         try:
@@ -111,7 +111,7 @@ _FLAGS = {name: declared.flag for name, declared in OPTIONS.items()}
 
 
 def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
-    """Return the click option for an entry of `goodgain.options`. `more` extends the help. `settings` go to click."""
+    """Return the click option for an entry of `goodgain.options`. `more` is added to the help, `settings` are passed to click."""
     declared = OPTIONS[name]
     kind: Any = click.Choice(declared.choices) if declared.choices else declared.kind
     made = {"type": kind, "metavar": declared.metavar, "help": " ".join([declared.sentence.format_map(_FLAGS), *more])}
@@ -188,7 +188,7 @@ _FORM_OF = {{"markdown": ".md", "latex": ".tex"}.get(form, f".{form}"): form for
 
 
 def output_option(form: str) -> Decorator:
-    """Return the option -o. Without -o, the form is a table on a terminal, else `form`."""
+    """Return the option -o. Without -o, a command prints a table on a terminal, and the form `form` elsewhere."""
 
     def read(context: click.Context, option: click.Parameter, given: str | None) -> Output:
         if given is None or given in FORMS:
@@ -215,7 +215,7 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | 
 
 
 def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool = True) -> Experiment:
-    """Return the experiment of a command. With `name_alone=False`, notices omit the name of the system if there is only one."""
+    """Return the experiment for a command's arguments. With `name_alone=False`, notices do not name a system that is alone."""
     named: dict[str, Any] = dict(find_systems(given.runs) if replicates else find_single_runs(given.runs))
     if len(named) == 1 and not name_alone:
         named = {"": next(iter(named.values()))}
@@ -226,7 +226,7 @@ def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool =
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
-    """Return {name: paths} for runs given as PATH or NAME=PATH. NAME= may have several paths (replicates).
+    """Return {name: paths} for runs given as PATH or NAME=PATH. NAME= may have several paths, the runs of one system.
 
     >>> find_systems(["old=main/agent.run", "new/agent.run"])
     {'old': ['main/agent.run'], 'agent': ['new/agent.run']}
@@ -238,7 +238,7 @@ def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
         system = as_text(name) or next(own)
         if system in named:
             told = f"two systems have the name {system}: {named[system][0]} and {path}"
-            raise InputError(f"{told}; write NAME=FILE to name one")
+            raise InputError(f"{told}; write NAME=FILE to rename one of the two")
         named[system] = find_replicates(path) if name else [path]
     _suggest_replicates(named)
     return named
@@ -249,7 +249,7 @@ def find_files(runs: Sequence[str]) -> list[str]:
 
 
 def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
-    """Return {name: path}, as `find_systems` does. Raise `InputError` if a system has several runs."""
+    """Return {name: path} for runs given as PATH or NAME=PATH. Raise `InputError` if a system has several runs."""
     systems = find_systems(runs)
     for name, paths in systems.items():
         if len(paths) > 1:
@@ -261,7 +261,7 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
 
 
 def find_replicates(paths: str) -> list[str]:
-    """Return the files after NAME=, separated by commas or given by a pattern. The name of an existing file is never split."""
+    """Return the files in `paths`, a list with commas of names and patterns. A text that is the name of a file is not divided."""
     if exists(paths):
         return [paths]
     found: list[str] = []
@@ -293,7 +293,7 @@ def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
 
 
 def split_name(argument: str) -> tuple[str, str]:
-    """Return name and path of NAME=PATH, or "" and the path. The path of an existing file may contain =."""
+    """Return the name ("" if there is none) and the path in PATH or NAME=PATH. The path of an existing file may contain =."""
     name, sign, path = argument.partition("=")
     if not sign or exists(argument):
         return "", argument
@@ -303,7 +303,7 @@ def split_name(argument: str) -> tuple[str, str]:
 
 
 def name_systems(runs: Sequence[str]) -> list[str]:
-    """Return distinct names for files: the stem, with as many folders as needed. A repeated file gets a number.
+    """Return a distinct name for each file: its stem, after as many folders as needed. The name of a repeated file gets a number.
 
     >>> name_systems(["main/agent.run", "new/agent.run"])
     ['main/agent', 'new/agent']

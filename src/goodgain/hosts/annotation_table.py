@@ -127,7 +127,7 @@ def annotate(
 
 
 def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the results of logs, deduplicated as in `convert_traces`, and the trace id of each query."""
+    """Return two frames: the results in logs, deduplicated as in `convert_traces`, and the trace id of each query."""
     (results, ids), summary = read_frames(traces, options, ["traces"])
     if ids.is_empty():
         remedy = "give what Phoenix, Langfuse or OpenTelemetry exported"
@@ -141,7 +141,7 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def explain_refusal(address: str, status: int, said: str, keys: Sequence[str], hide: Callable[[str], str]) -> str:
-    """Return a message on why a server refused, with the remedy. `hide` removes secrets from the server's answer."""
+    """Return a message on why a server refused, with the remedy. `hide` is a function that removes secrets from a text."""
     remedy = _REMEDIES.get(status, "Check the server, and run the command again").format(keys=" and ".join(keys))
     said = hide(" ".join(said.split()))[:300]
     return f"{address} answers {status}: {remedy}{f' ({said})' if said else ''}"

@@ -30,7 +30,7 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
         qrels: any input of `goodgain.read_qrels`. Give a path if Inspect may create the scorer again from the log.
         measures: as in `goodgain.evaluate`.
         rel: the smallest good label, as in `goodgain.evaluate`.
-        options: options of `goodgain.read_traces`: the search tools (`tools`), the unit of an iteration (`iteration`) ...
+        options: options of `goodgain.read_traces`, such as `tools` (the search tools) or `iteration` (the unit of an iteration).
 
     Raises:
         InputError: Inspect is not installed, the qrels cannot be read, or an option is wrong.
@@ -74,7 +74,7 @@ def _register() -> Any:
 
 
 def _write_sample(state: Any) -> bytes:
-    """Return the state of a task as a sample of a log. Tool events are added: the messages may lack some."""
+    """Return the state of a task in the form of a log's sample. Tool events are added, because messages may lack tool calls."""
     transcript = import_extra("inspect_ai.log", "inspect").transcript()
     events = [event for event in transcript.events if event.event == "tool"]
     sample = {

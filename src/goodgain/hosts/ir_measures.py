@@ -31,11 +31,11 @@ _OTHERS = HOSTLESS_MEASURES | {
 
 
 class GoodgainProvider(Provider):
-    """Computes the measures that ir_measures lacks, in one call with other measures.
+    """Computes goodgain's measures in ir_measures, also in one call with measures of other providers.
 
     A run is a `goodgain.Run`, or any input of `goodgain.read_run` except a path: a pandas frame or named tuples with an
     `iteration`. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
-    classic measures get all rows, with repeats. goodgain's own measures of one ranking always get the flattened ranking.
+    classic measures get all rows, with repeats. Measures of one ranking that goodgain adds always get the flattened ranking.
     """
 
     NAME = "goodgain"
@@ -69,7 +69,7 @@ class GoodgainEvaluator(Evaluator):
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield values for all queries of the qrels: ir_measures would give missing queries the same default in all measures."""
+        """Yield values for all queries of the qrels: for missing queries, ir_measures would use one default in all measures."""
         import narwhals as nw
 
         from goodgain.evaluation import score_run
@@ -112,7 +112,7 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
 
 
 def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
-    """Warn if other measures of this call change the value that ir_measures computes for a measure."""
+    """Warn if ir_measures may compute a wrong value for a measure because other measures are in the same call."""
     # The provider of pytrec_eval adds nDCG, NumRet and NumQ without parameters to any call of trec_eval. These measures then use
     # the gains or the judged_only of another measure.
     without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
@@ -141,7 +141,7 @@ _NO_RESULTS = pl.DataFrame(
 def register() -> None:
     """Register goodgain's measures and provider with ir_measures. A second call changes nothing.
 
-    If another package has registered a name, that measure stays, with a notice. goodgain's measure is then `goodgain.NAME`.
+    If another package has registered the name of a measure, a notice says so, and goodgain's measure is `goodgain.NAME`.
     """
     ours = MEASURES | {name: declared.measure for name, declared in _OTHERS.items()}
     for name, measure in ours.items():

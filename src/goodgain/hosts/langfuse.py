@@ -52,7 +52,7 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
-    """Send scores, one per request. `key` is `PUBLIC_KEY:SECRET_KEY`. `hide` removes secrets from a text."""
+    """Send scores, one per request. `key` is `PUBLIC_KEY:SECRET_KEY`. `hide` is a function that removes secrets from a text."""
     if not base_url:
         remedy = f"Give {spell('base_url')}, or set {ADDRESSES[0]}"
         raise InputError(f"there is no address: nothing is sent anywhere by default. {remedy}")
@@ -74,7 +74,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
 
 
 def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], str]) -> str:
-    """Send a request, and return the reason of a failure or "". Retry if the rate limit refuses the request."""
+    """Send a request, and return why it failed, or "" if it succeeded. Retry if the rate limit refuses the request."""
     host = hide(f"{request.type}://{request.host}")
     for attempt in range(1, _TRIES + 1):
         try:

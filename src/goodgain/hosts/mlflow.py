@@ -35,7 +35,7 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
         qrels: any input of `goodgain.read_qrels`.
         measures: as in `goodgain.evaluate`.
         rel: the smallest good label, as in `goodgain.evaluate`.
-        options: options of `goodgain.read_traces`: the search tools (`tools`), the unit of an iteration (`iteration`) ...
+        options: options of `goodgain.read_traces`, such as `tools` (the search tools) or `iteration` (the unit of an iteration).
 
     Raises:
         InputError: MLflow is not installed, the qrels cannot be read, or an option is wrong.

@@ -31,7 +31,7 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
-    """Send annotations. `key` is empty for a server without keys. `hide` removes secrets from a text."""
+    """Send annotations to Phoenix. `key` is empty for a server without keys. `hide` is a function that removes secrets."""
     package, errors = import_extra("phoenix.client", "phoenix"), import_extra("httpx", "phoenix")
     written, address = 0, base_url or "PHOENIX_COLLECTOR_ENDPOINT or http://localhost:6006"
     try:

@@ -1,6 +1,6 @@
 """A `RelevanceEvaluator` with the interface of pytrec_eval, for trec_eval's and goodgain's measures.
 
-pytrec_eval is compiled C and cannot register measures. The class gets trec_eval's measures from pytrec_eval, and adds goodgain's.
+pytrec_eval is compiled C and cannot register measures. The class gets measures of trec_eval from it, and adds those of goodgain.
 """
 
 import math
@@ -112,7 +112,7 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
 
 
 def _parse_name(name: str, rel: float | None) -> dict[str, GoodGainMeasure]:
-    """Return {name in the result: measure}, or an empty dict for a name of trec_eval."""
+    """Return a dict {name in the result: measure of goodgain}, empty if `name` is a measure of trec_eval."""
     parts = _NAME.fullmatch(name)
     if parts is None or parts["name"] not in HOST_NAMES:
         return {}

@@ -18,7 +18,7 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 
 class TraceScores(NamedTuple):
-    """The values of one trace (None: not finite), an explanation by iteration, and the notices about the trace."""
+    """The values of one trace (None if not finite), an explanation of each iteration, the notices, and the signature."""
 
     values: dict[str, float | None]
     explanation: str
@@ -29,8 +29,8 @@ class TraceScores(NamedTuple):
 class TraceScorer:
     """Scores traces of one format with one table of qrels.
 
-    `query_ids_are` tells where the host has query ids, for error messages. `options` are options of `goodgain.read_traces`, except
-    `errors`: every error is raised.
+    `query_ids_are` says in error messages what the host's query ids are, such as "the ids of the samples". `options` are options
+    of `goodgain.read_traces`, except `errors`, because every error is raised.
     """
 
     def __init__(

@@ -54,13 +54,13 @@ _SPELLINGS = {name.replace("_", ""): name for name in HOST_NAMES}
 
 
 def split_name(metric: str) -> tuple[str, str | None]:
-    """Return the name in a metric as written, and the measure's name in `HOST_NAMES` (None if goodgain lacks the measure)."""
+    """Return the name at the start of a metric, and the key of its measure in `HOST_NAMES` (None if goodgain lacks the measure)."""
     written = re.split("@|-l", metric, maxsplit=1)[0]
     return written, _SPELLINGS.get(written.replace("_", "").lower())
 
 
 def parse_metric(metric: str) -> GoodGainMeasure | None:
-    """Parse a metric such as `sre@3-l2.5`: @ is a cutoff in iterations, -l the threshold.
+    """Parse a metric such as `sre@3-l2.5`, with the cutoff at iteration 3 and the smallest good label 2.5.
 
     Return None for a metric of ranx. `register` adds goodgain's names to ranx's table of labels. Names that were in the table
     before belong to ranx.
@@ -84,7 +84,7 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
 
 
 class Given:
-    """The qrels or run given to `ranx.evaluate`. They are converted on first use, and counted once for each threshold."""
+    """The qrels or the run given to `ranx.evaluate`, converted on first use. A run is counted once for each qrels and threshold."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
@@ -108,7 +108,7 @@ class Given:
     def compute_values(
         self, given: Given, metric: str, measure: GoodGainMeasure
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the values of a measure in the order of the run's queries. `given` has the qrels."""
+        """Return the values of a measure in the order of the run's queries. `given` holds the qrels."""
         rel, run, qrels = measure.rel, self.iterations, given.judgments
         if measure.declaration.uses_rel and rel not in qrels.warned_rels:
             bare = metric.partition("-l")[0]
@@ -144,7 +144,7 @@ def _show(name: str) -> Callable[..., str]:
 
 
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """The report of `ranx.compare`. Superscripts, bold and wins mark the better value, even if lower is better.
+    """The report of `ranx.compare`. Superscripts, bold and wins mark the better value, also for measures where lower is better.
 
     Columns of other metrics, and reports without goodgain's measures, are as in ranx.
 
@@ -184,7 +184,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
 
 
 class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """A copy of a report for one output. Its values compare with `>` as better, so ranx marks the best values."""
+    """A copy of a report for one output. Between its values `>` means better, so that ranx marks the best values."""
 
     def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
         self.__dict__.update(report.__dict__)
@@ -202,7 +202,7 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
         return f"{HOST_NAMES[str(name)]}{m.removeprefix(written)} {self._arrows.get(arrow, arrow)}"
 
     def format_score(self, score: float) -> str:
-        """Return a value as text. Only a share can be a percentage: 1 iteration is not 100 %."""
+        """Return a value as text. Only a measure with values from 0 to 1 can be a percentage: 1 iteration is not 100 %."""
         if isinstance(score, _Value) and score.measure.declaration.bounds != ("0", "1"):
             return f"{score:.{self.rounding_digits}f}"
         return str(super().format_score(score))
@@ -219,7 +219,7 @@ class _Value(float):
         return made
 
     def __gt__(self, other: float) -> bool:
-        """Return whether this value is better. ranx first compares with 0: any value beats 0 if lower is better."""
+        """Return whether this value is better than `other`. If lower is better, it beats any plain number: ranx begins with 0."""
         if self.measure.declaration.better != "down":
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)
@@ -234,7 +234,7 @@ class _Value(float):
 def register() -> None:
     """Add goodgain's measures to `ranx.evaluate` and `ranx.compare`. A second call changes nothing.
 
-    If ranx already has a name, ranx's metric stays, with a notice. `import goodgain.hosts.ranx` calls this function.
+    If ranx has a metric with a measure's name, this metric stays, and a notice says so. Importing this module calls `register`.
 
     >>> register()
     >>> metric_labels["num_good"]
@@ -244,7 +244,7 @@ def register() -> None:
         return
     for name, measure in HOST_NAMES.items():
         if metric_labels.setdefault(name, str(measure)) != str(measure):
-            notice(f"ranx keeps its own metric {name}; for goodgain's use {measure} in goodgain.evaluate")
+            notice(f"ranx keeps its own metric {name}; for goodgain's metric, use {measure} in goodgain.evaluate")
     for name, replacing in _REPLACED.items():
         setattr(_evaluate, name, replacing(getattr(_evaluate, name)))
     _compare.Report = Report
@@ -263,7 +263,7 @@ def unregister() -> None:
 
 
 def _wrap_extract(original: Function) -> Function:
-    """Wrap ranx's parser of metrics, which refuses `-l2.5`, and reads every name that contains rbp as RBP."""
+    """Wrap ranx's parser of metrics. Without the wrapper, ranx refuses `-l2.5`, and reads every name that contains rbp as RBP."""
 
     @functools.wraps(original)
     def extract_metric_and_params(metric: str) -> tuple[str, int, float]:
@@ -276,7 +276,7 @@ def _wrap_extract(original: Function) -> Function:
 
 
 def _wrap_switch(original: Function) -> Function:
-    """Wrap ranx's function that finds the function of a metric. Only metrics of ranx get the converted qrels and run."""
+    """Wrap ranx's function that returns the function of a metric. Only ranx's own metrics get qrels and run in ranx's form."""
 
     @functools.wraps(original)
     def metric_switch(metric: str) -> Function:

@@ -18,7 +18,7 @@ from goodgain.formats.label_rules import count_differing_labels
 
 
 def _refuse_call(why: str) -> Any:
-    """Return a method that raises an error. ranx's method would change the data for ranx's metrics only."""
+    """Return a method that raises `InputError`, in place of a method of ranx that goodgain's measures do not support."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise InputError(why)
@@ -33,7 +33,7 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
         source: any input of `goodgain.read_run`, or a `ranx.Run` (one iteration).
         name: the name of the system; by default the stem of the file.
         order: how the iterations become one ranking: `seen`, `interleaved` or `last`.
-        reading: options of `goodgain.read_run`: gaps, first, errors.
+        reading: the options gaps, first and errors of `goodgain.read_run`.
 
     Attributes:
         iterated: the `goodgain.Run`.
@@ -80,7 +80,7 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
     Args:
         source: any input of `goodgain.read_qrels`, or a `ranx.Qrels`.
         name: by default the stem of the file.
-        reading: options of `goodgain.read_qrels`: labels, errors.
+        reading: the options labels and errors of `goodgain.read_qrels`.
 
     Attributes:
         judged: the `goodgain.Qrels`.
@@ -147,7 +147,7 @@ def _check_dict(source: Any, kind: str) -> Any:
 # ranx makes typed dicts from arrays of fixed-width text: numba compiles again (10 s or more) for each width of the longest id.
 # ranx reads typed dicts in Python at 0.1 ms per id. Here an array of code points has all ids, in both directions.
 def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
-    """Convert rows of query_id, doc_id and a number to a typed dict of ranx. `query_ids` must not be empty."""
+    """Convert a frame with query_id, doc_id and a column of numbers to a typed dict of ranx. `query_ids` must not be empty."""
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
     sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")
@@ -160,7 +160,7 @@ def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
 
 
 def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
-    """Return query_id, doc_id and a Float64 column named `value` for every entry of a typed dict."""
+    """Return a frame with query_id, doc_id and a Float64 column, named by `value`, of all entries in a typed dict of ranx."""
     codes, lengths, values, sizes = _unpack_typed_dict(of_queries)
     queries = pl.Series("query_id", list(of_queries), dtype=pl.String)
     query_ids = queries.gather(np.repeat(np.arange(len(sizes)), sizes))

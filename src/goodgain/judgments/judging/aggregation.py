@@ -55,7 +55,7 @@ class ScaleMap:
         return {0.0, *self.labels.values()} <= {0.0, 1.0}
 
     def apply(self, values: pl.Series, *, remedy: str = "add the value to the table") -> pl.Series:
-        """Return the label of each value. A value that is not in the table raises `InputError`, with `remedy` in the message."""
+        """Return the label of each value. Raise `InputError` if a value is not in the table; the message ends with `remedy`."""
         if self.is_thresholds:
             least = pl.Series(sorted(self.labels), dtype=pl.Float64)
             labels = pl.Series([0.0, *(self.labels[threshold] for threshold in least)])
@@ -118,7 +118,7 @@ def aggregate(
     Args:
         grades: a frame with query_id, doc_id, judge, grade (null: no grade), or a file: CSV, JSON Lines or Parquet with
             these columns, a sheet of `goodgain pool`, qrels, `qrels_jg` (judge in column 2), a Quepid book, an
-            OpenSearch judgment list. Several sources: a list, or {judge: source}.
+            OpenSearch judgment list. Give several sources as a list, or as {judge: source}.
         how: `majority` (0 or 1 by most votes, null for a tie), `mean`, `median`, `max`, `min`, or `first` (in the order of
             files and rows). None: `majority` for binary grades (`scale="binary"`, or a map to 0 and 1 with `map_first`),
             else `mean`.
@@ -126,22 +126,22 @@ def aggregate(
             grade must be on the scale. None: any number.
         map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, applied to the aggregated label.
         map_first: apply the map to each grade, before aggregation.
-        file_labels: a label for each source, such as [1, 2] for evidence and answers. The label replaces grades above 0 of
-            the source. The largest label of a document counts, unless `how` is given.
-        weights: judge -> a weight above 0, for a mean or majority. Other judges have the weight 1. For a judge of `label`,
+        file_labels: a label for each source, such as [1, 2] for evidence and answers. It replaces all grades of the
+            source that are above 0. The largest label of a document counts, unless `how` is given.
+        weights: {judge: weight above 0}, for a mean or majority. Judges without an entry have the weight 1. For a judge of `label`,
             the name of the model is enough.
         urls: `join`: spellings of one web address are one document, with the largest grade of each judge. `keep`: every
             spelling is a document.
 
     Returns:
         A frame with query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null without a grade or a
-        majority), n_judges (number of grades), n_null (rows without a grade) and tie (whether several grades have the most
+        majority), n_judges (number of grades), n_null (number of null grades) and tie (whether several grades have the most
         votes). Documents are in the order of first appearance. For nuggets (autonuggetizer) there is a row per nugget, and
         the column iteration has the text. `read_qrels(..., labels="subtopic")` then gives a document the largest label.
 
     Raises:
         InputError: grades cannot be read, a judge gave a document two grades, a grade is not on the scale or not in the
-            map, a weight is for an unknown judge, or the rule does not use weights.
+            map, a weight is for an unknown judge, or weights are given for another rule than `mean` and `majority`.
 
     Source: the rules of SearchTweak.
 
@@ -246,7 +246,7 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return columns document and tie (true if several grades share the most votes). Ungraded documents have no row."""
+    """Return a frame with the columns document and tie (whether several grades have the most votes), without ungraded documents."""
     vote = pl.col("weight").sum() if "weight" in frame.columns else pl.len()
     votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=vote)
     most = votes.group_by("document").agg(most=pl.col("votes").max())
@@ -255,7 +255,7 @@ def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_disputed(grades: Any) -> pl.DataFrame:
-    """Return query_id and doc_id of disputed documents: judges tie, or give grades that differ by 2 or more.
+    """Return the query_id and doc_id of documents for which judges tie, or give grades that differ by 2 or more.
 
     >>> find_disputed({"anna": {"q": {"a": 0, "b": 3, "c": 2}}, "ben": {"q": {"a": 4, "b": 3, "c": 1}}}).rows()
     [('q', 'a'), ('q', 'c')]
@@ -273,7 +273,7 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
 
     Args:
         qrels: any input of `read_qrels`.
-        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`. Below all thresholds the label is 0.
+        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`. A value below all thresholds gets the label 0.
 
     Raises:
         InputError: the qrels cannot be read, or a label is not in the table.

@@ -32,11 +32,11 @@ class OrderAgreement:
     """How well the order of systems under a model's labels agrees with the order under people's labels.
 
     Attributes:
-        means: a frame with system, human and model (the means under either labels), the best system by people's labels first.
+        means: a frame with the columns system, human and model (means by people's and by the model's labels), best `human` first.
         tau: Kendall's tau-b over all systems; None if undefined, for example if all systems tie.
         tau_top: tau-b over the better half of the systems by people's labels.
-        tau_ap: the AP correlation, where a swap near the top counts more.
-        intervals: name of a correlation -> low and high end of the 95 % bootstrap interval over queries, or None.
+        tau_ap: the AP correlation, where a swap of two systems near the top counts more.
+        intervals: {name of a correlation: (low, high)}, the 95 % bootstrap interval over queries, or None in place of (low, high).
     """
 
     means: pl.DataFrame
@@ -52,7 +52,7 @@ class PoweredEstimate:
 
     Attributes:
         human: (estimate, low, high) from people's labels alone.
-        powered: (estimate, low, high), prediction-powered: from people's and the model's labels.
+        powered: the prediction-powered (estimate, low, high) from people's and the model's labels.
         weight: how much the model's labels count, from 0 to 1.
         queries: the number of queries that people judged.
         further: the number of queries that only the model judged.
@@ -73,9 +73,9 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
     Only queries judged by both people and the model count.
 
     Args:
-        human: people's labels: any input of `read_qrels`.
+        human: people's labels, as any input of `read_qrels`.
         model: the model's labels.
-        runs: name -> any input of `read_run`, for five systems or more.
+        runs: {name: any input of `read_run`}, for five systems or more.
         measure: one measure. If lower values are better, the lowest mean comes first.
 
     Raises:
@@ -127,7 +127,7 @@ def estimate_difference(
     Args:
         human: people's labels of n queries, complete for both runs.
         model: the model's labels of n + N queries.
-        runs: name -> any input of `read_run`, for two systems.
+        runs: {name: any input of `read_run`}, for two systems.
         measure: one measure.
         confidence: the level of the interval, above 0 and below 1.
 
@@ -162,7 +162,7 @@ def estimate_means(
         confidence: the level of the intervals, above 0 and below 1.
 
     Returns:
-        Name of a measure -> the estimate of the mean.
+        A dict {name of a measure: estimate of the mean}.
 
     Raises:
         InputError: people judged fewer than 30 queries, people's labels of a query are not complete, or the confidence is
@@ -211,7 +211,7 @@ def _score_both(
 def compute_intervals(
     human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
 ) -> PoweredEstimate:
-    """Estimate a mean from values of n queries under people's and the model's labels, and of N `further` under the model's."""
+    """Estimate a mean. `human` and `model` are values of the same queries, `further` of queries that only the model judged."""
     from scipy.stats import t
 
     n, more = len(human), len(further)
@@ -277,7 +277,7 @@ def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
 
 
 def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
-    """Return tau-AP, averaged over all orders of systems that tie under model labels. A pair tied under human labels counts 1/2."""
+    """Return tau-AP, averaged over all orders of systems with equal model means. A pair with equal human means is half right."""
     human, model = np.split(means, 2)
     if len(set(model.tolist())) < 2:
         return None

@@ -56,22 +56,22 @@ def pool(
     columns: Columns | None = None,
     urls: Literal["join", "keep"] = "join",
 ) -> pl.DataFrame:
-    """Return the unjudged documents among the first k results of any iteration of any run.
+    """Return the unjudged documents that at least one run has among the first k results of an iteration.
 
     The classic pool of depth k looks at the first k documents of one ranking per query. It never sees the third search of an
-    agent that searches ten times. `flattened` gives that pool.
+    agent that searches ten times. `flattened=True` gives the classic pool.
 
     Args:
-        runs: name -> any input of `read_run`, for one run or more.
+        runs: {name: any input of `read_run`}, for one run or more.
         k: the number of results of every iteration, by rank, repeats included. None: 20, or all with `sample_queries`.
         qrels: any input of `read_qrels`. Documents with a label are left out.
         results: a results frame, or a file that `goodgain convert --results` wrote, with titles, URLs and snippets.
         queries: query_id and text: a file, a frame, a dict, or an ir_datasets id.
-        flattened: take the first k documents of the flattened run (order `seen`) instead.
-        sample_queries: the number of queries to draw at random. Labels by people of all documents of these queries show
-            how far a model's labels can be trusted.
+        flattened: take the first k documents of the flattened run (order `seen`), not of every iteration.
+        sample_queries: the number of queries to draw at random. If people label all documents of the drawn queries, their
+            labels show how far a model's labels can be trusted.
         seed: the seed of the draw.
-        columns: column of a run or qrels -> name in goodgain, if they differ: {"step": "iteration"}.
+        columns: {column of a run or of the qrels: its name in goodgain}, such as {"step": "iteration"}.
         urls: `join`: spellings of one web address are one document. `keep`: every spelling is a document.
 
     Returns:
@@ -172,14 +172,14 @@ def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
-    """Return title, url and snippet per query and document: for each, the first non-empty text, longest results first."""
+    """Return a title, url and snippet for each query and document, each from the longest result in which that field has a text."""
     length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
     fullest = results.sort(length, descending=True, maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     return fullest.agg(pl.col(name).filter(pl.col(name) != "").first() for name in _TEXTS)
 
 
 def check_sheet_name(path: Path) -> str:
-    """Return the format that the file name gives a sheet: `csv` or `jsonl`. Raise `InputError` for other formats."""
+    """Return the format of a sheet, `csv` or `jsonl`, by the end of its file name. Raise `InputError` for other file names."""
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
         raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
@@ -220,9 +220,9 @@ def collect_documents(
     k: int | None = None,
     max_characters: int = 8_000,
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return the unjudged documents, and the names of the systems that found them. Arguments are as in `label`.
+    """Return a frame of the unjudged documents, and the names of the systems that found them. `label` describes all arguments.
 
-    The columns are query_id, doc_id, query, description, text (or null) and cut (whether the text was cut).
+    The frame has the columns query_id, doc_id, query, description, text (or null) and cut (whether the text was cut).
     """
     if k is not None:
         check_whole_number("k", k, 1, others=", or None (all results)")
@@ -295,7 +295,7 @@ def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl
 
 
 def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
-    """Return (name or None, source) for each source. A run as nested dict or as list of named tuples is one source."""
+    """Return a list of (name or None, source). A run that is a nested dict or a list of named tuples counts as one source."""
     if isinstance(source, Mapping):
         are_dicts = all(isinstance(docs, Mapping) for docs in source.values())
         if not are_dicts or any(isinstance(value, Mapping) for docs in source.values() for value in docs.values()):

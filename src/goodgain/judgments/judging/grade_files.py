@@ -1,6 +1,6 @@
-"""Reads the grades of one file in long form, a sheet, qrels, or the export of a judging tool.
+"""Reads one file of grades: a table in long form, a sheet of `goodgain pool`, qrels, or the export of a judging tool.
 
-The tools are Quepid (a book) and RAGElo in CSV, OpenSearch (a judgment list) and autonuggetizer in JSON.
+The judging tools are Quepid (a book) and RAGElo in CSV, OpenSearch (a judgment list) and autonuggetizer in JSON.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -58,7 +58,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
 
 
 def _read_trec(path: Path) -> OneSource:
-    """Read qrels in TREC text. Several values in column 2 are judges (trec_eval's `qrels_jg`)."""
+    """Read qrels in TREC text. If column 2 has several values, they are read as judges (trec_eval's `qrels_jg`)."""
     content = read_lines(path)
     frame, lines, *_ = read_text(content, QRELS, label=str(path), errors="raise")
     judges = frame.get_column("iteration")
@@ -111,7 +111,7 @@ def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
 
 
 def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return one row for each line and rater of a book. A cell `1|3` holds the grades of two raters."""
+    """Return a row for each line and rater of a Quepid book. A cell `1|3` holds the grades of two raters."""
     frame.columns = ["query_id", "doc_id", *number_repeats(names[2:])]
     grades = (
         frame.with_row_index("row")

@@ -90,7 +90,7 @@ class Grades:
 
     `frame` has a row per grade, in the order of sources and rows. The columns are query_id, doc_id, subtopic (a nugget's text,
     0 for a whole document), judge, grade (Float64 or null), source and row (where the grade was read), and document (a number
-    for each query, document and subtopic).
+    that stands for the query, document and subtopic).
     """
 
     frame: pl.DataFrame
@@ -102,7 +102,7 @@ class Grades:
         return rows.locate(self.frame.item(place, "row"))
 
     def check_among(self, grades: pl.Series, allowed: Sequence[float], otherwise: str) -> None:
-        """Raise `InputError` for the first grade that is not allowed. `otherwise` is the rest of the message."""
+        """Raise `InputError` if a grade is not in `allowed`. The message names the first such grade, and ends with `otherwise`."""
         wrong = (grades.is_not_null() & ~grades.is_in(list(allowed))).arg_true()
         if len(wrong):
             raise InputError(f"{self.locate(wrong[0])} has the grade {grades[wrong[0]]:g}, {otherwise}")
@@ -174,7 +174,7 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
-    """Return (judge, source) pairs. `judge` is the judge of all grades of a source that names no judges."""
+    """Return (judge, source) pairs. If a source does not name its judges, all its grades count as grades of `judge`."""
     if isinstance(source, Mapping):
         found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
     else:

@@ -1,6 +1,6 @@
 """Measures coverage, ties, leniency and agreement beyond chance (Cohen, Krippendorff, Gwet) of several judges.
 
-Unused categories of a scale count too. A coefficient that is 0/0 is None.
+AC1 and AC2 depend on all grades of the scale, also on grades that no judge gave. A coefficient that is 0/0 is None.
 """
 
 import math
@@ -35,14 +35,14 @@ class Agreement:
 
     Attributes:
         scale: the name of the scale.
-        overall: name -> value. `documents`, `coverage` (share of documents with a grade), `several` (documents with two
+        overall: a dict with the keys `documents`, `coverage` (share of documents with a grade), `several` (documents with two
             grades or more), `tie_rate` (share of `several` where judges tie), `alpha_nominal` and `alpha_ordinal`
             (Krippendorff), `ac1` and `ac2` (Gwet; `ac2` has quadratic weights).
         judges: a frame with judge, grades, coverage (share of the documents that the judge graded) and leniency (the
             judge's grade minus the mean grade of the other judges, averaged over documents with several grades).
         pairs: a frame with judge, other, documents (graded by both), agreement (share with equal grades), kappa,
             kappa_quadratic.
-        confusion: a frame with judge, other, grade, other_grade, documents (how often the two grades occur together).
+        confusion: a frame with judge, other, grade, other_grade, documents (how many documents got this pair of grades).
         intervals: a frame with coefficient, judge, other (null for coefficients of all judges), low, high. These are 95 %
             intervals of kappa and alpha by the bootstrap over queries, or over documents if there are fewer than ten
             queries. None if not requested.
@@ -80,8 +80,8 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     """Measure the agreement of several judges.
 
     Args:
-        grades: as in `aggregate`.
-        scale: the scale of the grades. Unused grades of the scale count too.
+        grades: grades in any form that `aggregate` takes.
+        scale: the scale of the grades. `ac1` and `ac2` depend on all its grades, also on grades that no judge gave.
         names: show the judges' names. By default judges are anonymous: `judge 1`, `judge 2` ...
         intervals: also compute intervals of kappa and alpha.
 
@@ -195,7 +195,7 @@ def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
 
 
 def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None]) -> tuple[float, float] | None:
-    """Return the 95 % percentile bootstrap interval of `statistic`, a function of the sum of resampled rows of `units`.
+    """Resample rows of `units`, and return the 95 % percentile interval of `statistic`, a function of the sum of these rows.
 
     The seed is fixed. The result is None for fewer than two units, or if the statistic is undefined in most of 1,000 samples.
     """
@@ -235,7 +235,7 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
-    """Return Gwet's AC1 (2014; identity weights) or AC2. `scale` holds the weights of all grades, also unused grades."""
+    """Return Gwet's AC1 (2014; identity weights) or AC2. `weights` is for grades that judges gave, `scale` for the whole scale."""
     graded = patterns.sum(axis=1)
     several = graded > 1
     if not several.any():

@@ -44,7 +44,7 @@ class Answer(NamedTuple):
     """The answer to one call: a grade or None, and the model's reason or an error message.
 
     `status` is `ok`, `no_grade` (the model answered null), or a failure: `refused`, `malformed`, `too_long`, `timeout`,
-    `connection`, `http_429` ... `raw` has up to 4,000 characters of the content. Tokens and model are None if the endpoint
+    `connection`, `http_429` ... `raw` has up to 4,000 characters of the model's text. Tokens and model are None if the endpoint
     does not report them.
     """
 
@@ -67,7 +67,7 @@ class _Graded(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_completion(body: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
-    """Return the answer in the body of a chat completion. `hide` removes secrets from its texts."""
+    """Return the answer in the body of a chat completion. `hide` is a function that removes secrets from a text."""
     try:
         choice = body["choices"][0]
         message, finish = choice["message"], choice.get("finish_reason")
@@ -107,7 +107,7 @@ def read_usage(body: Any) -> tuple[int | None, int | None]:
 
 
 def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
-    """Parse a model's text: one JSON object with a grade and a reason, also in a code fence or after reasoning text.
+    """Parse a model's text: a JSON object with a grade and a reason, alone, in a code fence, or after reasoning text.
 
     A number in prose is not a grade.
 
@@ -159,7 +159,7 @@ def summarize_error(error: Any) -> str:
 
 
 def find_failure(status: int, summary: str) -> str | None:
-    """Return `too_long` or `refused` if the error is about the document, else None."""
+    """Return `too_long` or `refused` if an error says that the document is too long or that its content is refused, else None."""
     if status == 413 or (status != 429 and _TOO_LONG.search(summary)):
         return "too_long"
     return "refused" if status in (400, 403, 422) and _FLAGGED.search(summary) else None
@@ -182,7 +182,7 @@ def _keep(value: Any, hide: Callable[[str], str]) -> str | None:
 
 
 def _replace_halves(text: str) -> str:
-    """Replace lone surrogates by `?`: JSON can hold lone surrogates, but files cannot."""
+    """Replace each lone surrogate (half of a UTF-16 pair) by `?`: JSON can hold lone surrogates, but files cannot."""
     return text.encode("utf-8", "replace").decode()
 
 

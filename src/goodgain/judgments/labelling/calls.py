@@ -1,4 +1,4 @@
-"""Sends the calls of a job within a budget. The first 20 calls of each model are a trial."""
+"""Sends the calls of a job within a budget. The first 20 calls of each model are a trial: if most of them fail, the job ends."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class JobEnded(BaseException):  # like KeyboardInterrupt, not caught by the clie
 
 @dataclass
 class Pace:
-    """The limits of calls and tokens in any sixty seconds. None: no limit.
+    """The limits on calls and tokens in any sixty seconds. A limit of None allows any number.
 
-    A finished call counts its actual tokens. A pending call counts an estimate: the reserved tokens times the share that earlier
-    calls used of their reserved tokens.
+    A finished call counts with its actual tokens. A pending call counts with an estimate: its reserved tokens, times the ratio
+    of used to reserved tokens in all finished calls.
     """
 
     requests: int | None
@@ -79,8 +79,8 @@ class Pace:
 class Budget:
     """The limits of a job and the calls and tokens spent, shared by threads.
 
-    `jobs` is the number of calls at once, `tries` the number of tries of a call. Each request reserves its worst-case cost.
-    Actual usage then replaces the reservation.
+    `jobs` is the number of calls at once, `tries` the most times to send a failing call. Each request reserves the most tokens
+    that it can use. After the answer, the tokens actually used replace the reserved tokens.
     """
 
     jobs: int = 8
@@ -119,7 +119,7 @@ class Budget:
             self._changed.wait_for(lambda: self.ended, seconds)
 
     def reserve(self, tokens: int) -> list[float]:
-        """Wait until the limits allow a request, reserve its tokens, and return the entry for `settle`.
+        """Wait until the limits allow a request, reserve its tokens, and return the entry that `settle` needs.
 
         Raise `JobEnded` if the job has ended, or if the budget is spent.
         """
@@ -163,7 +163,7 @@ _SHOWN = 300
 
 
 class Plan(NamedTuple):
-    """The requests to send (one per key), and the answers that the journal already has."""
+    """The requests to send, without repeated keys, and the answers that the journal already has."""
 
     to_send: list[Request]
     known: dict[str, Answer]
@@ -182,9 +182,9 @@ def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: b
 def send_calls(
     plan: Plan, endpoint: Endpoint, journal: Journal, report: Callable[[Answer], object] = lambda answer: None
 ) -> dict[str, Answer]:
-    """Send the calls of a plan, and return all answers by key. If some were not sent, `endpoint.budget.ended` says why.
+    """Send the calls of a plan, and return all answers by key. `endpoint.budget.ended` says why a call was not sent.
 
-    Each answer is written to the journal, and then passed to `report` by one thread at a time.
+    Each answer is written to the journal, and then passed to `report`. Only one thread at a time calls `report`.
 
     Raise `UnusableError` if most answers of a model's first 20 calls cannot be used, and `StoppedError` if no further call can
     succeed.
@@ -226,7 +226,7 @@ def send_calls(
 
 
 def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[Request, Answer], None]) -> None:
-    """Send requests from several threads. Raise the error that ended the job, if there was one."""
+    """Send requests from several threads. If an error ended the job, raise this error."""
     budget, waiting, lock = endpoint.budget, iter(requests), threading.Lock()
 
     def work() -> None:

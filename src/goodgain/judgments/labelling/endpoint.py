@@ -1,6 +1,6 @@
 """Calls an OpenAI-compatible endpoint, and interprets errors.
 
-The `openai` client does the retries, the timeout and a short Retry-After. A subclass of the HTTP client counts requests.
+The `openai` client retries, applies the timeout, and obeys a short Retry-After. A subclass of the HTTP client counts requests.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def _list_remedies() -> dict[str, str]:
 class Endpoint:
     """An OpenAI-compatible endpoint, called through the `openai` client. Threads may share an endpoint.
 
-    The default of `base_url` is the variable OPENAI_BASE_URL. The key is hidden in all answers. Every request, retries
-    included, counts in the budget. `timeout` limits the time without a byte. A whole request may take ten times as long.
+    If `base_url` is None, the variable OPENAI_BASE_URL gives the address. The key is hidden in all answers. Every request, retries
+    included, counts in the budget. After `timeout` seconds without a byte, or ten times as long in all, a request fails.
     """
 
     def __init__(self, base_url: str | None, key: Key, budget: Budget, *, timeout: float = 60.0) -> None:
@@ -132,9 +132,9 @@ class Endpoint:
         self._client.close()  # pending calls end with an error
 
     def ask(self, request: Request) -> Answer:
-        """Send one call, and return the answer or the failure.
+        """Send one request, and return the model's answer, or an answer that describes the failure.
 
-        Raise `StoppedError` if no call can succeed (a wrong key, an unknown model ...), and `JobEnded` if the job has ended.
+        Raise `StoppedError` if no call can succeed, as with a wrong key or an unknown model, and `JobEnded` if the job has ended.
         """
         body = request.body
         limit = request.parameters.output_limit
@@ -206,7 +206,7 @@ class Endpoint:
         return (most, 0) if sent is None or received is None else (sent, received)
 
     def _find_status(self, error: Any) -> int:
-        """Return the HTTP status that fits an error which the server sent with status 200."""
+        """Return a fitting HTTP status for an error that the server sent with status 200."""
         code, summary = str(error.get("code") if isinstance(error, dict) else ""), summarize_error(error)
         if re.fullmatch("[45][0-9][0-9]", code):
             return int(code)
@@ -322,7 +322,7 @@ def _summarize(response: Any) -> str:
 
 
 def _find_error(found: dict[str, Any]) -> Any:
-    """Return the error in a body, or None. OpenRouter and LM Studio send errors with status 200, OpenRouter also in `choices`."""
+    """Return the error in a body, or None. LM Studio and OpenRouter send errors with status 200, OpenRouter also in `choices`."""
     choices = found.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     return found.get("error") or first.get("error") or (None if "choices" in found else found)

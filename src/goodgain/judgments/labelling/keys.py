@@ -18,7 +18,7 @@ _GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
 
 
 class Key:
-    """The API key in an environment variable, and the user's headers. Errors never show the key or the value of a header.
+    """The API key from an environment variable, and the user's HTTP headers. Errors never show the key or the value of a header.
 
     `value` is empty if the variable is not set: some endpoints need no key.
     """
@@ -46,7 +46,7 @@ class Key:
 
 
 def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that replaces secrets in a text by `***`, even if escaped or wrapped. Call it before you cut a text.
+    """Return a function that replaces secrets in a text by `***`, also escaped or wrapped ones. Hide secrets before you cut a text.
 
     >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
     '{"Authorization": "Bearer ***"}'

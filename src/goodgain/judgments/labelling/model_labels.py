@@ -75,26 +75,26 @@ def label(
 
     Args:
         source: a run, results, or a sheet of `goodgain pool`, as a file or frame. Several sources: a list, or {name: run}.
-        queries: a file .tsv or .jsonl of query_id and text, {query_id: text}, a frame, or an ir_datasets id.
-        model: the endpoint's name for the model, or several names: each model is a judge.
-        base_url: the address of the endpoint. None: the variable OPENAI_BASE_URL.
-        texts: a table of doc_id and text, sent in place of title, URL and snippet.
-        results: for runs: a results frame or file with titles, URLs and snippets.
-        qrels: existing judgments: their documents are left out.
+        queries: a .tsv or .jsonl file with query_id and text, a dict {query_id: text}, a frame, or an ir_datasets id.
+        model: the endpoint's name for the model, or several names. Each model is a judge.
+        base_url: the address of the endpoint. None: the address in the environment variable OPENAI_BASE_URL.
+        texts: a table with doc_id and text. The text is sent in place of title, URL and snippet.
+        results: a results frame or file with titles, URLs and snippets, for a source that is a run.
+        qrels: existing judgments. Documents that have a judgment are left out.
         k: the number of results of every iteration to grade. None: all.
         max_characters: the most characters of a text. Longer texts are cut.
         prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (default),
             `good-gain-1` (the first version: the grade comes before the reason), `umbrela` (grades 0..3).
-        temperature: None sends no temperature, for models that accept none.
-        samples: the number of grades of each document. Each sample is a judge, such as `...#2`.
+        temperature: the sampling temperature. None sends no temperature, for models that refuse this parameter.
+        samples: how often a model grades each document. Each sample counts as a judge, such as `...#2` for the second.
         schema: request answers that follow a JSON schema.
         max_output_tokens: the limit of one answer, thinking included. None: 2,000, and 400 for `good-gain-1`.
-        output_limit: the endpoint's name for this limit: max_completion_tokens, or the older max_tokens. If the endpoint
+        output_limit: the endpoint's name for `max_output_tokens`, max_completion_tokens or the older max_tokens. If the endpoint
             refuses the name, `label` tries the other name.
         reasoning_effort: how much a model thinks, such as `low`. None: the endpoint's default.
         extra_body: more fields of the request, for one server or model.
-        headers: more headers of the request. They are hidden like the key.
-        journal: a file that keeps every answer: answered calls are never repeated. None: in memory.
+        headers: more HTTP headers of the request. Their values are hidden in messages, as the key is.
+        journal: a file that keeps every answer, so that answered calls are never repeated. None keeps answers in memory.
         retry_failed: send only calls that failed before.
         jobs: the number of calls at once.
         max_calls: the hard limit of requests, retries included.
@@ -103,12 +103,12 @@ def label(
         tokens_per_minute: the most tokens in any sixty seconds.
         timeout: the most seconds without a byte from the endpoint. A whole answer may take ten times as long.
         tries: the most times to send a failing call.
-        key_variable: the environment variable of the key.
+        key_variable: the environment variable that holds the API key.
 
     Returns:
         A frame with query_id, doc_id, judge (model@prompt-hash/temperature/texts/cut), grade (or null), reason, status,
         raw, cut (whether the text was cut). The status is ok, no_grade (the model answered null), no_text, not_sent, or a
-        failure: refused, malformed, timeout, too_long, connection, http_429 ... `aggregate` makes labels of the grades.
+        failure: refused, malformed, timeout, too_long, connection, http_429 ... `aggregate` turns grades into labels.
 
     Raises:
         InputError: a source cannot be read, a query has no text, the endpoint is missing or cannot be reached, the key
@@ -149,7 +149,7 @@ def label(
 def prepare_job(
     source: Any, queries: Any, models: Iterable[str], given: Mapping[str, Any]
 ) -> tuple[list[Request], pl.DataFrame, list[str]]:
-    """Return the requests, the documents and the names of the systems. `given` has the other arguments of `label`."""
+    """Return the requests, the documents to grade and the names of the systems. `given` holds arguments of `label` by name."""
     told, samples = read_prompt(given["prompt"]), given["samples"]
     asked = {name: given[name] for name in Parameters.__dataclass_fields__ if name != "model"}
     if asked["max_output_tokens"] is None:
@@ -186,7 +186,7 @@ def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> 
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
-    """Return a sentence with the number of requests that the journal answers for the first prompt, or ""."""
+    """Return a sentence on how many unused answers to the prompt `good-gain-1` the journal has for these requests, or ""."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
         replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key
@@ -218,7 +218,7 @@ def collect_grades(requests: Iterable[Request], answers: Mapping[str, Answer]) -
 
 
 def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -> str:
-    """Return why fewer than half of the requests gave a grade, or "" if half or more did."""
+    """Return why fewer than half of the requests gave a grade, or "" if half or more gave a grade."""
     found = [_find_answer(one, answers) for one in requests]
     graded = sum(answer.grade is not None for answer in found)
     if not found or 2 * graded >= len(found):

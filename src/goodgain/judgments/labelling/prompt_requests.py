@@ -57,7 +57,7 @@ class Prompt:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of answers. The reason precedes the grade, so that a model reasons first (not for the first prompt)."""
+        """The JSON schema of answers. Except for `good-gain-1`, the reason precedes the grade, so that a model reasons first."""
         grade = {"grade": {"type": ["integer", "null"], "enum": [*self.grades, None]}}
         reason = {"reason": {"type": "string"}}
         fields = grade | reason if self.name == FIRST_PROMPT else reason | grade
@@ -65,7 +65,7 @@ class Prompt:
         return {"type": "json_schema", "json_schema": {"name": "grade", "strict": True, "schema": schema}}
 
     def messages(self, query: str, document: str, *, description: str | None = None) -> list[Message]:
-        """Return the chat messages for one document. The delimiters around the document contain a hash that its text lacks."""
+        """Return the chat messages for one document. Its delimiters contain a hash that does not occur in the document."""
         mark = _find_mark(document)
         values = {
             "query": query,
@@ -82,7 +82,7 @@ class Prompt:
 
 
 def read_prompt(name: str | Path | None = None) -> Prompt:
-    """Read a prompt: a built-in prompt by name (None: `good-gain`), or a file.
+    """Read a prompt. `name` is that of a built-in prompt (None: `good-gain`), or the path of a file.
 
     A prompt in umbrela's form, with `{query}` and `{passage}`, has the grades 0 to 3.
 
@@ -122,7 +122,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of a request, named as in `label`. All parameters are part of the key of an answer."""
+    """The parameters of a request, named as in `label`. All are part of the key under which the journal keeps the answer."""
 
     model: str
     temperature: float | None = 0.0
@@ -150,20 +150,20 @@ class Parameters:
 
     @property
     def key(self) -> str:
-        """The parameters as JSON, for the key of an answer. Newer parameters are left out if none is set: old keys stay valid."""
+        """The parameters as JSON. If `reasoning_effort` and `extra_body` are unset, JSON omits both: old journals stay valid."""
         first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
         return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
 
 
 def check_number(name: str, value: Any, least: float, most: float, *, others: str = "") -> None:
-    """Raise `InputError` unless an option is a number from `least` to `most`. `others` is the end of the message."""
+    """Raise `InputError` unless `value` is a number from `least` to `most`. The message ends with `others`."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
         raise InputError(f"{spell(name, value)}: give a number from {least:g} to {most:,g}{others}")
 
 
 @dataclass(frozen=True)
 class Request:
-    """The request to grade one document. `document` is None if there is no text."""
+    """The request to grade one document. `document` is the text of the document, or None if there is no text."""
 
     prompt: Prompt
     parameters: Parameters
@@ -178,7 +178,7 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """The key of the answer: a hash of everything that can change the answer, and of the number of the sample."""
+        """The key of the answer in the journal: a hash of the sample's number and of everything that can change the answer."""
         asked = (self.query, self.description, self.document, self.sample)
         return _hash(json.dumps([self.parameters.key, _hash(self.prompt.text), *asked]))
 
@@ -208,14 +208,14 @@ class Request:
 
     @property
     def most_output(self) -> int:
-        """The largest limit of output tokens in the request. `extra_body` may set another limit."""
+        """The largest limit on output tokens in the request: `max_output_tokens`, or a limit in `extra_body`."""
         extra = self.parameters.extra_body or {}
         others: list[int] = [extra[name] for name in OUTPUT_LIMITS if isinstance(extra.get(name), int)]
         return max([self.parameters.max_output_tokens, *others])
 
     @property
     def most_tokens(self) -> int:
-        """The most tokens that the call can use. A byte-level tokenizer never makes more tokens than bytes."""
+        """The most tokens that the request can use, if a tokenizer makes at most one token of each byte."""
         return self.size + self.most_output
 
 
