@@ -54,7 +54,7 @@ def write_baseline(
 ) -> None:
     """Write the scores of a system to a file for `compare(..., baseline_file=path)`.
 
-    `scores` is what `leave_out_empty` returns, and includes NumIter and NumResults. Outcomes of other systems are left out.
+    `scores` is what `leave_out_empty` returns, with NumIter and NumResults. Of `outcomes`, only the rows of `system` are written.
     """
     missing = scores.signature.get("missing", "zero")
     runs = [

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """The comparison of systems on the same queries.
+    """The comparison of systems on the same queries. A frame is described by the list of its columns.
 
     Attributes:
         systems: a row per system: system, queries, absent_from_run, without_judgments, iterations, results (means per
@@ -65,8 +65,8 @@ class Comparison:
             have no p-values. Otherwise the verdict is null without queries, or without a better direction of the measure.
             Without a better direction, wins, ties and losses are null too.
             With `bounds` also least and most (the range of the difference), and can_turn: whether labels of the unjudged
-            documents can change the sign of the difference, also from 0. All three are null for a measure without bounds.
-        values: the tested values: query_id, measure, system, value.
+            documents can change the sign of the difference, even from 0. All three are null for a measure without bounds.
+        values: a frame of the tested values, with the columns query_id, measure, system, value.
         groups: with `groups`, the rows of `pairs` for the queries of each group: group and the columns up to significant.
             Holm's method corrects over the groups and pairs of a measure.
         correlations: with `outcomes`, system, outcome, measure, queries, tau (Kendall's tau-b over the queries of the
@@ -90,7 +90,7 @@ class Comparison:
             have a column per query and a row per system; matrices of `runs` have a row per run.
         notes: the caveats of this comparison. `warnings` and `warnings_of_runs` were also given as notices.
         signature: the versions and settings behind the numbers.
-        rel: the `rel` of the call.
+        rel: the argument `rel` of `compare`.
 
     >>> import goodgain as gg
     >>> found = gg.compare({"q": {"a": 2, "b": 0}}, {"old": {"q": {"b": 2.0, "a": 1.0}}, "new": {"q": {"a": 1.0}}}, "RR")
@@ -167,7 +167,7 @@ class Comparison:
                 baseline, LaTeX has one table: letters beside a mean name the systems that are significantly worse.
                 None: `systems` in LaTeX without a baseline, else `measures`.
             spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
-            caption: replaces the title of the table of means in LaTeX and Markdown.
+            caption: a title for the table of means in LaTeX and Markdown, instead of the default title.
             label: the label of the table of means in LaTeX, by default `tab:comparison`; the table of differences has
                 `<label>-differences`.
 

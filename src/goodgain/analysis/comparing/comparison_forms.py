@@ -92,7 +92,7 @@ def build_tables(comparison: Comparison, layout: Layout) -> list[Table]:
 
 
 def build_brief_tables(comparison: Comparison, layout: Layout) -> list[Table]:
-    """Return one table for two systems. For more systems, return a table of means and a table of pairs."""
+    """Return a table of means (only for three systems or more), a table of pairs, and further tables, for example on groups."""
     made = comparison.signature
     one_pair = comparison.systems.height == 2
     system, against = comparison.pairs.select("system", "against").row(0)
@@ -110,7 +110,7 @@ def build_brief_tables(comparison: Comparison, layout: Layout) -> list[Table]:
 
 
 def build_column_table(comparison: Comparison, places: int) -> Table:
-    """Return the pairs in few columns. The column p has the p-value of the randomisation test after Holm's correction."""
+    """Return a table of the pairs with few columns. The column p has the p-value of the randomisation test, corrected by Holm."""
     others = comparison.pairs.get_column("against").unique().to_list()
     title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
     columns = ["measure", "system", "against", "difference", "interval", "Holm"]
@@ -250,7 +250,7 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
 
 
 def _add_letters(means: Table, comparison: Comparison) -> Table:
-    """Name each system by a letter. Put after each mean the letters of the systems that are significantly worse."""
+    """Add a letter to each system's name. Put after each mean the letters of the systems that are significantly worse."""
     names = comparison.systems.get_column("system").to_list()
     few = len(names) <= len(ascii_lowercase)
     signs = dict(zip(names, ascii_lowercase if few else map(str, range(1, len(names) + 1)), strict=False))
@@ -272,7 +272,7 @@ def _write_csv(comparison: Comparison, layout: Layout) -> str:
 
 
 def stack_groups(comparison: Comparison) -> pl.DataFrame:
-    """Return the pairs. With groups, the pairs of each group follow, and the pairs over all queries have the group `all`."""
+    """Return the pairs over all queries. With groups, add a column `group` (`all` for these rows) and the pairs of each group."""
     if comparison.groups is None:
         return comparison.pairs
     whole = comparison.pairs.select(pl.lit("all").alias("group"), pl.all())
@@ -309,7 +309,7 @@ def render_html(comparison: Comparison) -> str:
 
 
 def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
-    """Yield an SVG for each pair: the difference and its interval around zero. The pairs of a measure share one scale."""
+    """Yield an SVG for each pair that shows the difference, its interval and zero. All pairs of a measure share one scale."""
     widest = pl.max_horizontal(pl.col("difference", "low", "high").abs()).max().over("measure")
     columns = ("difference", "low", "high", "verdict")
     for difference, low, high, verdict, scale in pairs.select(*columns, scale=widest).iter_rows():
@@ -327,7 +327,7 @@ def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
 
 
 def render_on_terminal(comparison: Comparison, width: int, layout: Layout) -> Iterator[Any]:
-    """Yield the tables and the legend for rich. The notes are already on stderr as notices."""
+    """Yield the tables and the legend, for printing by rich. Notes are left out: they are on stderr as notices."""
     from rich.text import Text
 
     for table in comparison.tables(layout):
@@ -337,7 +337,7 @@ def render_on_terminal(comparison: Comparison, width: int, layout: Layout) -> It
 
 
 def render_briefly(comparison: Comparison, width: int, layout: Layout, *, more: str = "--full") -> Iterator[Any]:
-    """Yield short tables for rich, or the full tables if the comparison has bounds."""
+    """Yield short tables, or the full tables if the comparison has bounds, for printing by rich."""
     from rich.text import Text
 
     if "most" in comparison.pairs.columns:

@@ -131,7 +131,7 @@ class Question:
 
     @cached_property
     def outcome_rows(self) -> pl.DataFrame | None:
-        """A frame with the outcomes of each run: query_id, system, replicate and columns of numbers."""
+        """A frame with the columns query_id, system, replicate, and a column of numbers for each outcome."""
         return None if self.outcomes is None else read_outcomes_of_runs(self.outcomes)
 
     @cached_property
@@ -142,7 +142,7 @@ class Question:
 
     @cached_property
     def asked(self) -> list[ir_measures.Measure]:
-        """The measures to compare, and the measures of requirements."""
+        """The measures to compare, followed by the measures that requirements name."""
         lines = self.lines
         asked = add_fixed_iterations(parse_measures(self.measures, rel=self.rel), self.iterations)
         return parse_measures([*asked, *(line.measure for line in lines)])
@@ -157,7 +157,7 @@ class Question:
         return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
 
     def test(self, matrices: Mapping[str, Matrix], draw: Draw | None = None) -> pl.DataFrame:
-        """Test each pair. `decide` corrects the p-values."""
+        """Test each pair of systems, without a correction of the p-values; `decide` corrects them."""
         return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings._replace(draw=draw))
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
@@ -180,9 +180,9 @@ class Question:
         incomplete: pl.Series | None = None,
         empty: Scores | None = None,
     ) -> ScoredRun:
-        """Apply `missing` and `bounds` to the scores. Raise `InputError` if the run does not fit the baseline file.
+        """Apply `missing` and `bounds` to the scores of a run. Raise `InputError` if the run does not fit the baseline file.
 
-        `incomplete` has the queries that broke off. They get the scores of `empty`, a run without results, if it is given.
+        `incomplete` has the queries that broke off. If `empty`, the scores of a run without results, is given, it replaces theirs.
         """
         if kept is not None:
             check_run(self.baseline_file, kept.signature, scores.signature, self.needed)

@@ -80,7 +80,7 @@ def _quote(query_ids: pl.Series) -> str:
 def describe_absent(
     name: str, of: SharedQueries, missing: str, unread_file: str, unread: Collection[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield notes on judged queries that a run lacks, or that never searched. `unread`: queries that convert could not read."""
+    """Yield notes on judged queries without a search, or without a row in a run. `unread`: queries that convert could not read."""
     if idle := len(of.never_searched):
         shown = join_examples(of.never_searched)
         yield GoodgainNotice(f"{count_queries(idle)} never searched in {name}: {shown} ({_COUNTED['zero']}).")
@@ -104,7 +104,7 @@ def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterat
 
 
 def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNotice:
-    """Return the note on verdicts that depend on absent queries. `without` has the pairs compared without them."""
+    """Return a note on verdicts that rest on queries absent from a run. `without` has the pairs compared without these queries."""
     key = ["measure", "system", "against"]
     both = pairs.select(*key, "verdict").join(without.select(*key, other="verdict"), on=key, maintain_order="left")
     changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))
@@ -142,7 +142,7 @@ def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_
 def describe_left_out(
     measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], names: Sequence[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield a notice on queries without a value. The notice is minor unless a system returned nothing."""
+    """Yield a notice on the queries that lack a value of a measure. The notice is minor unless a system returned nothing."""
     listed = ", ".join(f"{name} {n:,}" for name, n in zip(names, lacks.sum(axis=1), strict=True) if n)
     if listed:
         queries, why = count_queries(int(lacks.any(axis=0).sum())), describe_lack(measure)
@@ -154,7 +154,7 @@ def describe_left_out(
 def describe_stops(
     ours: Sequence[GoodGainMeasure], values: Mapping[str, Matrix], names: Sequence[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield notes where systems stop at different iterations."""
+    """Yield notices on measures that are hard to compare because the systems stop at different iterations."""
     iterations = values[str(NumIter)]
     at_own_end = [m for m in ours if m.cutoff is None and m.declaration.cutoff != "none"]
     differing = int((iterations.min(axis=0) != iterations.max(axis=0)).sum())
@@ -195,7 +195,7 @@ def describe_own_ideal(ours: Sequence[GoodGainMeasure]) -> Iterator[str]:
 def describe_low_counts(
     measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
 ) -> Iterator[str]:
-    """Yield a sentence for each system that has a lower count only because it returned nothing."""
+    """Yield a sentence for each system and count that is lower only because the system returned nothing in some queries."""
     for measure, results in find_results_counts(one for one in measures if not needs_results(one)).items():
         counts = values[measure]
         is_less = (counts == 0) & (values[results] == 0) & (counts.max(axis=0) > 0)
@@ -225,7 +225,7 @@ def describe_replicates(
 
 
 def list_remarks(found: Comparison) -> Iterator[str]:
-    """Yield the notes that no notice gave: on the noise of reruns, and on detectable differences."""
+    """Yield the notes that were not given as notices: on the noise of reruns, and on detectable differences."""
     if not any(of.replicates for of in found.scores.values()):
         yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
     if found.detectable.height:
@@ -297,7 +297,7 @@ def _explain_columns(found: Comparison) -> str:
 
 
 def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
-    """Yield what the columns and marks of a LaTeX table mean. `in_column`: the table of differences fits a column."""
+    """Yield sentences on the columns and marks of a LaTeX table. `in_column`: the table of differences fits a page column."""
     made, cells = found.signature, [cell for row in table.rows for cell in row]
     interval = _explain_intervals(made)
     if table.name == DIFFERENCES and in_column:

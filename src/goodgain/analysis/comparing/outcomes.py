@@ -71,9 +71,9 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
 
 
 def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
-    """Return the outcomes that have values in every system for at least one query. Drop other outcomes that `gg.funnel` computes.
+    """Return the outcomes for which some query has a value in every system. Drop an outcome of `gg.funnel` without such a query.
 
-    Raise `InputError` if another outcome has no such query, or if no outcome is left.
+    Raise `InputError` if any other outcome lacks such a query, or if no outcome is left.
     """
     lacking = [name for name, solved in outcomes.items() if not np.isfinite(solved).all(axis=0).any()]
     shared = [name for name in outcomes if name not in lacking]
@@ -94,8 +94,8 @@ def find_incomplete(
 ) -> dict[str, pl.Series]:
     """Return a dict from runs to their judged queries that broke off. Runs without such queries are left out.
 
-    `called` maps runs to file names, which end in the replicate if `convert` wrote them. If the runs of a system cannot be
-    matched to replicates, the key is the system if `how` is `keep`; else `InputError` is raised.
+    `called` maps runs to file names. File names by `convert` end in the replicate. If the runs of a system cannot be matched to
+    replicates, raise `InputError` or, if `how` is `keep`, return one entry for the system instead of its runs.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -122,7 +122,7 @@ def find_incomplete(
 def _match_runs(
     runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
 ) -> Mapping[str, str | None] | None:
-    """Return a dict from runs to replicates (None: all rows), or None. Runs match by the ends of file names, or else in order."""
+    """Return a dict from runs to replicates (None: all rows), by ends of file names or, without names, in order. None: no match."""
     numbers = replicates.unique().drop_nulls().to_list()
     if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
         return {runs[0]: None}
@@ -151,7 +151,7 @@ def correlate(
     systems: Sequence[str],
     settings: Settings,
 ) -> pl.DataFrame:
-    """Return the columns of `Comparison.correlations`. `values` has a row per system."""
+    """Return a frame with the columns of `Comparison.correlations`. Matrices in `values` have a row per system."""
     rows = []
     for outcome, measure in product(outcomes, measures):
         for name, x, y in zip(systems, values[measure], values[outcome], strict=True):
@@ -173,7 +173,7 @@ def _find_tau(x: Vector, y: Vector, settings: Settings) -> tuple[float, float, f
 
 
 def compute_tau(x: Vector, y: Vector, times: Matrix) -> Vector:
-    """Return Kendall's tau-b for each row of `times`, the number of times that each query occurs. NaN where x or y is constant.
+    """Return Kendall's tau-b of x and y for each row of `times`, which says how often each query counts. NaN: x or y is constant.
 
     tau-b = sum sx·sy / sqrt(sum sx² · sum sy²) over pairs of queries, where sx and sy are the signs of the differences.
     SciPy computes the same value, but takes a millisecond per row.

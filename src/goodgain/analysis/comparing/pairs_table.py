@@ -58,7 +58,7 @@ def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -
 
 
 def tabulate_means(values: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
-    """Return the columns of `Comparison.means`. Each mean is over the queries that have a value."""
+    """Return a frame with the columns of `Comparison.means`. Each mean is over the queries that have a value."""
     rows = [
         (measure, better[measure], system, *average_rows([known]), len(known))
         for measure, of in values.items()
@@ -88,7 +88,7 @@ def compare_pairs(
     pairs: Sequence[tuple[int, int]],
     settings: Settings,
 ) -> pl.DataFrame:
-    """Test every pair on every measure, on the queries for which both systems have a value.
+    """Test every pair of systems on every measure, over the queries in which both systems have a value.
 
     `decide` adds the corrected p-values and the verdicts. The column `lacks_all` is true if one of the two systems has no value.
     """
@@ -143,7 +143,7 @@ def arrange_values(
 
 
 def _run_tests(matched: Sequence[Matrix], settings: Settings) -> pl.DataFrame:
-    """Return a row per pair. `above` counts the queries in which the system has the higher value."""
+    """Return a frame with a row of test results per pair. `above`: in how many queries the first system has the higher value."""
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
     low = high = p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
@@ -182,7 +182,7 @@ def decide(
 ) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
-    The columns `above` and `below` are replaced by `wins`, `ties` and `losses`, which are null without a better direction.
+    The columns `wins`, `ties` and `losses` replace `above` and `below`. They are null without a better direction.
     `need_results` has the measures for which a system without results has no value. `incomparable` maps (measure, system,
     against) to a verdict; these pairs get no p-values.
     """
@@ -231,7 +231,7 @@ def decide(
 def find_incomparable(
     measures: Sequence[ir_measures.Measure], scores: Mapping[str, Scores]
 ) -> dict[tuple[str, ...], str]:
-    """Return a dict from (measure, system, against) to the verdict, for pairs that cannot be compared."""
+    """Return a dict with the verdict on each pair that cannot be compared. The keys are (measure, system, against)."""
     return {
         (str(measure), *pair): verdict
         for measure in measures
@@ -255,7 +255,7 @@ def find_unranked(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_best(means: list[float], better: str | None) -> set[float]:
-    """Return the means that equal the best mean up to rounding. Return none if all are equal, or no direction is better."""
+    """Return the means that equal the best mean up to rounding; an empty set if all means are equal, or no direction is better."""
     if not means or better is None:
         return set()
     top = max(means) if better == "up" else min(means)
@@ -306,7 +306,7 @@ def add_bounds(
 
 
 def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_sum: bool) -> tuple[float, float]:
-    """Return the smallest and the largest possible mean difference. Labels are per query, so each query varies on its own."""
+    """Return the smallest and the largest mean difference that unjudged documents allow. Each query can get its own labels."""
     values = (run.scores.per_query.filter(measure=measure) for run in (system, against))
     first, second = (of.select("query_id", "value").drop_nulls() for of in values)
     queries = first.join(second, on="query_id", suffix="_other")
@@ -323,7 +323,7 @@ def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_s
 def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return the smallest and the largest difference of each query for a measure that sums over documents.
 
-    For the largest difference, documents that add more to the first system get the largest label, and other documents 0.
+    For the largest difference, documents that add more to the first system get the largest label, and all others the label 0.
     """
     difference = pl.col("added") - pl.col("added_other")
     moved = documents.group_by("query_id").agg(
@@ -337,7 +337,7 @@ def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataF
 def _find_best_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return the smallest and the largest difference of each query for a measure that takes the value of the best document.
 
-    One document decides each value. So at most one unjudged document needs the largest label to reach an extreme.
+    One document decides the value of a query. To reach an extreme, at most one unjudged document needs the largest label.
     """
     value, other = pl.col("value"), pl.col("value_other")
     raised = pl.max_horizontal(value, "added") - pl.max_horizontal(other, "added_other")

@@ -105,14 +105,14 @@ class Flips(NamedTuple):
 
 
 def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | None = None) -> Flips:
-    """Measure how often runs agree. If c of n runs of a query pass:
+    """Measure how consistently the runs of a system pass a threshold. If c of the n runs of a query pass:
 
     pass_at_k = 1 - C(n - c, k) / C(n, k), pass_all_k = C(c, k) / C(n, k), flip_rate = 2 c (n - c) / (n (n - 1)).
 
     Args:
         passes: a row per run, a column per query: whether the value passes the threshold.
         known: whether the run has a value of the query.
-        k: the number of runs drawn; None: the smallest number of runs that a query has. Queries with fewer runs are left out.
+        k: how many runs pass_at_k and pass_all_k draw (queries with fewer are left out); None: the fewest runs of any query.
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code (pass@k); tau-bench (pass^k).
 
@@ -148,7 +148,7 @@ class Noise(NamedTuple):
 
 
 def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
-    """Measure the noise of a baseline; None if fewer than 20 queries have two runs of the baseline.
+    """Estimate the noise of a baseline's mean. Return None if fewer than 20 queries have two runs of the baseline.
 
     sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q, where s_q^2 is the unbiased variance over the n_q runs of query q by the
     baseline, and r_q the number of runs of q by the other system. A query with one run takes the mean of the s_q^2.
@@ -173,7 +173,7 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
 
 
 def compute_noise_p(loss: float, floor: float) -> float:
-    """Return the one-sided p of a loss, given the noise of the baseline. p is at most .05 from the noise floor upwards."""
+    """Return the one-sided p of a loss under the baseline's noise: .05 at the noise floor, less above; 0 or 1 without noise."""
     from scipy.special import ndtr
 
     return float(ndtr(-loss / (floor / _ONE_SIDE))) if floor else float(loss <= 0)
@@ -202,7 +202,7 @@ def compute_power(difference: float, spread: float, queries: int, *, alpha: floa
 def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0.05) -> int | None:
     """Return the smallest number of queries on which the paired t-test finds a difference with power .8.
 
-    None if the difference is 0, or a billion queries are too few.
+    Return None if the difference is 0, or a billion queries are too few.
 
     >>> compute_queries_needed(0.25, 1.0)
     128
@@ -225,7 +225,7 @@ def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0
 
 @cache
 def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:
-    """Return the smallest true difference that the paired t-test finds with power .8 on these queries; None if there is none.
+    """Return the smallest true difference that the paired t-test finds with power .8 on `queries` queries; None: there is none.
 
     >>> round(compute_detectable_difference(1.0, 128), 3)
     0.25
@@ -250,13 +250,13 @@ def compute_replicates_needed(
     *,
     alpha: float = 0.05,
 ) -> int | None:
-    """Return the number of runs of each system that finds a difference with power .8 on the same queries; None: no number does.
+    """Return how many runs each system needs to find a difference with power .8 on the same queries; None: no number suffices.
 
     r = (s_A^2 + s_B^2) / (Q d^2 / z^2 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
     the differences over queries without the noise of the runs, and z^2 is 7.85 at alpha .05.
 
-    `difference` is d, and `differences` has a difference of means per query. `within` has s_A^2 and s_B^2, the variances within
-    queries, and `runs` the numbers of runs r_A and r_B.
+    `difference` is d. `differences` has the difference of the two means in each of Q queries. `within` has s_A^2 and s_B^2, the
+    variances within queries. `runs` has r_A and r_B, the numbers of runs.
 
     >>> differences = np.array([0.5, -0.5] * 50)
     >>> compute_replicates_needed(0.1, differences, (0.3, 0.3), (3, 3))

@@ -48,7 +48,7 @@ class Requirement:
 
     @property
     def is_tested_by_noise(self) -> bool:
-        """Whether the noise of the baseline decides: the requirement fails if the loss exceeds the noise floor."""
+        """Whether the noise of the baseline decides the requirement: a loss above the noise floor is then a failure."""
         return not self.significant and self.noise == (-1 if self.sign.startswith(">") else 1)
 
 
@@ -95,7 +95,7 @@ class _Line:
         self._rest = text.lstrip()
 
     def take(self, pattern: str, expected: str = "") -> str:
-        """Consume and return the match of a pattern. Without a match, return "", or raise `InputError` if `expected` is given."""
+        """Consume and return a match of the pattern. Without a match, raise `InputError` if `expected` is given, else return ""."""
         found = re.match(pattern, self._rest, re.ASCII)
         if found is None and expected:
             at = len(self._text) - len(self._rest) + 1
@@ -109,7 +109,7 @@ class _Line:
         return taken
 
     def take_number(self, expected: str, sign: str = "") -> float:
-        """Consume a number and return it. Its sign was consumed before, and is passed as `sign`."""
+        """Consume a number and return it with the sign `sign`, which was consumed before the number."""
         token = _TOKEN.match(self._rest)
         is_finite = token is not None and re.match(_NUMBER, token[0]) and math.isfinite(float(token[0]))
         return float(sign + self.take(_NUMBER if is_finite else "(?!)", expected))

@@ -41,18 +41,18 @@ class Outcome:
     Attributes:
         requirement: the requirement.
         system: the name of the system.
-        value: the mean of the measure. None if no query has a value, or if a compared system returned no result of a judged
-            query.
+        value: the mean of the measure. None if no query has a value, or if the system (or the baseline that it is compared with)
+            returned no results in any judged query.
         baseline: the mean of the baseline; None if the requirement names no baseline, or no query has a value.
         bound: the number that the mean was compared with; None if no query has a value.
         holds: whether the requirement holds; False without a value.
-        p: the p-value of the difference from the bound; None if it does not exist. A baseline is tested by the randomisation
-            test with Holm's correction, a number by the t-test, `baseline-noise` one-sided under the noise of the baseline.
+        p: the p-value of the difference from the bound; None if it does not exist. For a baseline, p is from the randomisation
+            test with Holm's correction, for a number from the t-test, for `baseline-noise` from a one-sided test of noise.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
-        queries: the number of tested queries: those where the system and any baseline have a value.
+        queries: the number of tested queries, in which the system and (if there is one) the baseline have a value.
         left_out: the number of queries that were not tested.
-        verdict: the verdict on system and baseline in the table of the comparison; None without a baseline.
+        verdict: the verdict of `Comparison.pairs` on the system against the baseline; None without a baseline.
         evaluated: the mean that `evaluate` prints, where queries that are left out count as 0. None for a comparison, or if no
             query is left out.
     """
@@ -73,7 +73,7 @@ class Outcome:
 
     @property
     def leaves_out_most(self) -> bool:
-        """Whether a system returned nothing in more than half of the queries: the requirement then fails."""
+        """Whether a system returned nothing in more than half of the queries, so that the requirement fails."""
         measure = self.requirement.measure
         return self.left_out > self.queries and not isinstance(measure, str) and needs_results(measure)
 
@@ -151,7 +151,7 @@ def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float,
 
 
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
-    """Correct p by Holm's method, over the systems of each requirement or over the family. Then decide which requirements hold."""
+    """Correct p by Holm's method, over the family or else over the systems of each requirement. Decide which requirements hold."""
     decided = list(checked)
     tested_together: dict[object, list[int]] = {}
     for k, one in enumerate(checked):
@@ -185,7 +185,7 @@ def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcom
     shown = kept[line.measure]
     if outcome.value is not None and shown is not None and not is_equal(outcome.value, shown):
         raise InputError(
-            f"{line.text!r}: {line.measure} is a sum over queries, and a requirement checks a mean. Leave it out."
+            f"{line.text!r}: {line.measure} is a sum over queries, and a requirement checks a mean. Leave out this requirement."
         )
     return replace(outcome, evaluated=scores[line.measure]) if outcome.left_out else outcome
 

@@ -83,7 +83,7 @@ def run_t_test(differences: Matrix) -> Vector:
 
 
 def compute_effect_size(differences: Matrix) -> Vector:
-    """Return Cohen's d for paired values: mean of the differences / their standard deviation; 0 if all are zero.
+    """Return Cohen's d for paired values: the mean of the differences divided by their standard deviation; 0 if all are 0.
 
     Source: Cohen, Statistical Power Analysis, d_z.
     """
@@ -215,11 +215,11 @@ def correct_by_holm(p: Vector) -> Vector:
 
 
 def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
-    """Return p of Tukey's honestly significant difference for pairs of rows, corrected for all pairs of systems.
+    """Return p of Tukey's honestly significant difference test for some pairs of systems, corrected for all possible pairs.
 
     q = |mean_a - mean_b| / sqrt(MSE / n) has the studentised range distribution of S systems with (S - 1)(n - 1) degrees
     of freedom. MSE is the residual of the two-way analysis of variance over systems and queries. For two systems the test
-    is the paired t-test. `values` has a row per system. p is NaN if q does not exist (one query, no spread).
+    is the paired t-test. `values` has a row per system, and `pairs` has row numbers. p is NaN without q (one query, no spread).
 
     Source: Carterette, TOIS 30(1), 2012.
 

@@ -58,7 +58,7 @@ class Funnel:
     Attributes:
         frame: a row per system: system, queries (judged), queries_with_opens and queries_with_answer (where the stage is
             known), and the means of the columns of `per_query`. `opens_per_good` is a ratio of sums.
-        per_query: query_id, system, replicate, and a column for each count and share; for `compare(..., outcomes=)`.
+        per_query: a frame that `compare(..., outcomes=)` takes: query_id, system, replicate, and a column for each count and share.
         rel: the smallest good label.
 
     >>> import goodgain as gg
@@ -74,7 +74,7 @@ class Funnel:
     rel: float
 
     def count_queries(self) -> pl.DataFrame:
-        """Return the number of queries behind each mean: a row per system."""
+        """Return a frame with a row per system: how many queries have a value, for each mean of a `Funnel`."""
         has_value = self.per_query.group_by("query_id", "system", maintain_order=True).agg(
             *(pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS),
             (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),
@@ -170,7 +170,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
 
 
 def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Return uses with document ids spelled as in `known`. Uses of one document under two ids are added up."""
+    """Return uses with document ids spelled as in `known`. If a document has uses under two ids, add them up."""
     named = spell_like(uses, known)
     key = [*_QUERY, "doc_id"]
     if not named.select(key).is_duplicated().any():
@@ -298,7 +298,7 @@ def check_uses(qrels: Qrels, uses: Any) -> None:
 
 
 def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
-    """Read the uses of these systems. Raise `InputError` if a system has no uses, or uses of several replicates."""
+    """Read the uses of the given systems. Raise `InputError` if a system has no uses, or uses of several replicates."""
     table = read_uses(uses)
     for system in systems:
         select_system(table, spell("uses"), system)
@@ -306,7 +306,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add a column per system with what it did with each document; null without uses. `systems` maps columns to systems."""
+    """Add a column per system: what the system did with each document, null without uses. `systems` maps new columns to systems."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)

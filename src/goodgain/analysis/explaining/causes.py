@@ -38,7 +38,7 @@ _DOCUMENT = ["query_id", "doc_id"]
 
 
 class Searched(NamedTuple):
-    """What a system found. Iterations are numbered 1..N in each query."""
+    """What a system found in the judged queries. Iterations are numbered 1..N in each query."""
 
     documents: pl.DataFrame  # query_id, doc_id, iteration (of the first occurrence), relevance (null: unjudged)
     repeats: pl.DataFrame  # query_id, doc_id, iteration, first_iteration: a row for each later occurrence
@@ -90,12 +90,12 @@ class Parts(NamedTuple):
 
     @property
     def idle(self) -> str:
-        """A phrase for what a system did in a query whose denominator is 0."""
+        """The words for a system in a query whose denominator is 0: it never searched, or got no results."""
         return "never searched" if self.denominator == "iterations" else f"got no results{self.upto}"
 
 
 def divide_measure(measure: object) -> Parts:
-    """Split a sum over documents, or a rate of it, into numerator and denominator. Raise `MeasureError` for other measures.
+    """Split a measure into numerator and denominator. Raise `MeasureError` unless it is a sum over documents or a rate of a sum.
 
     >>> divide_measure(CG(rel=1, cutoff=3))
     Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)
@@ -171,7 +171,7 @@ def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
 
 
 def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return the numbers of documents and queries, and the sum of amounts, of each group. The order of rows does not matter."""
+    """Return for each group the numbers of documents and queries, and the sum of amounts. The order of rows does not matter."""
     amount = pl.col("amount").map_elements(lambda values: math.fsum(values.to_list()), pl.Float64)
     sizes = {"documents": pl.len().cast(pl.Int64), "queries": pl.col("query_id").n_unique()}
     return rows.group_by(by).agg(**sizes, amount="amount").with_columns(amount).sort(by)

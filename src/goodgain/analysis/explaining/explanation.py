@@ -35,7 +35,7 @@ _FROM_RESULTS = {"query_text": pl.String, **dict.fromkeys(("searches", "failed",
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Why a system is better or worse than another, query by query.
+    """Why a system is better or worse than another, query by query. A frame is described by the list of its columns.
 
     Attributes:
         base, new: the names of the two systems.
@@ -100,14 +100,14 @@ class Explanation:
     top: int = 5
 
     def tables(self, query: str | None = None) -> list[Table]:
-        """Return the tables of the summary, or of one query. `to_text` adds the sentences between them."""
+        """Return the tables of the summary or, if `query` is given, of one query. `to_text` also writes sentences."""
         return [part for part in build_screen(self, query) if isinstance(part, Table)]
 
     def to_text(self, form: str = "markdown", *, query: str | None = None) -> str:
-        """Return a summary as `markdown`, or all tables as `json`. `query` limits both to one query.
+        """Return the explanation as text: a summary in `markdown`, or all tables in `json`. `query` limits the text to one query.
 
         Raises:
-            InputError: the form, or the query, is unknown.
+            InputError: the form is unknown, or the query is unknown.
         """
         if form not in FORMS:
             raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
@@ -145,7 +145,7 @@ class Results(NamedTuple):
 
 
 def read_results_of(names: Sequence[str], results: Any) -> Results:
-    """Read the results of systems from one frame or file with all systems, or from one for each system."""
+    """Read the results of the named systems, from one frame or file with all systems, or from a frame or file for each system."""
     if results is None:
         return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title", "url"), pl.String)))
     given = results if isinstance(results, (list, tuple)) else [results]
@@ -208,7 +208,7 @@ def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame)
 
 
 def _shift_numbers(name: str, numbers: pl.DataFrame, described: pl.DataFrame) -> pl.DataFrame:
-    """Renumber the iterations of a run as in its results: the run can begin with 0, and the results with 1."""
+    """Renumber the iterations of a run to match its results, for example if the run begins with 0 and the results with 1."""
     run, results = pl.col("run").list, pl.col("results").list
     given = described.group_by("query_id").agg(results="iteration")
     both = numbers.group_by("query_id").agg(run="number").join(given, on="query_id").sort("query_id")
@@ -262,7 +262,7 @@ def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl
 
 
 def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run]]:
-    """Return qrels and two runs, with each query repeated for each pair of a run of base and a run of new."""
+    """Repeat each query for each pair of a base run and a new run. Return qrels, and one run of each system, with these queries."""
     (base, of_base), (new, of_new) = runs.items()
     positions = [*product(range(len(of_base)), range(len(of_new)))]
     pairs = pl.DataFrame(positions, schema=["b", "n"], orient="row")

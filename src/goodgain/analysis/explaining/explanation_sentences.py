@@ -76,11 +76,11 @@ class Account:
         return find_thresholds(measure for one in self.of.parts.values() for measure in (one.measure, one.numerator))
 
     def find_rel(self, parts: Parts) -> float:
-        """Return the threshold of a measure. SRR has no threshold and takes the lowest threshold of the call."""
+        """Return the `rel` of a measure (the smallest good label). SRR has no rel: return the lowest rel of the call."""
         return parts.measure.rel if parts.measure.rel in self.rels else self.rels[0]
 
     def name_rel(self, rel: float) -> str:
-        """Return a threshold in words; empty if all measures have the same threshold."""
+        """Return a text such as ` (rel=2)`; empty if all measures have the same rel (the smallest good label)."""
         return f" (rel={rel:g})" if len(self.rels) > 1 else ""
 
     @cached_property
@@ -89,7 +89,7 @@ class Account:
 
     @cached_property
     def alone(self) -> set[tuple[str, float, int]]:
-        """The tuples (query, threshold, iteration) for which only one system found some good document."""
+        """A set of tuples (query, rel, iteration): the iterations in which only one of two systems found some good document."""
         rels = {str(one.numerator): self.find_rel(one) for one in self.of.parts.values()}
         rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
         rows = rows.with_columns(rel=pl.col("measure").replace_strict(rels, return_dtype=pl.Float64))
@@ -108,12 +108,12 @@ class Account:
         return {*self.of.absent.select("system", "query_id").iter_rows()}
 
     def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
-        """Return what a system did in queries without results; `otherwise` if its run has a row of each of these queries."""
+        """Return why a system has no results in these queries, in words: `otherwise` if its run has a row of each query."""
         are_absent = {(name, query_id) in self.absent for query_id in query_ids}
         return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
-        """Yield what both systems did where they first differ, and the causes. With `named`, add documents and failed searches."""
+        """Yield texts on the first iteration in which systems differ, and on causes. `named` adds documents and failed searches."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         rel = self.find_rel(parts)
         searches = {name: self.iterations.get((query_id, name, rel), []) for name in self.names}
@@ -152,7 +152,7 @@ class Account:
                 yield f"{name}, {count_of(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
 
     def describe_cause(self, parts: Parts, row: Mapping[str, Any], names: str) -> str:
-        """Return a sentence on what happened to documents. `names` is the text that names these documents."""
+        """Return a sentence on what happened to some documents in both systems. `names` is the text that names these documents."""
         happened = _HAPPENED_IN_BOTH if row["counted_by"] == "both" else _HAPPENED
         one, other = (self.of.new, self.of.base) if row["counted_by"] == "new" else (self.of.base, self.of.new)
         return happened[row["cause"]].format(one=one, other=other, new=self.of.new, n=names, at=parts.measure.cutoff)
@@ -167,12 +167,12 @@ _PARTS = {
 
 
 def add_parts(queries: pl.DataFrame) -> dict[str, float]:
-    """Return a dict from the parts of a rate to what each adds to the sum of the differences."""
+    """Return the sum of a rate's differences in parts: from the `numerator`, the `denominator`, or `none` (division by 0)."""
     return {part: math.fsum(queries.select(amount).to_series().drop_nulls()) for part, amount in _PARTS.items()}
 
 
 def describe_main_cause(account: Account, parts: Parts, queries: pl.DataFrame, total: float) -> str | None:
-    """Return the cause that adds most to `total`, the sum of the differences; None if `total` is 0 up to rounding."""
+    """Return the cause that adds most to `total` (the sum of all differences), in words; None if `total` is 0 up to rounding."""
     of, number = account.of, queries.height
     if abs(total) <= RESIDUE * math.fsum(queries.get_column("difference").abs()):
         return None
@@ -204,7 +204,7 @@ def sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
 
 
 def find_main_causes(account: Account, parts: Parts) -> pl.DataFrame:
-    """Return the rows of a measure in `Explanation.queries`, with a column `cause`: the main cause in words."""
+    """Return the rows of `Explanation.queries` for one measure, with a new column `cause`: the main cause in words."""
     queries = account.of.queries.filter(measure=str(parts.measure))
     said = [_name_cause(account, parts, row) for row in queries.iter_rows(named=True)]
     return queries.with_columns(cause=pl.Series(said, dtype=pl.String))
@@ -286,7 +286,7 @@ def describe_difference(
 
 
 def describe_whole(of: Explanation) -> Iterator[str]:
-    """Yield sentences over all queries: on wasted and repeated searches, and on unjudged and lost documents."""
+    """Yield sentences on all queries together: on wasted and repeated searches, and on unjudged and lost documents."""
     account = Account(of)
     for name, rel in product(account.names, account.rels):
         rows = of.iterations.filter(system=name, rel=rel)

@@ -53,7 +53,7 @@ _LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)
 
 
 class SystemCounts(NamedTuple):
-    """The counts of each run of a system, by the smallest good label, and the coverage of all runs together."""
+    """The counts of each run of a system, as a dict by `rel` (the smallest good label), and the coverage of all runs together."""
 
     runs: Sequence[Mapping[float, Counts]]
     coverage: Coverage
@@ -62,7 +62,7 @@ class SystemCounts(NamedTuple):
 def join_counts(
     counts: Mapping[str, Mapping[float, Counts]], names: Mapping[str, Sequence[str]]
 ) -> dict[str, SystemCounts]:
-    """Return the counts of each system, and give a notice if systems share few queries. `names` is what `name_runs` returns."""
+    """Return a dict with the counts of each system. Give a notice if systems share few queries. `names` is from `name_runs`."""
     counted = {}
     for system, of in names.items():
         runs = [counts[run] for run in of]
@@ -175,7 +175,7 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield the values of a run at each amount spent. A query still searches if it spends at least this much in total."""
+    """Yield the values of a run at each amount spent. A query still searches if its total spend is at least this amount."""
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     queries = pl.DataFrame({"query_id": spends.query_ids})
@@ -196,7 +196,7 @@ def _list_spends(
 def _average_runs(
     system: str, runs: Sequence[Iterator[_Place]], measures: Sequence[GoodGainMeasure]
 ) -> Iterator[_Point]:
-    """Yield the points of the curve of a system. The value of a query is the mean over the runs in which it has one."""
+    """Yield the points of a system's curve. The value of a query is the mean over the runs that have a value of the query."""
     for places in zip(*runs, strict=True):
         columns = places[0][0]
         searching = pl.select(pl.any_horizontal(*(of_run for _, _, of_run in places))).to_series()
@@ -301,10 +301,10 @@ def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataF
 
 
 def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:
-    """Return the mean precision over queries at every recall that some query reaches.
+    """Return a frame with each recall that some query reaches, and the mean precision over all queries at this recall.
 
-    The precision of a query falls at each recall, and is 0 after the last. The mean at a recall is the sum of all falls from
-    there on, divided by the queries. Falls are sorted: the last digit of a sum of floats depends on the order.
+    The precision of a query can fall after each recall that it reaches, and is 0 after the last. The mean at a recall is the
+    sum of the falls there and at all higher recalls, divided by the number of queries. Falls are sorted for reproducible sums.
     """
     after = pl.col("precision").shift(-1).over("query_id").fill_null(0.0)
     falls = steps.select("recall", fall=pl.col("precision") - after).sort("recall", "fall")

@@ -89,7 +89,7 @@ def _build_outcomes_table(outcomes: Iterable[Outcome]) -> Table:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Return measure, system and baseline of the pair to explain (a failed one if possible), and whether the measure has causes."""
+    """Return measure, system, baseline of the pair to explain (a failed one if possible), and whether the measure has causes."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))
@@ -108,10 +108,10 @@ def write_comment(
     questions: Mapping[str, str] | None = None,
     spend: pl.DataFrame | None = None,
 ) -> str:
-    """Return a Markdown comment of at most 90 lines; the same comparison gives the same bytes.
+    """Return a Markdown comment on a comparison, of at most 90 lines; the same comparison gives the same bytes.
 
-    `explanation`, of the pair that `choose_change` returns, adds causes to the comment, and also searches if it has results.
-    `questions` maps query ids to texts to show instead. `spend` is what `gg.spend` returns.
+    `explanation` explains the pair that `choose_change` returns. The comment then has causes and, if results were given, searches.
+    `questions` maps query ids to the texts shown instead. `spend` is what `gg.spend` returns.
     """
     questions = questions or {}
     failed = [one for one in outcomes if not one.holds]

@@ -81,7 +81,7 @@ class Opening(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The system of the headline: the highest mean among systems with the verdict `better`, or else among all others."""
+        """The system with the highest mean: of those `better` than the first system or, if none is, of all except the first."""
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)
@@ -91,7 +91,7 @@ class Opening(NamedTuple):
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """A dict from measures to the row of `pairs` for the system of the headline."""
+        """A dict from each measure to its row in `pairs` for the system of the headline; empty for a report on one system."""
         rows = [] if self.pairs is None else self.pairs.filter(system=self.lead).to_dicts()
         return {row["measure"]: row for row in rows}
 
@@ -144,7 +144,7 @@ def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:
 
 
 def describe_query(measure: str, query_id: str, text: str | None, values: Mapping[str, float]) -> str:
-    """Return a sentence on the query that differs most. With one system, it is on the query with the lowest value."""
+    """Return a sentence on a query: the query that differs most or, with one system, the query with the lowest value."""
     query = shorten_middle(query_id, _ID)
     name = f"“{shorten(text, _QUESTION)}” ({query})" if text else query
     said = [f"{system} {format_number(value, PLACES)}" for system, value in values.items()]
@@ -173,7 +173,7 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
 
 
 def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
-    """Return the tile of tokens per query. Known costs stand below, because fewer tokens can cost more."""
+    """Return the tile of tokens per query, with known costs per query below: fewer tokens can cost more."""
     of = {row["system"]: row for row in spent.iter_rows(named=True)}
     tokens = [of[name]["tokens"] for name in systems]
     values = [(name, f"{number:,.0f}") for name, number in zip(systems, tokens, strict=True)]
@@ -187,7 +187,7 @@ def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
 
 
 def show_shares(*shares: float) -> list[str]:
-    """Return shares in per cent. They have up to two decimals if fewer would hide that they differ from each other, 0 or 1.
+    """Return shares in per cent. Show up to two decimals where fewer would make two shares look equal, or one like 0 or 1.
 
     >>> show_shares(0.7326, 0.7198), show_shares(0.984, 0.9838), show_shares(0.9999)
     (['73 %', '72 %'], ['98.40 %', '98.38 %'], ['99.99 %'])
@@ -232,7 +232,7 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
 
 
 def describe_method(comparison: Comparison) -> str:
-    """Return how to read the numbers of `describe_comparison`, and what the systems spent."""
+    """Return a text on how to read the numbers of `describe_comparison`, and on what the systems spent."""
     made = comparison.signature
     return (
         f"In brackets: two means over {count_queries(made['queries'])} unless a number is given, their difference, and its "
@@ -300,7 +300,7 @@ def describe_one(
 
 
 def describe_funnel(system: str, found: Funnel) -> Iterator[str]:
-    """Yield the mean numbers of good documents that a system returned, opened and cited, over judged queries with uses."""
+    """Yield a sentence: how many good documents a system returned, opened and cited, as means over the judged queries."""
     for row in found.frame.filter(system=system).iter_rows(named=True):
         means = [f"{format_number(row[f'good_{stage}'], 2)} {stage}" for stage in STAGES if row[stage] is not None]
         yield f"Good documents, mean over queries: {join_words(means)}."

@@ -121,7 +121,7 @@ def _choose_explained(measures: list[Any], rel: float | None) -> Parts:
 
 
 def _summarise(of: Evidence) -> tuple[list[str], list[str]]:
-    """Return two lists with a sentence per pair: on verdicts, and on causes. A report on one system has no verdicts."""
+    """Return two lists of sentences: on verdicts, and on causes. For one system, the first list is empty."""
     (base, scores), *_ = of.scores.items()
     if of.comparison is None:
         said = [*page_sentences.describe_one(base, scores, of.measures, str(of.explained.measure), of.iterations)]
@@ -191,7 +191,7 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
 
 
 def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
-    """Return the page. Browsers run only the script and the style whose hashes are in the page."""
+    """Return the HTML page of a report. Browsers accept only the script and the style whose hashes are in the page."""
     import jinja2
     from markupsafe import Markup  # comes with Jinja2
 

@@ -107,7 +107,7 @@ class _Quantity(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The value over all queries that count; NaN without such queries."""
+        """The value of the quantity over all queries in `counted`; NaN if there are none."""
         sums = self.columns[self.counted].sum(axis=0, keepdims=True)
         return float(self.evaluate(sums)[0]) if self.counted.any() else math.nan
 
@@ -192,7 +192,7 @@ def _drop_unknown(
 
 
 def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:
-    """Return the bootstrap percentile interval of each quantity, or NaN. Quantities over the same queries share draws."""
+    """Return the bootstrap percentile interval of each quantity, or NaN. Quantities over the same queries share samples."""
     values = [np.empty(0)] * len(quantities)
     groups: dict[bytes, list[int]] = {}
     for k, one in enumerate(quantities):

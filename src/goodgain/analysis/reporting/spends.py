@@ -92,7 +92,7 @@ def find_spends(
 def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     """Return 1 if the run numbers iterations from 0 and the costs number them from 1, else 0.
 
-    Costs numbered from 1 go beyond the last iteration of each query in the run. Rows without an amount count too.
+    Costs numbered from 1 go beyond the last iteration of each query in the run; costs without an amount are also compared.
     """
     if run.get_column("number").min() != 0:
         return 0
@@ -107,7 +107,7 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
 
 
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.DataFrame]) -> pl.Series:
-    """Return the judged queries whose costs are known in all systems. Give a notice if some queries are left out.
+    """Return the judged queries whose costs are known in all systems. Give a notice on all other judged queries.
 
     A query without searches (N = 0) costs nothing. `known` maps systems to frames of the queries with known costs.
     """
@@ -123,7 +123,7 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
     is_lacking = kept.is_in(sorted(lacking))
     if lacking and is_lacking.all():
         told = f"{spell('costs')}: no judged query has {what} in all systems"
-        raise InputError(f"{told}. Give the costs of the same queries.")
+        raise InputError(f"{told}. Give costs of the same queries for all systems.")
     if lacking:
         notice(
             f"{spell('costs')} has no {what} for {len(lacking):,} of {len(kept):,} judged queries: "
@@ -166,9 +166,9 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
 
 
 def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataFrame:
-    """Return a row for each system: the mean number of searches, and the mean of each amount, per judged query.
+    """Return a frame with a row per system: mean searches per judged query, and means of amounts spent (such as tokens) per query.
 
-    An amount that a system lacks is left out. The mean of an amount is over the queries whose costs are known in all systems.
+    An amount that some system lacks is left out. The mean of an amount is over the queries whose costs all systems know.
     A query that never searched costs nothing.
     """
     table = pl.DataFrame({"system": [*counts], "searches": [of.pools.get_column("N").mean() for of in counts.values()]})
@@ -186,8 +186,8 @@ def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataF
 def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFrame | None) -> pl.DataFrame:
     """Return a row for each system and search: what the search adds on average, over the queries with this search.
 
-    The columns are system, search, searching (queries that make this search), new_good, gain, repeats. Costs of iterations add
-    tokens, cost and seconds if all systems have them: means over the queries with known costs.
+    The columns are system, search, searching (queries that make this search), new_good, gain, repeats. If all systems
+    have costs of iterations, tokens, cost and seconds follow: means over the queries with known costs.
     """
     rows = {name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()}
     listed = [] if costs is None else [select_costs(costs, name, [*counts]) for name in counts]
@@ -222,7 +222,7 @@ def build_cost_table(spent: pl.DataFrame, measure: str, means: Mapping[str, floa
 
 
 def build_search_tables(searches: pl.DataFrame, most: int) -> Iterator[Table]:
-    """Yield a table for each of the first `most` systems: what each search adds."""
+    """Yield a table for each of the first `most` systems, with a row per search: what the search adds on average."""
     amounts = [name for name in _AMOUNTS if name in searches.columns]
     header = ["search", "queries still searching", "new good documents", "gain", "repeats", *amounts]
     for (name,), of in [*searches.group_by("system", maintain_order=True)][:most]:

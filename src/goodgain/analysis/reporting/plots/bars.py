@@ -148,7 +148,7 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
 
     Args:
         ledger: what `gg.ledger` returns. A ledger lacks queries that never searched.
-        qrels: what `read_qrels` takes: adds these queries at iteration 0, if they are judged.
+        qrels: what `read_qrels` takes. Judged queries that never searched are then counted at iteration 0.
         system: the name of the system, for the title.
         ax: the axes to draw on; None makes a figure.
 
@@ -189,7 +189,7 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
 def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     """Draw how many documents each system returned, opened and cited in a query, with good documents below others.
 
-    Above a bar is the share of good documents. A question mark stands for a stage that the logs do not record.
+    The number above a bar is the share of good documents. A question mark stands for a stage that the logs do not record.
 
     Args:
         found: what `gg.funnel` returns.

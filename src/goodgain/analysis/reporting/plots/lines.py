@@ -70,7 +70,7 @@ def curve(
 
 
 class _Band(NamedTuple):
-    """A band around the line of a system, from column `low` to column `high`; a bar of `width` points if there is one iteration."""
+    """A band around a system's line, from column `low` to column `high`. For a single iteration, a bar of `width` points."""
 
     low: str
     high: str
@@ -149,10 +149,10 @@ def _draw_line(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any]) -> None:
 def against_spend(
     frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
-    """Draw a measure over what was spent: a line per system, with the bootstrap interval of its mean as a band.
+    """Draw a measure over the amount spent: a line per system, with the bootstrap interval of its mean as a band.
 
     A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
-    A mark shows the smallest spend that reaches 95 % of the last value. Spending more adds little.
+    A mark shows the smallest amount at which the mean reaches 95 % of its last value. A higher spend adds little.
 
     Args:
         frame: what `gg.curve(..., over=...)` returns.

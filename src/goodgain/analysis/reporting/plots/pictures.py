@@ -45,7 +45,7 @@ def check_picture_name(path: Path) -> None:
 
 
 def draw_curves(frame: pl.DataFrame) -> Picture:
-    """Return a figure with a plot per measure of a frame of `gg.curve`, one below the other, and one legend."""
+    """Return a figure of a frame from `gg.curve`: one plot for each measure, stacked vertically, with a shared legend."""
     draw = plots.against_spend if "spend" in frame.columns else plots.curve
     measures = list(dict.fromkeys(frame.get_column("measure")))
     figure, axes = _open_figure(len(measures))
@@ -56,7 +56,7 @@ def draw_curves(frame: pl.DataFrame) -> Picture:
 
 
 def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None = None) -> Figure:
-    """Return a figure with a plot of `per_query` for each measure and pair. `questions` maps query ids to texts to show."""
+    """Return a figure with a plot by `per_query` for each measure and pair. `questions` maps query ids to texts shown instead."""
     from goodgain.analysis.reporting.plots.bars import DIFFERENCE_LABELS, find_height
     from goodgain.analysis.reporting.plots.canvas import share_scales
 
@@ -122,7 +122,7 @@ class ShownFrame:
         self._picture, self._table = picture, table
 
     def tables(self) -> list[Table]:
-        """Return the table of the first rows."""
+        """Return a list with one table: the first rows of the frame."""
         return [self._table]
 
     def __repr__(self) -> str:
@@ -192,7 +192,7 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
 
 
 def _build_table(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = None) -> Table:
-    """Return the first rows as a table, with a note on further rows. `bars` are the first column."""
+    """Return a table of the first rows of a frame, with a note on how many rows follow. `bars`: pictures for a first column."""
     cells = [[Cell(_format(value)) for value in row] for row in frame.head(rows).iter_rows()]
     header = frame.columns
     if bars is not None:

@@ -49,7 +49,7 @@ def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
 
 
 def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl.DataFrame:
-    """Return the rows of one measure of a frame of `gg.curve`, over iterations or over what was spent."""
+    """Return the rows of one measure in a frame from `gg.curve`, over iterations or, with `spend`, over the amount spent."""
     rows = _read_frame(frame, *((_SPEND_POINT, "gg.curve(..., over=...)") if spend else (_POINT, "gg.curve")))
     return rows.filter(measure=_choose(rows, "measure", measure))
 
@@ -69,7 +69,7 @@ def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFram
 
 
 def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
-    """Return the columns iteration, new_good (good documents first found in it) and share (nCG), as means over all queries."""
+    """Return a frame of means over queries: iteration, new_good (good documents first found in this iteration), share (nCG)."""
     rows = _read_frame(frame, _POINT, "gg.curve(qrels, runs, 'NumGood nCG')")
     rows = rows.filter(system=_choose(rows, "system", system))
     measures = list(dict.fromkeys(rows.get_column("measure")))
@@ -81,9 +81,9 @@ def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
 
 
 def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
-    """Return a row per iteration, with a column for each kind of results: the number in all judged queries.
+    """Return a frame with a row per iteration: the number of results of each kind in all judged queries, in a column per kind.
 
-    The column `searches` has the number of queries with this iteration, and `nothing` how many of them got no result.
+    The column `searches` counts the queries that have the iteration, and `nothing` counts the queries that got no result in it.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     counted = rows.group_by("iteration").agg(
@@ -97,8 +97,8 @@ def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
 def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
     """Count the judged queries that end in each iteration (`last`), or found their last good document in it (`last_good`).
 
-    Iteration 0 has the queries that never searched, or never found a good document. A ledger lacks queries that never
-    searched: `qrels` adds them.
+    Iteration 0 has the queries that never searched, or never found a good document. Queries that never
+    searched are not in a ledger, and are counted only if `qrels` has them.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     when_good = pl.when(pl.col("GR") > 0).then("iteration").otherwise(0)
