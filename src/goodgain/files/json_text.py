@@ -140,9 +140,9 @@ def parse_concatenated(text: str) -> list[Any] | None:
 
 
 def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any], int] | None:
-    """Parse concatenated values from position `at`. Return the values and the position after them; None if a value is damaged.
+    """Parse concatenated values from position `at`. Return the values and the position after the last value.
 
-    `start` matches the beginning of each value.
+    Return None if a value is damaged, or if there are over 100,000 values. `start` matches the beginning of each value.
     """
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     values: list[Any] = []

@@ -155,7 +155,7 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
 
 
 def read_query_ids(source: Any) -> pl.Series:
-    """Read query ids, and return them sorted and without duplicates.
+    """Read a list of query ids, and return the sorted ids without duplicates.
 
     The source is a list of ids, or a frame or table with query_id (.csv, .tsv, .jsonl, .parquet). In any other file each line
     is an id.

@@ -300,7 +300,7 @@ def _select_parameters(query: str, *, plain: bool) -> list[str]:
 
 
 def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
-    """Return `item` and `choice` of `Url`. Parameters that ask for page 1 or for an AMP view are dropped."""
+    """Return `item` and `choice` of `Url`. Parameters for page 1, for an AMP view, or for a wiki's default action are dropped."""
     kept, chosen = [], []
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")
