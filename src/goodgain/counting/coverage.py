@@ -35,7 +35,7 @@ _NO_QUERIES = pl.Series("query_id", [], pl.String)
 
 
 class SharedQueries(NamedTuple):
-    """The query ids of a run and qrels, divided into those in both and those in only one of them."""
+    """The query ids of a run and qrels: ids in both, ids only in the run, and ids only in the qrels."""
 
     both: pl.Series
     only_searched: pl.Series  # only in the run
@@ -54,7 +54,7 @@ class SharedQueries(NamedTuple):
 
 
 def match_queries(searched: pl.Series, judged: pl.Series, never_searched: pl.Series = _NO_QUERIES) -> SharedQueries:
-    """Compare the query ids of a run and qrels. `searched` does not contain the run's queries that never searched."""
+    """Compare the query ids of a run and qrels. `searched` leaves out queries of the run that never searched."""
     searched, judged = pl.concat([searched, never_searched]).unique(), judged.unique()
     is_judged, is_searched = searched.is_in(judged.implode()), judged.is_in(searched.implode())
     idle = never_searched.filter(never_searched.is_in(judged.implode()))
@@ -73,7 +73,7 @@ def join_examples(query_ids: pl.Series) -> str:
 
 
 class Coverage(NamedTuple):
-    """Counts of the queries and results of a run that are judged."""
+    """The counts from which the coverage of a run is computed: queries, unique results, and unjudged results."""
 
     queries: SharedQueries
     unique: int  # first occurrences in judged queries
@@ -148,7 +148,7 @@ def list_shares(coverages: pl.DataFrame) -> str:
 
 
 def share_of_smaller(both: int, first: int, second: int) -> float:
-    """Return the share of the queries of the smaller side that are in both sides; 1 if a side has no queries."""
+    """Return the number of shared queries divided by the number of queries of the smaller side; 1 if a side has no queries."""
     return both / min(first, second) if first and second else 1.0
 
 
@@ -171,7 +171,7 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
 
 
 def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
-    """Return pairs (id in the run, id in the qrels) that differ only in case, punctuation or leading zeros."""
+    """Return the pairs of query ids (in the run, in the qrels) that differ only in case, punctuation or leading zeros."""
     sides = (queries.only_searched, queries.only_judged)
     if not all(map(len, sides)):
         return []
@@ -203,7 +203,7 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
 def warn_of_run(
     qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: Run | RunFile | None = None
 ) -> int:
-    """Give notices on values of a run that may mislead, and return `count_one_time`.
+    """Give notices on values of a run that may mislead, and return the result of `count_one_time`.
 
     The search for documents that are judged under another id reads only a sample of the run. With `low=False` the caller
     gives the notice on low coverage. `iterated` is the run if measures of iterations are computed, else None.
@@ -250,12 +250,12 @@ def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
 
 
 def is_one_time(doc_id: Any) -> Any:
-    """Return for each id of a column (Polars or narwhals) whether it is a URL that a search service makes for one call only."""
+    """Return for each doc_id (a Polars or narwhals column) whether it is a URL that a search service makes for one call only."""
     return doc_id.str.starts_with(_ONE_TIME_ADDRESS)
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
-    """Give the notice that no document has a label. `described` is their number as text, such as `12 unique results`."""
+    """Give the notice that no document has a label. `described` states how many documents there are: `12 unique results`."""
     rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
     example = "" if advice else _show_example(judgments, rows)
@@ -269,7 +269,7 @@ def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, describe
 
 
 def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
-    """Return advice if some id of `rows` looks like a chunk of a document in `others`, in the same query; else None."""
+    """Return advice if an id in `rows` looks like a chunk of a document that `others` has for the same query; else None."""
     parts = rows.select("query_id", "doc_id", pl.col("doc_id").str.extract_groups(_NUMBERED).alias("parts"))
     found = parts.unnest("parts").join(
         others, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi"
@@ -283,7 +283,7 @@ def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
 
 
 def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
-    """Return text with an id of the run and an id of the qrels, if possible two that differ only in case, punctuation or %XX."""
+    """Return text with a doc_id of the run and a doc_id of the qrels, if possible equal except for case, punctuation and %XX."""
     judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
     plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"%[0-9a-f]{2}|[\W_]", "").alias("plain")
     for keys in (["query_id", plain], ["query_id"]):
@@ -296,7 +296,7 @@ def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
 
 
 def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
-    """Give a notice if the qrels judge pages of a run under other URLs. Return whether they do."""
+    """Return whether the qrels judge pages of a run under URLs that the run does not have; if so, also give a notice."""
     is_url = pl.col("doc_id").str.starts_with("http")
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False

@@ -1,4 +1,4 @@
-"""Replaces doc_ids that are different URLs of the same web page by one id, in the runs and qrels of one call."""
+"""Gives each web page a single doc_id in the runs and qrels of a call, even if the page has several URLs there."""
 
 from collections.abc import Iterable, Mapping
 from copy import copy
@@ -24,11 +24,11 @@ _MOST_REPEATED = 1_000_000
 
 
 def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
-    """Return qrels (or None) and runs in which each web page has one id. Give a notice if this affects a query.
+    """Replace all URLs of a web page by one URL. Return the qrels (or None) and the runs. A notice counts the affected queries.
 
-    A page keeps the smallest of its ids in the qrels, else the smallest in the runs. If rows of the qrels get the same id,
-    the largest label is kept. If the qrels have no URL, ids do not change, because listing the ids of a large run means
-    reading the file once more: several URLs of an unjudged page then count as several documents.
+    The first of the page's URLs in the qrels, in sorted order, is kept; else the first in the runs. If several rows of the qrels
+    get the same id, the largest label is kept. If the qrels have no URL, all ids are kept, because listing the ids of a large
+    run means reading the file once more. Several URLs of an unjudged page then count as several documents.
     """
     if judged is not None and urls != OPTIONS["urls"].default:
         judged = sign(judged, urls=urls)
@@ -61,7 +61,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
 
 
 def join_labels(people: Qrels, judged: Qrels) -> Qrels:
-    """Return `people` with each URL replaced by the URL that `judged` has for the same page, if any."""
+    """Return the qrels `people` with each URL replaced by the URL that the qrels `judged` have for the same page, if any."""
     known = select_addresses(judged.rows.get_column("doc_id"))
     ids = pl.concat([known, select_addresses(people.rows.get_column("doc_id"))]).unique()
     spellings = find_spellings(ids, known)
@@ -88,9 +88,9 @@ def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
-    """Return a frame of chunk_id (an id to replace) and doc_id (the id of the same page that replaces it).
+    """Return a frame with the columns chunk_id (a URL to replace) and doc_id (the URL of the same page to write instead).
 
-    A page keeps the smallest of its ids in `known`, else the smallest of all its ids.
+    The URL to write is the first of the page in `known`, in sorted order, else the first in `ids`.
     """
     from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
 
@@ -111,7 +111,7 @@ def select_addresses(ids: pl.Series, hashes: pl.Series | None = None) -> pl.Seri
 
 
 class _Ids(NamedTuple):
-    """The distinct URLs of a run, and hashes of each row's ids (query, document; None for a long file or on an engine)."""
+    """The distinct URLs of a run, and the hashes of query_id and doc_id of each row (None for a long file or on an engine)."""
 
     addresses: pl.Series
     hashes: pl.DataFrame | None
@@ -147,14 +147,14 @@ def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
-    """Return doc_id (each id of a page with several ids), document (its hash) and page (the hash of the id that is kept)."""
+    """Return a frame with doc_id (each URL of a page with several), document (hash of doc_id), page (hash of the kept URL)."""
     names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
     page = pl.col("doc_id").hash()
     return pl.concat([spellings, names]).select(doc_id="chunk_id", document=pl.col("chunk_id").hash(), page=page)
 
 
 def _find_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows whose doc_id is in `pages`, as hashes: query, document and page (the id that is kept for the page)."""
+    """Return hashes of the rows whose doc_id is in `pages`, as the columns query, document and page (the kept URL of the page)."""
     spelled, pages = pages.select("doc_id"), pages.drop("doc_id")
     if hashes is not None:
         return hashes.join(pages, on="document")
@@ -175,7 +175,7 @@ def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
 
 
 def sign(qrels: Qrels, **options: str) -> Qrels:
-    """Return a copy of the qrels that adds these options to the signature of scores."""
+    """Return a copy of the qrels. Scores computed with this copy have `options` in their signature."""
     signed = copy(qrels)
     signed.documents = {**qrels.documents, **options}
     return signed

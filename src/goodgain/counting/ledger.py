@@ -34,11 +34,11 @@ class Counts(NamedTuple):
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
-    """Count R^i, UR^i, GR^i and G_i of the Retrieved Good Gain guideline. Return threshold -> `Counts`.
+    """Count R^i, UR^i, GR^i and G_i of the Retrieved Good Gain guideline. Return the `Counts` of each threshold.
 
-    A document is good if its relevance is at least the threshold. `qrels` have query_id, doc_id and relevance. With
-    `labels="iteration"` they also have iteration (Int64, null for any): the label for the iteration that first returned a
-    document counts. `run` has query_id, iteration (Int64) and doc_id (`-` for an iteration without results), on any engine.
+    A document is good if its relevance is at least the threshold. `qrels` have the columns query_id, doc_id and relevance. With
+    `labels="iteration"` the qrels also have iteration (Int64, null for any): the label for the iteration that first returned a
+    document counts. `run` is a frame of any engine: query_id, iteration (Int64), doc_id (`-` for an iteration without results).
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
     >>> qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [3.0]})
@@ -61,7 +61,7 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
 def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
     """Count the results of each query and iteration, on the engine of the run.
 
-    The frame has query_id, iteration (the number in the run), R, UR, Unjudged, and two columns per threshold: GR0, G0, GR1 ...
+    The columns are query_id, iteration (number in the run), R, UR, Unjudged, and two for each threshold: GR0, G0, GR1 ...
     """
     rows = to_lazy(nw.from_native(run))
     judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
@@ -90,7 +90,7 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
 def tally_first_occurrences(
     firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
 ) -> pl.DataFrame:
-    """Return the same columns as `tally`, from first occurrences in the order `seen` and the label of each."""
+    """Count as `tally` does, but from the first occurrences in the order `seen` and their labels (`relevance`)."""
     number = firsts.iterations.height
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
@@ -105,9 +105,9 @@ def tally_first_occurrences(
 
 
 def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
-    """Return the label of each first occurrence: the label for this iteration, else the label for any iteration, else null.
+    """Return the label of each first occurrence: the label for its iteration, else the label for any iteration, else null.
 
-    `firsts` has query_id, doc_id, iteration. `qrels` has these columns and relevance; a null iteration means any.
+    `firsts` has query_id, doc_id, iteration. `qrels` has query_id, doc_id, iteration (null for any) and relevance.
     """
     rows = nw.from_native(firsts.with_row_index("row").lazy())
     labelled = _add_labels(rows, nw.from_native(qrels.lazy()), "iteration")
@@ -119,8 +119,8 @@ def _add_up_good(
 ) -> dict[str, Any]:
     """For each row of a table and each threshold, count and sum the labels of the row that reach the threshold.
 
-    `of` has the row of each label in the table, which has `number` rows. `names` are the prefixes of the two columns of a
-    threshold: `GR` becomes `GR0`, `GR1` ... `unit` is `find_unit` of all labels.
+    The table has `number` rows; `of` gives the row of each label. `names` are the prefixes of the columns of counts and sums:
+    `GR` becomes `GR0`, `GR1` ... `unit` is the result of `find_unit` for all labels.
     """
     columns: dict[str, Any] = {}
     whole = np.floor(label / unit) * unit if unit else label
@@ -135,11 +135,11 @@ def _add_up_good(
 
 
 def find_unit(labels: Any) -> float:
-    """Return a power of two that splits each label into a multiple and a remainder; 0 if all labels are whole.
+    """Return a power of two, the unit for splitting labels into multiples and remainders; 0 if all labels are whole.
 
-    The last digit of a sum of floats depends on the order of rows, and blocks and engines change this order. The multiples
-    have at most 26 bits. The remainders are short too, for labels of at least a hundredth of the largest. So the sums of
-    the multiples and of the remainders are exact for millions of labels; only the addition of the two sums rounds.
+    The last digit of a sum of floats depends on the order of rows, and blocks and engines change this order. Multiples of the
+    unit have at most 26 bits. Remainders are short too, for labels of at least a hundredth of the largest label. So the sums
+    of multiples and of remainders are exact for millions of labels; only the addition of the two sums rounds.
     """
     known = np.asarray(labels, np.float64)
     known = known[~np.isnan(known)]
@@ -160,7 +160,7 @@ def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
 
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
-    """Return threshold -> `Counts` from the frames of `tally` and `count_pools`. Iterations of a query are renumbered 1..N."""
+    """Return the `Counts` of each threshold from the results of `tally` and `count_pools`. Iterations are renumbered 1..N."""
     never_searched = tallied.filter(pl.col("iteration").is_null()).get_column("query_id").cast(pl.String)
     tallied = tallied.drop_nulls("iteration")
     numbered = _number_densely(tallied).with_columns(Dup=pl.col("R") - pl.col("UR"))
@@ -195,7 +195,7 @@ def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str
 
 
 def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
-    """Number the iterations of each query 1..N, in order. `number` keeps the number in the run."""
+    """Number the iterations of each query 1..N, in order. The column `number` keeps the iteration number of the run."""
     numbered = tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String))
     queries = numbered.get_column("query_id").rle().struct.field("value")
     falls = (pl.col("query_id") == pl.col("query_id").shift()) & (pl.col("number") < pl.col("number").shift())
@@ -207,7 +207,7 @@ def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per query with N, lowest and highest (iteration numbers), and is_dense (whether no number is missing)."""
+    """Return a frame with a row per query: query_id, N, lowest and highest (iteration numbers), is_dense (no number is missing)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
     end = pl.col("row").shift(-1, fill_value=numbered.height)

@@ -47,7 +47,7 @@ class QueryBatch(NamedTuple):
 
 
 class RankingRequest(NamedTuple):
-    """Which rankings `consume_batches` makes, and with which columns and rows."""
+    """Tells `consume_batches` which rankings to compute, and which columns and rows a batch needs."""
 
     order: str  # how iterations become one ranking: `seen`, `interleaved` or `last`
     with_documents: bool = True  # whether the ranking with its doc_ids is needed
@@ -58,7 +58,7 @@ class RankingRequest(NamedTuple):
 
 
 class _ScatteredQueriesError(Exception):
-    """The rows of a query are in several blocks of a file."""
+    """Raised if several blocks of a file contain rows of the same query."""
 
 
 def consume_batches(
@@ -72,7 +72,7 @@ def consume_batches(
     """Call `consume` with the batches of a run and return the result. A large file has several batches, which share no query.
 
     If several blocks of a file contain rows of one query, temporary files group the rows by query. `consume` is then called
-    again with new batches: it must keep nothing from the first call. `rels` are the thresholds of relevance.
+    again with new batches, and must keep nothing from the first call. `rels` are the thresholds of relevance.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))
@@ -110,7 +110,7 @@ def _append_never_searched(tallied: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def find_firsts(run: Run, rows: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
-    """Return the first occurrences of a run, cached if the run has a cache, else found in `rows` (columns of the run)."""
+    """Return the first occurrences of a run from the cache `run.firsts`; without a cache, from `rows` (columns of the run)."""
     if run.firsts is None:
         return find_first_occurrences(rows, order)
     if order not in run.firsts:
@@ -194,7 +194,7 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     """Yield the counts of each block, while threads count the next blocks.
 
-    `has_repeats` becomes false for blocks with a column iteration, because these need no notice on repeats.
+    `has_repeats` is set to false for blocks with a column iteration: only runs without this column need a notice on repeats.
     """
 
     def count_block(block: Block) -> QueryBatch:
@@ -206,14 +206,14 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) ->
 
 
 class QrelsByQuery:
-    """Gives each batch the judgments of its queries, with one label per document and subtopic."""
+    """Selects the judgments of each batch's queries. A document has one label, or one label per subtopic."""
 
     def __init__(self, qrels: Qrels) -> None:
         self._by_iteration = qrels.labels is not None
         self._rest = qrels.frame if self._by_iteration else qrels.rows
 
     def take(self, batch: QueryBatch) -> pl.DataFrame:
-        """Return the labels of a batch's queries, with query_id, doc_id, relevance and iteration (column 2 of the qrels)."""
+        """Return the labels of the queries in a batch, with query_id, doc_id, relevance and iteration (column 2 of the qrels)."""
         queries = batch.tally.select("query_id").unique()
         taken = self._rest.join(queries, on="query_id", how="semi", maintain_order="left")
         self._rest = self._rest.join(queries, on="query_id", how="anti", maintain_order="left")
@@ -228,7 +228,7 @@ class QrelsByQuery:
 
 
 def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
-    """Return one label per document, from labels by iteration.
+    """Return one label per document from judgments with labels by iteration.
 
     A retrieved document gets the label for the iteration of its first occurrence. Without such a label it is unjudged, even
     if a later iteration has a label. A document that was not retrieved gets its largest label.

@@ -1,4 +1,4 @@
-"""Reads a run in a large file in blocks of whole queries: memory does not grow with the file."""
+"""Reads a run from a large file in blocks of whole queries, so that memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def select_queries(run: Run, query_ids: pl.Series) -> Run:
 
 
 def read_whole(run: Run | RunFile) -> Run:
-    """Return a run in memory. A file is read block by block."""
+    """Return a run with all rows in memory. A file is read block by block."""
     if isinstance(run, Run):
         return run
     blocks = [block.run for block in partition_by_query(replace(run, page=None))]
@@ -190,7 +190,7 @@ def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
 
 
 def _last_query(data: bytes) -> int:
-    """Return the offset in `data` at which the rows of the last query begin; 0 if all rows are of one query.
+    """Return the offset in `data` at which the rows of the last query begin; 0 if all rows belong to one query.
 
     The text before the first newline and after the last newline is ignored, as are comments.
     """
@@ -209,7 +209,7 @@ def _last_query(data: bytes) -> int:
 
 
 def _is_one_query(data: bytes, end: int) -> bool:
-    """Return whether all lines between the first newline and `end` are of one query. Counting is faster than splitting lines."""
+    """Return whether all lines between the first newline and `end` belong to one query. Counting is faster than splitting lines."""
     begin = data.find(b"\n") + 1
     query = data[begin : data.find(b"\n", begin)].split(None, 1)[:1]
     last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end].split(None, 1)[:1]
@@ -243,9 +243,9 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
 
 
 def partition_by_query(file: RunFile) -> Iterator[Block]:
-    """Yield a run in blocks, each with all rows of its queries, in the order of the file.
+    """Yield a run in blocks. No query is in two blocks. Within a block, rows keep the order of the file.
 
-    Rows are first divided among temporary files, by a hash of query_id. These files need as much disk space as the run as text.
+    Rows are first divided among temporary files, by a hash of query_id. These files need as much disk space as a run in text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)
@@ -297,7 +297,7 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
 def sample_rows(run: Run | RunFile) -> pl.DataFrame:
     """Return query_id and doc_id of a few thousand rows of a run.
 
-    The rows come from all parts of a run in memory or of an uncompressed text file. Otherwise they are the first rows.
+    The rows come from all parts of a run in memory or of an uncompressed text file. For other runs, they are the first rows.
     """
     if isinstance(run, RunFile):
         if run.is_text:

@@ -74,7 +74,7 @@ def open_systems(
     leave_out: str | None,
     urls: str,
 ) -> tuple[Any, dict[str, Run | RunFile]]:
-    """Read the qrels, unless they are None, and open each run. `page` is one page size, or name of a run -> page size."""
+    """Read the qrels, unless they are None, and open each run. `page` is a page size, or maps names of runs to page sizes."""
     check_choice("urls", urls)
     check_choice("leave_out", leave_out)
     judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
@@ -121,9 +121,9 @@ def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
 def map_documents(
     judged: Qrels | None, runs: Mapping[str, Run | RunFile], documents: Any, documents_of: str, chunks: str
 ) -> tuple[Any, dict[str, Any]]:
-    """Return qrels (or None) and runs in which ids of chunks are replaced by ids of documents, if `documents` is given.
+    """Replace ids of chunks by ids of documents, if `documents` is given. Return the qrels (or None) and the runs.
 
-    If qrels and runs are mapped, an id of the qrels does not change if any run contains chunks of a document with this id.
+    If both qrels and runs are mapped, an id in the qrels is kept if it is the id of a document that has chunks in a run.
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
@@ -158,7 +158,7 @@ def map_documents(
 
 
 def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
-    """Count the ids of a run that the mapping replaces, and list their documents (for a large file, only those in `ids`)."""
+    """Count the ids of a run that the mapping replaces, and list the new ids (for a large file, only new ids that are in `ids`)."""
     if not isinstance(run, RunFile):
         return mapping.find_mapped(nw.from_native(run.frame))
     parts = []
@@ -180,7 +180,7 @@ def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
 
 
 def _open_large(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
-    """Prepare a large file for reading in blocks. Return None for a small file or a format without blocks."""
+    """Prepare a large file for reading in blocks. Return None for a small file, or a format that cannot be read in blocks."""
     with suppress(OSError, ValueError):  # load_run will say why
         kind, compressed = container(path), compression(path) is not None
         if path.is_file() and kind == "text" and _is_large_text(path, columns, compressed=compressed):
@@ -218,7 +218,7 @@ def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> Run
 
 
 def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, Any]:
-    """Return the runs by name, with names as text. Raise `InputError` for missing or equal names, and for too few runs."""
+    """Return the systems with their names as text. Raise `InputError` for missing or equal names, or fewer systems than `least`."""
     if not isinstance(systems, Mapping):
         raise InputError(f"systems is a {type(systems).__name__}; give each run a name: {{'old': run, 'new': other}}")
     named = {check_name(str(name), "system"): run for name, run in systems.items()}
@@ -248,7 +248,7 @@ def stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
-    """Find replicates by the names that `convert` gives them: agent.1, agent.2. Return system -> names of two or more runs."""
+    """Map each system to the names of its replicates. `convert` names replicates agent.1, agent.2; a single run is left out."""
     found: dict[str, list[str]] = {}
     for name in names:
         front, _, number = name.rpartition(".")
@@ -268,7 +268,7 @@ def number_repeats(names: Sequence[str]) -> list[str]:
 
 
 def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    """Return two dicts: name of a run -> run, and system -> names of its runs.
+    """Return a dict from names to runs, and a dict from systems to the names of their runs.
 
     >>> name_runs({"old": "a.run", "new": ["b.run", "c.run"]})[0]
     {'old': 'a.run', 'new (run 1)': 'b.run', 'new (run 2)': 'c.run'}

@@ -68,7 +68,7 @@ class Analyses(SharedSteps):
         warn_of_labels(self.opened.qrels.frame, measures, rel=self.options["rel"], provider=provider)
 
     def evaluate(self, asked: Sequence[Any], groups: Any = None, *, interval: bool = False) -> dict[str, Scores]:
-        """Return name of a system -> `Scores`. Their `notes` are empty."""
+        """Return the `Scores` of each system, by name. The `notes` of the scores are empty."""
         opened, options = self.opened, self.options
         if options["bounds"] and any(len(of) > 1 for of in opened.names.values()):
             bounds = spell("bounds", True)
@@ -98,7 +98,7 @@ class Analyses(SharedSteps):
         return counts
 
     def join(self, measures: Sequence[GoodGainMeasure]) -> dict[str, SystemCounts]:
-        """Return name of a system -> the counts of the system's runs. Gives no notices on labels and coverage."""
+        """Return the counts of the runs of each system, without notices on labels and coverage."""
         return join_counts(self.count_runs(find_thresholds(measures)), self.opened.names)
 
     def curve(self, asked: Sequence[GoodGainMeasure], **own: Any) -> pl.DataFrame:
@@ -113,7 +113,7 @@ class Analyses(SharedSteps):
         return self.keep_result("curve", {**own, "measures": asked}, make)
 
     def draw_recalls(self, rel: float, points: Points = "eleven", *, per_query: bool = False) -> pl.DataFrame:
-        """Return the rows of `gg.pr_curve` for each run. Gives no notice on low coverage."""
+        """Return the rows of `gg.pr_curve` for each run, without a notice on low coverage."""
         hits, query_ids = self.find_hits(rel), self.opened.qrels.query_ids
         return stack_systems(
             {name: interpolate(of, query_ids, points=points, per_query=per_query) for name, (of, _) in hits.items()}
@@ -125,7 +125,7 @@ class SystemScores:
     """The scores of several systems on the same measures and queries.
 
     Attributes:
-        systems: name -> the `Scores` of the system.
+        systems: the `Scores` of each system, by name.
         notes: all notices of the call, also minor ones.
 
     `found["new", "nCG@3"]` is the mean of a system.
@@ -173,11 +173,11 @@ class SystemScores:
         return f"the systems {', '.join(self.systems)}"
 
     def to_polars(self) -> pl.DataFrame:
-        """Return `values`."""
+        """Return the frame `values`."""
         return self.values
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return `values` as a frame of pandas."""
+        """Return the frame `values` as a pandas frame."""
         return self.values.to_pandas()
 
     def tables(self) -> list[Table]:

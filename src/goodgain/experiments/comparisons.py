@@ -47,8 +47,8 @@ def compare(
     """Compare two or more systems on any measures of goodgain and ir_measures.
 
     Args:
-        qrels: what `read_qrels` takes.
-        systems: two or more: name -> what `read_run` takes, or a list of several runs of the system (replicates). Values of
+        qrels: judgments in any form that `read_qrels` accepts.
+        systems: maps names of two or more systems to runs (inputs of `read_run`), or to lists of runs (replicates). Values of
             replicates are averaged query by query. All tests are over queries.
         measures: names, measure objects or both. `goodgain measures` shows the better direction of each. For a measure
             that only a provider of ir_measures knows, higher is better.
@@ -63,8 +63,8 @@ def compare(
             such a frame; the columns of a funnel have their own directions.
         baseline_file: a file of `Comparison.write_baseline`. Its system is called `baseline`, and one run is enough to
             compare with it.
-        require: requirements such as `nCG@3>=0.5`, for `flips`. Their measures are compared too. `check_requirements`
-            checks them.
+        require: requirements such as `nCG@3>=0.5`, for `flips`. Measures in requirements are compared too. The
+            method `check_requirements` checks the requirements.
         pass_k: k of `Comparison.flips`; None: the smallest number of runs of a query.
         detect: the difference for `Comparison.detectable`; None: the observed difference.
         {options}
@@ -96,7 +96,7 @@ def compare(
 
 
 def compare_kept(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Comparison:
-    """Compare the systems, or return the cached comparison. `own` has the arguments of `gg.compare`; None means not given."""
+    """Compare the systems, or return the cached comparison. `own` has the arguments of `gg.compare`, None if not given."""
     asked = parse_measures(measures, rel=of.options["rel"])
     return of.keep_result("compare", {**own, "measures": asked}, lambda: _compare(of, asked, own))
 
@@ -149,14 +149,14 @@ def explain(
     """Explain why a system is better or worse than another, by queries, searches and documents.
 
     Args:
-        qrels: what `read_qrels` takes.
-        base, new: what `read_run` takes. A system is named by its file, else by its tag. With a list of several runs of a
-            system, each run of base is compared with each run of new: query q becomes `q (1, 2)` for the first run of base
-            and the second run of new.
+        qrels: judgments in any form that `read_qrels` accepts.
+        base, new: runs in any form that `read_run` accepts. A system is named by its file, else by its tag. With a list of
+            several runs of a system, each run of base is compared with each run of new: query q becomes `q (1, 2)` for the
+            first run of base and the second run of new.
         measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR.
-        results: for search strings and titles, what `read_traces` returned, or a file of it. Give one table of both
+        results: the frame from `read_traces`, or a file of this frame, for search strings and titles. Give one table of both
             systems, or a list with a table of each system.
-        uses: what `funnel` takes, for both systems. It shows which good documents were never opened, or never cited.
+        uses: the documents that both systems used, as in `funnel`, to show which good documents were never opened or cited.
         top: how many queries to show, in each direction.
         {options}
 

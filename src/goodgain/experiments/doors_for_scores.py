@@ -34,8 +34,8 @@ def evaluate(
     """Score a run on any measures of goodgain and ir_measures.
 
     Args:
-        qrels: what `read_qrels` takes.
-        run: what `read_run` takes, or a list of several runs of one system (replicates). The value of a query is then its
+        qrels: judgments in any form that `read_qrels` accepts.
+        run: a run (input of `read_run`), or a list of several runs of one system (replicates). The value of a query is then the
             mean over the runs that have a value, and `Scores.replicates` has the scores of each run.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both. With rel=1, `nCG@6` means `nCG(rel=1)@6`.
         groups: a file or a frame of query_id and group. `Scores.by_group` then has the means over each group.
@@ -70,9 +70,9 @@ def ledger(
     """Count the results, unique results, repeats, good results and gain of each iteration.
 
     Args:
-        qrels: what `read_qrels` takes.
-        run: what `read_run` takes.
-        measures: measures of goodgain without @. Each adds a column: the value if the agent had stopped after this iteration.
+        qrels: judgments in any form that `read_qrels` accepts.
+        run: a run in any form that `read_run` accepts.
+        measures: measures of goodgain without @. Each adds a column: the value if the agent had stopped after the iteration.
         {options}
 
     Returns:
@@ -106,13 +106,13 @@ def coverage(qrels: Any, runs: Mapping[str, Any], **options: Unpack[ReadingOptio
     label. Queries without judgments do not count.
 
     Args:
-        qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes, one or more runs. Large files are read in blocks.
+        qrels: judgments in any form that `read_qrels` accepts.
+        runs: maps names of one or more systems to runs (inputs of `read_run`). Large files are read in blocks.
         {options}
 
     Returns:
-        system, iteration, judged, unique, coverage (null without unique results). In the first row of each system
-        iteration is null: this row counts all iterations.
+        A frame with system, iteration, judged, unique and coverage (null without unique results). In the first row of each
+        system, which counts all iterations, iteration is null.
 
     Raises:
         InputError: a run or the qrels cannot be read.
@@ -144,19 +144,19 @@ def curve(
     Every mean is over all queries of the qrels. A query that has stopped counts as having empty iterations, as for `CG@i`:
     sums keep their value, means over iterations (RG) fall.
 
-    With `over`, the rows are means at every spend. A query has the value of the last iteration that the spend pays for, and
-    0 if the spend does not pay for the first iteration.
+    With `over`, the rows are means at every amount spent. A query has the value of the last iteration that the amount pays
+    for, and 0 if the amount does not pay for the first iteration.
 
     Args:
-        qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes, or a list of several runs of the system (replicates). Replicates are averaged
+        qrels: judgments in any form that `read_qrels` accepts.
+        runs: maps names of systems to runs (inputs of `read_run`), or to lists of runs (replicates). Replicates are averaged
             query by query. Large files are read in blocks.
         measures: measures of goodgain without @, such as "CG SRE SRR".
         upto: the last iteration. None: the last iteration of any query of any run.
-        over: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`: what is spent. None: a row for each iteration.
-        costs: for tokens, cost and seconds: a file or a frame as `convert --costs` writes, or a list of several. A judged
+        over: the quantity spent: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`. None: rows by iteration.
+        costs: a table as `convert --costs` writes (file or frame), or a list of tables, for tokens, cost and seconds. A judged
             query whose costs are unknown is left out of all systems, with a notice. Costs need one run of each system.
-        at: the spends to show. None: at most 50 observed spends, evenly spaced in rank.
+        at: the amounts spent to show. None: at most 50 observed amounts, evenly spaced in rank.
         {options}
 
     Returns:
@@ -207,16 +207,16 @@ def pr_curve(
     never reaches the recall.
 
     Args:
-        qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes, one or more runs. Large files are read in blocks.
-        points: `eleven`: recall 0, 0.1, ..., 1. `all`: every recall above 0 that the system reaches in any query, or
-            with `per_query` in this query. The precision is 0 beyond the last point.
+        qrels: judgments in any form that `read_qrels` accepts.
+        runs: maps names of one or more systems to runs (inputs of `read_run`). Large files are read in blocks.
+        points: `eleven` means recall 0, 0.1, ..., 1. `all` means every recall above 0 that the system reaches in any query
+            (with `per_query`: in the same query). The precision is 0 beyond the last point.
         per_query: return the values of each query instead of their mean.
         {options}
 
     Returns:
-        system, recall, precision: means over all queries of the qrels; a query that the run lacks has 0 at every level.
-        With `per_query` also query_id.
+        A frame with system, recall and precision (mean over all queries of the qrels). A query that the run lacks has 0 at
+        every level. With `per_query`, the frame also has query_id.
 
     Raises:
         InputError: a run or the qrels cannot be read, or an option is unknown.
@@ -248,7 +248,7 @@ def spend(
 
     Args:
         qrels, runs: as in `curve`. Gains and searches of several runs of a system are averaged query by query.
-        costs: what `curve` takes, or costs per query without an iteration. A judged query whose costs are unknown is left
+        costs: costs as in `curve`, with or without a column iteration. A judged query whose costs are unknown is left
             out of all systems, with a notice. Costs need one run of each system.
         outcomes: a table of query_id, system and solved, as in `compare`.
         price_per_search: the gain that a search must yield to be worth its price.
@@ -258,7 +258,7 @@ def spend(
 
     Returns:
         A row per system and quantity: value, low and high (bootstrap percentile interval; null without a limit),
-        queries (how many count), better (`up`, `down` or null). The quantities, if `costs` has the columns:
+        queries (the number of queries used), better (`up`, `down` or null). The quantities, if `costs` has the columns:
 
         - CostPerGood: sum of cost / sum of NumGood over queries.
         - GainPerCall: sum of CG / sum of search calls.

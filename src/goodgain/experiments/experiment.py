@@ -45,8 +45,8 @@ class Experiment:
     first occurrences (as much memory again), the last 64 results, and up to 64 MB of bootstrap samples.
 
     Args:
-        qrels: what `read_qrels` takes.
-        systems: name -> what `read_run` takes, or a list of several runs of the system (replicates).
+        qrels: judgments in any form that `read_qrels` accepts.
+        systems: maps names to runs (inputs of `read_run`), or to lists of several runs of a system (replicates).
         {options}
 
     Raises:
@@ -95,7 +95,7 @@ class Experiment:
             return self.analyses.opened
 
     def with_(self, **options: Unpack[ExperimentOptions]) -> Experiment:
-        """Return an experiment with other options. Both share the results that these options do not change.
+        """Return an experiment with some options changed. Both experiments share results that do not depend on these options.
 
         >>> folder = "qrels_examples/redundancy/"
         >>> x = Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
@@ -110,7 +110,7 @@ class Experiment:
         return made
 
     def only(self, queries: Any) -> Experiment:
-        """Return an experiment on these queries only. `queries` is a list of ids, a file or a frame, as for the option `only`.
+        """Return an experiment on the given queries only. `queries` is a list of ids, a file or a frame, as for the option `only`.
 
         >>> folder = "qrels_examples/redundancy/"
         >>> x = Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
@@ -120,7 +120,7 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Return an experiment that names systems by file, else by tag; or itself, if a system has neither, or several runs."""
+        """Return an experiment with systems named by file, else by tag. Return `self` if a system has neither, or several runs."""
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}
@@ -146,15 +146,15 @@ class Experiment:
             interval: also give the bootstrap interval of each mean: `Scores.intervals`.
 
         Returns:
-            For one system `Scores`, as from `gg.evaluate`. For several `SystemScores`: `values` (system, replicate,
-            query_id, measure, value), `systems` (name -> `Scores`), and means such as `found["new", "nCG@3"]`.
+            `Scores` for one system, as from `gg.evaluate`. `SystemScores` for several systems: `values` (system, replicate,
+            query_id, measure, value), `systems` (the `Scores` by name), and means such as `found["new", "nCG@3"]`.
         """
         scores = self.score_each(measures, groups=groups, interval=interval)
         first = next(iter(scores.values()))
         return first if len(scores) == 1 else SystemScores(scores, first.notes)
 
     def score_each(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
-        """Return name of a system -> `Scores`. The arguments are those of `evaluate`."""
+        """Return the `Scores` of each system, by name. The arguments are those of `evaluate`."""
         asked = parse_measures(measures, rel=self._options["rel"])
         with self.tell() as heard:
             found = self.analyses.evaluate(asked, groups, interval=interval)

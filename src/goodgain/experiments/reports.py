@@ -52,18 +52,18 @@ def report(
     without a comparison.
 
     Args:
-        qrels: what `read_qrels` takes.
-        runs: name -> what `read_run` takes, or a list of several runs of the system (replicates). Values are means over
-            the runs of a system. Causes and searches are those of its first run.
+        qrels: judgments in any form that `read_qrels` accepts.
+        runs: maps names of systems to runs (inputs of `read_run`), or to lists of runs (replicates). Values are means over
+            the runs of a system. Causes and searches are those of the first run.
         path: the file to write: .html, .md, .csv or .json, or any name with `format`.
         measures: names, measure objects or both. The page explains the first measure that `explain` supports, else CG.
-        results: for search strings, titles and addresses, what `read_traces` returned, or a file of it. Give one table of
-            all systems, or a list with a table of each system.
+        results: the frame from `read_traces`, or a file of this frame, to show search strings, titles and addresses. Give one
+            table of all systems, or a list with a table of each system.
         queries: the texts of the queries: a file of query_id and text, {query_id: text}, or a frame.
-        uses: what `funnel` takes. It shows which good documents were never opened, or never cited.
+        uses: the documents that were used, as in `funnel`, to show which good documents were never opened or cited.
         groups: a file or a frame of query_id and group, to compare and filter by groups of queries.
-        costs: what `curve` takes: adds tokens, cost and seconds of a query, and of each search.
-        details: for how many queries the page lists all results. They are the queries that changed most.
+        costs: costs as in `curve`, to show tokens, cost and seconds of each query and each search.
+        details: the number of queries for which the page lists all results. These queries changed most.
         format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`; None: the ending of the name
             decides.
         spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
@@ -121,7 +121,7 @@ def write_report(
 def gather_evidence(
     x: Experiment, measures: Measures, beside: Mapping[str, Any], *, details: int, command: str
 ) -> Evidence:
-    """Return the data of a report. `beside` is name of an argument of `gg.report` -> the table given for it."""
+    """Return the data of a report. `beside` maps names of arguments of `gg.report` to the given tables."""
     tables: Any = {name: beside[name] for name in ("results", "costs") if beside[name] is not None}
     of = x.with_(**tables) if tables else x  # some measures need these tables
     with x.tell() as heard:

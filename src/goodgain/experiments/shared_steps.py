@@ -47,7 +47,7 @@ class KeptResults:
         self.draw = KeptDraws()
 
     def keep(self, key: Any, make: Callable[[], T]) -> T:
-        """Return the cached result of this key, or compute it with `make`."""
+        """Return the cached result for `key`. If the cache has none, compute the result with `make` and cache it."""
         found = self._found.pop(key, None)
         if found is None:
             heard: list[GoodgainNotice] = []
@@ -118,14 +118,14 @@ def find_name(run: Run | RunFile) -> str:
 
 
 class Opened(NamedTuple):
-    """The qrels and runs of an experiment. `runs` is name of a run -> run; `names` is system -> names of its runs."""
+    """The qrels and runs of an experiment. `runs` maps names to runs; `names` maps each system to the names of its runs."""
 
     qrels: Qrels
     runs: Mapping[str, Run | RunFile]
     names: Mapping[str, list[str]]
 
     def use_each(self, use: Callable[[str, Run | RunFile], T]) -> dict[str, T]:
-        """Call `use` with the name of each run and the run. Return name -> result. Notices name the system."""
+        """Call `use` with the name of each run and the run. Return the results by name. Notices name the system."""
         found = {}
         with NoticesOfSystems() as notices:
             for name, run in self.runs.items():
@@ -168,7 +168,7 @@ class SharedSteps:
     ) -> dict[str, Scores]:
         """Return the scores of each run on the measures `asked`, and on the counts that a comparison needs.
 
-        `needed` lists both. If it is None, counts are added, unless a run may lack iterations: counts would cause a notice.
+        If `needed` (all measures) is None, counts are added unless a run may lack iterations: then counts would cause a notice.
         """
         opened = self.opened
         is_unsure = any(run.likely_iteration is not None for run in opened.runs.values())
@@ -244,7 +244,7 @@ class SharedSteps:
                     warn_of_ends(of, asked)
 
     def search(self, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
-        """Return the documents that one run of each system found. `runs` is name of a system -> name of the run."""
+        """Return the documents that one run of each system found. `runs` maps the name of each system to the name of the run."""
         opened = self.opened
         rels = find_rels(parts)
         counts = self.count_runs(rels)

@@ -46,7 +46,7 @@ number_rows = partial(number_lines, comments=False)
 class FrameRows:
     """Locates rows of a frame, a dict or an iterable: errors name `label` and the position of a row.
 
-    `rows` has the original position of each row; None if no row was left out. `counting` says how, if not from 0, rows are counted.
+    `rows` has the original position of each row; None if no row was left out. `counting` says how rows are counted, if not from 0.
     """
 
     label: str
@@ -94,7 +94,7 @@ FindColumns = Callable[[Sequence[str]], Mapping[str, str]]
 class ReadTable(NamedTuple):
     """A table that was read: its requested columns, and the `names` of all columns in the source.
 
-    `rows` locates a row for errors. Columns of CSV, TSV and JSON Lines have the requested types; Parquet and Arrow keep theirs.
+    `rows` locates a row for errors. CSV, TSV and JSON Lines have the requested types; Parquet and Arrow keep the types of the file.
     """
 
     frame: pl.DataFrame
@@ -107,7 +107,7 @@ Problem = tuple[nw.Expr, str]
 
 
 def lacks(name: str) -> Problem:
-    """Return the condition that a value of a column is missing or empty, and its description for errors."""
+    """Return the condition that a value of a column is missing or empty, and a description for errors."""
     return nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}"
 
 

@@ -100,7 +100,7 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
 def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
     """Parse a text with `polars.read_csv`. Return the frame, or Polars' error message.
 
-    Polars must not decompress a text that begins like compressed data: it has no size limit.
+    Polars must not decompress a text that begins like compressed data: Polars does not limit the decompressed size.
     """
     try:
         return pl.read_csv(BOM + text if text.startswith(_LIKE_COMPRESSED) else text, **options)
@@ -109,7 +109,7 @@ def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
 
 
 def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
-    """Report lines with more or fewer values than the header, and blank them: later rows keep their numbers."""
+    """Report lines with more or fewer values than the header, and replace them by blank lines: later rows keep their numbers."""
     plain = text  # with the separators and line feeds between quotes hidden
     if separator == "," and b'"' in text:
         plain = _QUOTED.sub(lambda found: found.group().translate(_HIDE), text)
@@ -243,7 +243,7 @@ def read_ids(content: Content) -> pl.DataFrame | None:
 
 
 def _find_separator(text: bytes) -> str | None:
-    """Return the one character that separates all fields of the text; None if the text mixes such characters."""
+    """Return the one character that separates all fields of the text; None if the text mixes separators."""
     line = text[: text.find(b"\n") + 1] or text
     separator = b"\t" if b"\t" in line else b" "
     has_others = any(sign.to_bytes() in text for sign in bad_rows.WHITE.replace(separator, b"") + b"\0")

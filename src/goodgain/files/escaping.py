@@ -43,7 +43,7 @@ def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
 def guard_formulas(frame: pl.DataFrame, *, again: bool = False) -> pl.DataFrame:
     """Put an apostrophe before each part of a text that a spreadsheet would run as a formula.
 
-    `unguard_ids` removes the apostrophe. With `again`, only texts that already have such an apostrophe get one more.
+    `unguard_ids` removes the apostrophe. With `again`, only texts that already have this apostrophe get a second apostrophe.
 
     >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1", "a;=2"], "score": [-1.0, 2.0, 3.0]})).rows()
     [("'=1+1", -1.0), ('d1', 2.0), ("a;'=2", 3.0)]

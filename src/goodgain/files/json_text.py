@@ -77,7 +77,7 @@ def loads_exactly(text: bytes) -> Any:
     """Parse the JSON text of a table as `loads` does, but keep integers of any size, and NaN and Infinity as floats.
 
     Raises:
-        NotJSONError: as `loads`, or an object has a key twice.
+        NotJSONError: as for `loads`, or because an object has a key twice.
     """
     if _LONG_NUMBER.search(text) is None and b"NaN" not in text and b"Infinity" not in text:
         value = loads(text)
@@ -140,9 +140,9 @@ def parse_concatenated(text: str) -> list[Any] | None:
 
 
 def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any], int] | None:
-    """Parse concatenated values from position `at`. Return the values and their end; None if a value is damaged.
+    """Parse concatenated values from position `at`. Return the values and the position after the last value.
 
-    `start` matches the beginning of each value.
+    Return None if a value is damaged, or if there are over 100,000 values. `start` matches the beginning of each value.
     """
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     values: list[Any] = []
@@ -238,7 +238,7 @@ def read_json_lines(
 
 
 def _walk(value: Any, keys: Sequence[str]) -> Any:
-    """Return the value at a path; for a list, the value of each element. None if the path does not exist.
+    """Return the value at the path `keys`. A list on the path gives a value for each element. A missing path gives None.
 
     >>> _walk({"facts": [["Oslo", 0], ["Bergen", 2]]}, ["facts", "0"]), _walk({"a": [{"url": "x"}]}, ["a", "url"])
     (['Oslo', 'Bergen'], ['x'])
@@ -328,7 +328,7 @@ class ObjectRows:
 
 
 def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]) -> list[Any]:
-    """Convert the values of a column. A value of a wrong type becomes null; `wrong` gets its position and fault."""
+    """Convert the values of a column. A value of a wrong type becomes null, with its position and fault in `wrong`."""
     kinds = {*map(type, values)} - {NoneType}
     if kinds <= {float if dtype == pl.Float64 else str} and dtype in (pl.Float64, pl.String):
         return values

@@ -59,7 +59,7 @@ _users = set[int]()
 def check_fork() -> None:
     """Raise `InputError` if this process was forked after a use of Polars: the next call of Polars would deadlock.
 
-    Functions that read or compute call this first.
+    Functions that read or compute call this check first.
     """
     _users.add(os.getpid())
     if len(_users) > 1:
@@ -181,7 +181,7 @@ def error_reason(error: OSError | ValueError) -> str:
 
 
 def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iterator[bytes]:
-    """Yield the pieces. Raise an error above both 64 MiB and 100 times the compressed size: real data compress to a tenth."""
+    """Yield the pieces. Raise an error above both 64 MiB and 100 times the compressed size (real data: about 10 times)."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     done = 0
     for piece in pieces:
@@ -299,7 +299,7 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Return the size of the unfinished last line after a piece; raise an error if too large. `before` is its size so far."""
+    """Return the size of the unfinished line after a piece, from its size `before` the piece. Raise an error if it is too large."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:

@@ -36,7 +36,7 @@ def read_table(
         required: the columns that every line of JSON Lines must have.
         errors: `raise` an error for a bad line, or `skip` bad lines with a notice. None also raises an error, for callers
             without this option.
-        content: the content of the file, if it was read before: a pipe can be read only once.
+        content: the content of the file, if already read, because a pipe can be read only once.
         paths: columns inside nested JSON, as in `read_json_lines`.
     """
     find = find or (lambda names: {name: name for name in types if name in names})

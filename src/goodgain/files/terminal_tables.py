@@ -15,7 +15,7 @@ _LENGTHS, _MOST_NAMES = (32, 24, 16, 12), 20
 
 
 def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_first: bool = False) -> Iterator[Any]:
-    """Yield what rich prints: the table, its notes, the full form of shortened names, and the omitted headings.
+    """Yield objects for rich to print: the table, its notes, the full form of shortened names, and the omitted headings.
 
     `width` is the width of the terminal: a table without columns to leave out can be wider. `brief` draws no borders.
     `by_first` draws a line where the text of the first column changes.
@@ -64,7 +64,7 @@ def _escape(table: Table) -> Table:
 
 
 def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list[int]]:
-    """Fit a table to a width. Return it with notes on shortened names and omitted columns, and the column widths."""
+    """Fit a table to a width. Return the table, notes on shortened names and omitted columns, and the column widths."""
     shown, names, left_out = table, dict[str, str](), []
 
     def fits() -> bool:
@@ -109,7 +109,7 @@ def _measure(table: Table) -> Iterator[tuple[int, int]]:
 
 
 def _shorten_names(table: Table, length: int) -> dict[str, str]:
-    """Map long words to short ones. Return {} if too many words are long, or if two would become equal."""
+    """Map long words to short ones. Return {} if too many words are long, or if two short words would be equal."""
     texts = [*table.header, *(cell.text for row in table.rows for cell in row[: table.words])]
     words = dict.fromkeys(word for text in texts for word in text.split(" "))
     long = [word for word in words if len(word) > length]

@@ -49,7 +49,7 @@ class Outputs:
         self._outputs: dict[Any, Path] = {}
 
     def add(self, path: Path) -> None:
-        """Register a file before it is written. Raise `InputError` if the command reads it, or already writes it."""
+        """Register a file before it is written. Raise `InputError` if the command reads or already writes this file."""
         identity = _identify(path)
         if identity is None:
             return
@@ -115,7 +115,7 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _open_part(target: Path, mode: int) -> IO[bytes]:
-    """Open a new temporary file in the target's folder, and remove such files of killed processes.
+    """Open a new temporary file in the target's folder, and remove temporary files that killed processes left.
 
     The writer locks its file. The kernel releases the lock when the process ends.
     """
@@ -198,7 +198,7 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Encoded rows, with their number and the number of ids escaped for TREC text. Parquet and Arrow keep a frame."""
+    """Encoded rows, the number of rows, and the number of ids escaped for TREC text. Parquet and Arrow have a frame as content."""
 
     content: bytes | pl.DataFrame
     rows: int

@@ -1,4 +1,4 @@
-"""Opens a run or qrels as a frame with goodgain's column names. The argument `columns` and synonyms say which column is which.
+"""Opens a run or qrels as a frame with goodgain's column names. Columns are recognised by the argument `columns` and by synonyms.
 
 The source is a file, a frame, a dict, named tuples, or the id of a data set of ir_datasets.
 """
@@ -30,9 +30,9 @@ Columns = Mapping[Any, str]
 
 
 class FoundColumns(NamedTuple):
-    """The columns of a source that are read. `names` is name in the source -> goodgain's name.
+    """The columns of a source that are read. `names` maps names in the source to goodgain's names.
 
-    `renamed` has the names that the user's `columns` rename. `understood` is the part of `names` found through synonyms.
+    `renamed` lists the names that the user's `columns` rename. `understood` is the part of `names` found through synonyms.
     `likely_iteration` is a column that looks like the iteration, if no column was read as the iteration.
     """
 
@@ -58,7 +58,7 @@ def check_columns(columns: Columns | None) -> dict[str, str]:
 def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
     """Match the columns of a source to the columns of a table.
 
-    `columns` are the user's names, from `check_columns`. Names that this source or table lacks are ignored.
+    `columns` maps the user's names to goodgain's names. Names that the source or the table lacks are ignored.
     """
     names = list(dict.fromkeys(names))
     if table.name == QRELS.name and {*BEIR} <= {*names}:
@@ -114,7 +114,7 @@ def check_columns_used(columns: Columns, *sources: Any) -> None:
 
 
 class OpenFrame(NamedTuple):
-    """A source as a frame with goodgain's column names, not yet cast or checked, and the places of its rows for errors."""
+    """A source as a frame with goodgain's column names, not yet cast or checked. `rows` locates a row for errors."""
 
     frame: Frame
     rows: RowSource
@@ -132,9 +132,9 @@ _TASKS = {"id": "query_id", "required_documents": "doc_id"}
 def open_source(
     source: Any, table: Table, *, errors: str, columns: Columns, label: float | None = None, subtopics: bool = False
 ) -> tuple[str | None, OpenFrame, bool]:
-    """Open a run or qrels: a path, or what `open_frame` takes.
+    """Open a run or qrels from a path, or from a source that `open_frame` accepts.
 
-    `label` is the label of every row, for qrels without labels. Qrels with `subtopics` may have the columns of nuggets.
+    `label` is the label of every row, for qrels without labels. With `subtopics`, qrels may have the columns of nuggets.
     Returns the name, the frame, and whether the source is TREC text. Lines of TREC text are already checked.
     """
     known = UNLABELLED if label is not None else NUGGETS if subtopics else table
@@ -159,7 +159,7 @@ def open_source(
 def _open_table(
     path: Path, table: Table, known: Table, *, errors: str, columns: Columns, content: Content | None
 ) -> OpenFrame:
-    """Open a file with named columns. `known` is the table of the columns to read."""
+    """Open a file with named columns. `known` declares the columns to read."""
 
     def find(names: Iterable[str]) -> FoundColumns:
         return find_columns(names, known, columns, label=str(path))
@@ -224,7 +224,7 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
 
 
 def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
-    """Open a frame, a dict of dicts or named tuples. `columns` is name in the source -> goodgain's name.
+    """Open a frame, a dict of dicts or named tuples. `columns` maps names in the source to goodgain's.
 
     Frames in memory become Polars frames. Lazy frames (Polars, DuckDB, PySpark ...) stay on their engine.
     """
@@ -254,7 +254,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 def _check_first_row(
     names: Iterable[Any], table: Table, found: FoundColumns, label: str, *, is_text: bool = False
 ) -> None:
-    """Raise `InputError` if the names look like a row of data: one is a number, and only `columns` makes any of them known."""
+    """Raise `InputError` if the header looks like a row of data: a name is a number, and no name is known without `columns`."""
     if {*map(str, found.names)} - found.renamed:
         return
     used = names if {*table.required} - {*found.names.values()} else found.names if is_text else ()
@@ -284,7 +284,7 @@ def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
 
 
 def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
-    """Return {query_id: {doc_id: value}}, with queries in the order of the first rows.
+    """Return a frame as {query_id: {doc_id: value}}. Queries keep the order in which they first appear.
 
     >>> to_nested_dict(pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]}), "score")
     {'q': {'a': 2.0, 'b': 1.0}}
@@ -335,7 +335,7 @@ def _make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
 
 
 def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
-    """Cast ids to text, scores and labels to floats. A run's iterations stay integers, or else become text."""
+    """Cast ids to text, and scores and labels to floats. Iterations of a run that are not integers become text."""
     types = dict(table.columns)
     found = frame.collect_schema().get("iteration")
     if table is RUN and found is not None and not found.is_integer() and found != nw.Unknown:

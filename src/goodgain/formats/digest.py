@@ -35,13 +35,13 @@ def digest_rows(rows: pl.DataFrame) -> str:
 
 
 def _take_bits(numbers: pl.Series) -> Callable[[int, int], Any]:
-    """Return a function from (start, end) to the bits of the numbers in these rows, as 64-bit floats. -0.0 counts as 0.0."""
+    """Return a function that takes (start, end) and returns the bits of `numbers[start:end]` as 64-bit floats, with -0.0 as 0.0."""
     floats: Any = numbers.cast(pl.Float64).to_numpy()
     return lambda start, end: (floats[start:end] + 0.0).view(np.uint64)
 
 
 def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
-    """Return a function from (start, end) to the hashes of the texts in these rows."""
+    """Return a function that takes (start, end) and returns the hashes of `texts[start:end]`."""
     is_long = texts.str.len_bytes() > _LONG
     if is_long.any():
         hashed = [hashlib.blake2b(text.encode()).hexdigest() for text in texts.filter(is_long)]
@@ -66,7 +66,7 @@ def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
 
 
 def _mix(values: Any) -> Any:
-    """Map each 64-bit number to another number, whose bits depend on all bits of the first (splitmix64)."""
+    """Mix the bits of each 64-bit number: each bit of the result depends on all bits of the number (as in splitmix64)."""
     values = values ^ (values >> np.uint64(30))
     values *= np.uint64(0xBF58476D1CE4E5B9)
     values ^= values >> np.uint64(27)

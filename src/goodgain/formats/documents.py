@@ -26,7 +26,7 @@ _COLUMNS = ("chunk_id", "doc_id")
 
 
 class MappedIds(NamedTuple):
-    """The number of mapped chunk ids (each counted once a query), and the ids of their documents."""
+    """The number of mapped chunk ids (each counted once per query), and the ids of the documents."""
 
     number: int
     documents: pl.Series
@@ -36,8 +36,8 @@ class MappedIds(NamedTuple):
 class DocumentMap:
     """A mapping of chunks to documents in the `run`, the `qrels` or `both`.
 
-    The source is a pattern with one group, a table of chunk_id and doc_id, or an expression that gives the document, or null
-    for an unmapped id. Several chunks of one document in an iteration are one result (`collapse`) or repeats (`repeat`).
+    The source is a pattern with one group, a table of chunk_id and doc_id, or an expression that returns the document (null
+    for an unmapped id). Several chunks of one document in an iteration are one result (`collapse`) or repeats (`repeat`).
     """
 
     source: str | pl.DataFrame | nw.Expr
@@ -52,7 +52,7 @@ class DocumentMap:
         return {"documents": name} | {key: value for key, value in others.items() if value not in ("both", "collapse")}
 
     def add_documents(self, frame: Frame) -> Any:
-        """Return a frame of any engine with the column `document`, null for ids that are not mapped."""
+        """Add the column `document` to a frame of any engine: the document of each chunk, null for an id that is not mapped."""
         if isinstance(self.source, nw.Expr):
             return frame.with_columns(self.source.alias("document"))
         if isinstance(self.source, pl.DataFrame):
@@ -80,7 +80,7 @@ class DocumentMap:
         return collect(mapped.select("doc_id").unique()).get_column("doc_id")
 
     def map_run(self, run: Run) -> Run:
-        """Return a run of documents. `collapse` joins all chunks of a document to one result with the best rank and score."""
+        """Replace chunks by documents. `collapse` joins the chunks of a document in an iteration, with the best rank and score."""
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
             return cut_run(self.map_run(run.unpaged), run.reading.page)
         if isinstance(self.source, pl.DataFrame) and self.chunks == "repeat" and not run.lives_on_engine:
@@ -127,7 +127,7 @@ class DocumentMap:
             return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
-            """Give each chunk a label in each iteration labelled for its document: its own, else its label for any iteration."""
+            """If a document has a label for an iteration, chunks without a label there get their label for any iteration."""
             document = replace(frame).get_column("doc_id").alias("document")
             chunks, place = frame.with_columns(document), ["query_id", "document"]
             any_label = chunks.filter(pl.col("iteration").is_null()).select(*place, "doc_id", of_any="relevance")
@@ -164,7 +164,7 @@ def rename(ids: pl.Series, table: pl.DataFrame) -> pl.Series:
 
 
 def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse") -> DocumentMap:
-    """Read a mapping of chunks: a pattern with one group, or a table of chunk_id and doc_id (a file, a frame, or a dict)."""
+    """Read a mapping of chunks to documents: a pattern with one group, or a table of chunk_id and doc_id (file, frame or dict)."""
     check_choice("documents_of", of)
     check_choice("chunks", chunks)
     if isinstance(source, str) and not exists(source):

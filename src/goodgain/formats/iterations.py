@@ -35,7 +35,7 @@ _NO_ITERATIONS = (
 
 
 def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource, bool]:
-    """Make the column `iteration` Int64. Numbers stay; a word that a query has in all rows becomes `first`.
+    """Convert the column `iteration` to Int64. Numbers do not change; a word that is in all rows of a query becomes `first`.
 
     `errors="skip"` leaves out rows without a number if other rows of the query have numbers. Two different words in a query
     are always an error: either may be right. The third returned value is whether any query has numbers.
@@ -81,7 +81,7 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 
 
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
-    """Remove the rows of queries that never searched. Return the other rows, the places of these rows, and the removed queries.
+    """Remove the rows of queries that never searched. Return the kept rows, the places of kept rows, and the removed queries.
 
     Such a row has `-` or null as iteration and `-` as doc_id. The query has no other row.
     """
@@ -125,8 +125,8 @@ class UnnamedRows(NamedTuple):
 def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
     """Find the rows with a null doc_id that may be results with a lost id.
 
-    A row for an empty iteration also has a null doc_id. Its rank and score are 0 or null. If both are null or missing, it is
-    the only row of its iteration.
+    A row for an empty iteration also has a null doc_id, but rank and score are 0 or null. If rank and score are both null or
+    missing, the row for an empty iteration is the only row of the iteration.
     """
     schema = frame.collect_schema()
     is_null = nw.col("doc_id").is_null()
@@ -164,7 +164,7 @@ def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
 
 
 def mark_empty_iterations(frame: Frame) -> Frame:
-    """Replace a null doc_id by `-`, and set rank and score to 0: the iteration returned nothing."""
+    """Replace each null doc_id by `-` (an iteration without results), and set rank and score to 0 in rows with `-`."""
     frame = frame.with_columns(nw.col("doc_id").fill_null(EMPTY_DOC))
     nothing = nw.col("doc_id") == EMPTY_DOC
     schema = frame.collect_schema()
@@ -222,7 +222,7 @@ def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None)
 
 
 def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str = "") -> None:
-    """Raise `InputError` for an invalid page size, or if the run already has iterations. `parts` are the parts of the run."""
+    """Raise `InputError` for an invalid page size, or if the run already has iterations. `parts` yields the whole run in parts."""
     check_whole_number("page", size, 1, others=", the number of results of a page")
     has_numbers, ends = False, set[int]()
     for part in parts:
@@ -236,7 +236,7 @@ def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str =
 def cut_run(run: Run, size: int) -> Run:
     """Cut a run into iterations of `size` results, in the order of rank, then row.
 
-    Rows of an engine come into memory. A query without results keeps one empty iteration.
+    Rows on an engine are collected into memory. A query without results keeps one empty iteration.
     """
     is_result, of_query = pl.col("doc_id") != EMPTY_DOC, "query_id"
     is_first = pl.int_range(pl.len()).over(of_query) == 0

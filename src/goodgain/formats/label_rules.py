@@ -33,7 +33,7 @@ GRADES_OF_NUGGETS = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
 def take_out_null_labels(
     frame: pl.DataFrame, rows: RowSource, *, report: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, RowSource]:
-    """Return the rows with a label, the rows with a null label (None without such rows), and the places of the first."""
+    """Return the rows with a label, the rows with a null label (or None), and the places of the rows with a label."""
     is_null = frame.get_column("relevance").is_null()
     if not is_null.any():
         return frame, None, rows
@@ -48,7 +48,7 @@ def take_out_null_labels(
 
 
 def describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) -> str:
-    """Return a clause for a notice: how many queries have only null labels. It is empty if there are none."""
+    """Return the end of a notice: how many queries have only null labels. Return empty text if each query has a label."""
     count = ungraded.join(labelled, on="query_id", how="anti").get_column("query_id").n_unique()
     subject = "1 query has" if count == 1 else f"{count} queries have"
     return f"; {subject} null labels only, and no mean includes such queries" if count else ""
@@ -66,7 +66,7 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
 
 
 def check_levels(labels: pl.DataFrame) -> None:
-    """Raise `InputError` for a label too large for trec_eval, which would run out of memory, or return 0."""
+    """Raise `InputError` for a label so large that trec_eval would run out of memory, or return 0."""
     high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
     if len(high):
         limit = f"the memory of trec_eval grows with the largest label (the limit is {_MOST_LEVELS:,})"
@@ -74,9 +74,9 @@ def check_levels(labels: pl.DataFrame) -> None:
 
 
 def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
-    """Increase the labels that can crash trec_eval. The values of trec_eval do not change.
+    """Increase the negative labels that can crash trec_eval. The values that trec_eval computes do not change.
 
-    Labels below -1 become -1. If all labels of a query are below 0, they become 0: trec_eval searches for a level of
+    Labels below -1 become -1. If all labels of a query are below 0, all become 0: trec_eval searches for a level of
     relevance from 0 up, and may not end without such a level.
     """
     if not (frame.get_column("relevance") < 0).any():
@@ -100,7 +100,7 @@ def count_differing_labels(frame: pl.DataFrame) -> int:
 
 
 def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two tables: one row per (query, document), and one row per (query, document, column 2)."""
+    """Remove repeated labels. Return two tables: one row per (query, document), and one row per (query, document, column 2)."""
     key = ["query_id", "doc_id"]
     by_iteration = frame.get_column("iteration").unique().str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
@@ -123,7 +123,7 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return one row per (query, document, iteration); a null iteration means any. Callers expect two tables: both are the same."""
+    """Return a table with one row per (query, document, iteration; null for any), twice, because callers expect two tables."""
     column = nw.col("iteration")
     is_odd = column.str.contains(_NUMBER_BUT_NO_ITERATION)
     remedy = "write a positive integer, 0, or a word for any iteration"

@@ -57,7 +57,7 @@ class Qrels(PandasFacade):
         renamed: the columns of the source that `columns=` renamed.
         ungraded: query_id, iteration, doc_id of rows with a null label; these documents are unjudged and not in `frame`.
         documents: the part of the signature for options that chose or changed rows.
-        ids_mapped: the number of chunk ids that became documents, each counted once a query.
+        ids_mapped: the number of chunk ids that became documents, each counted once per query.
 
     >>> import goodgain as gg
     >>> qrels = gg.read_qrels({"q": {"a": 2, "b": 0}})
@@ -113,7 +113,7 @@ class Qrels(PandasFacade):
 
     @cached_property
     def judgments(self) -> Judgments:
-        """The largest label of each document, as `Judgments`, which number the queries."""
+        """The largest label of each document, as `Judgments`."""
         return number_judgments(self.largest)
 
     @cached_property
@@ -160,7 +160,7 @@ class Qrels(PandasFacade):
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
-        """Return the labels of `host_frame` as named tuples. The arguments, those of pandas' method, are ignored."""
+        """Return the labels of `host_frame` as named tuples. The arguments exist only as in pandas' method, and are ignored."""
         return map(Qrel._make, self.host_frame.iter_rows())
 
     def __len__(self) -> int:
@@ -193,11 +193,11 @@ def read_qrels(
             subtopics, and other measures take the largest label of a document. A nugget is a subtopic: query_id,
             nugget_id, doc_id, grade and possibly vital (0 or 1), or autonuggetizer's assignments to documents.
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> goodgain's name, as {"topic": "query_id"}. qid, q_id, docno, docid, did, pid, label,
-            gain, grade and rel are understood without it, with a notice.
-            In JSON a doc_id may be a list of documents, and a name a path into objects and lists:
+        columns: maps names in the source to goodgain's names, as {"topic": "query_id"}. qid, q_id, docno, docid, did, pid,
+            label, gain, grade and rel are understood without this option, with a notice.
+            In JSON a doc_id may be a list of documents, and a name may be a path into objects and lists, as in
             {"evidence.url": "doc_id"}.
-        label: the label of every row, for a source without labels: a list of supporting documents for each question. The
+        label: the label of every row, for a source that only lists the supporting documents of each question. The
             tasks of tau-bench's banking domain need no option: each required document has label 1.
 
     Returns:
@@ -225,7 +225,7 @@ def load_qrels(
     label: float | None = None,
     report_null: bool = True,
 ) -> Qrels:
-    """Read qrels as `read_qrels` does. The caller calls `check_columns_used`.
+    """Read qrels as `read_qrels` does, but leave the check of the names in `columns` (`check_columns_used`) to the caller.
 
     With `report_null=False` the caller also gives the notice about null labels.
     """

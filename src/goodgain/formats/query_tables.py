@@ -71,7 +71,7 @@ def read_texts(source: Any) -> pl.DataFrame:
 
 
 def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) -> pl.DataFrame:
-    """Check a table of texts and return one row per id. `columns` is new name -> name in the table."""
+    """Check a table of texts and return one row per id. `columns` maps new names to names in the table."""
     key = next(iter(columns))
     if not {key, columns["text"]} <= set(frame.columns):
         there = ", ".join(frame.columns) or "neither"
@@ -150,12 +150,12 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     if len(lacking):
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
         number = f"{len(lacking):,} of {len(judged):,} queries"
-        notice(f"{label}: {number} have no group: {shown}. They count only in the row all.")
+        notice(f"{label}: {number} have no group: {shown}. These queries count only in the row all.")
     return known
 
 
 def read_query_ids(source: Any) -> pl.Series:
-    """Read the distinct ids of some queries, sorted.
+    """Read a list of query ids, and return the sorted ids without duplicates.
 
     The source is a list of ids, or a frame or table with query_id (.csv, .tsv, .jsonl, .parquet). In any other file each line
     is an id.
@@ -183,12 +183,12 @@ def read_outcomes(source: Any) -> pl.DataFrame:
 
 
 def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, system and the mean of each outcome over replicates."""
+    """Return a frame with query_id, system and the mean of each outcome over replicates."""
     return outcomes.drop("replicate").group_by("query_id", "system", maintain_order=True).agg(pl.all().mean())
 
 
 def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
-    """Read a table of query_id, system, replicate (null without such a column), and a column of numbers per outcome.
+    """Read outcomes into a frame with query_id, system, replicate (null if missing), and a column of numbers per outcome.
 
     The source, a file or a frame, has query_id, system, and columns of numbers or truth values. With a column `replicate` a
     query may have several rows.
@@ -248,7 +248,7 @@ def read_uses(source: Any) -> pl.DataFrame:
 
 
 def _read_numbers(column: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return a column with blanks as null, and the column as numbers. Text that is neither number nor truth value is null."""
+    """Return a column with blank values as null, and the column as numbers (null for text other than numbers and truth values)."""
     number = column
     if column.dtype == pl.String:
         column = column.str.strip_chars().replace("", None)
@@ -267,7 +267,7 @@ def _refuse(values: pl.Series, what: str, why: str) -> None:
 def _open_table(
     source: Any, argument: str, texts: Sequence[str], required: Sequence[str], remedy: str = "Rename its columns."
 ) -> tuple[pl.DataFrame, str]:
-    """Return all columns of a file or frame (those in `texts` as text), and the name of the source for errors."""
+    """Read a file or frame. Return all columns, with the columns `texts` as text, and the name of the source for errors."""
     if not isinstance(source, (str, os.PathLike)):
         frame, label = read_frame(source, argument), argument
     else:
@@ -294,7 +294,7 @@ def _open_table(
 
 
 def _write_value(value: Any, name: str, texts: Sequence[str]) -> Any:
-    """Return a value of JSON as the text it has in CSV. Values that must be text do not change: `ObjectRows` checks them."""
+    """Return a JSON value as the text it has in CSV. A value that must be text is not converted: `ObjectRows` checks its type."""
     must_be_text = name in texts and (name in IDS or not isinstance(value, bool))
     return value if must_be_text or isinstance(value, str | None) else json.dumps(value)
 
@@ -369,7 +369,7 @@ def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:
-    """Return the rows of a system. `convert` names replicates `system.replicate`: such a name selects one replicate."""
+    """Return the rows of a system. A name such as `agent.1`, which `convert` gives to a replicate, selects only this replicate."""
     of = table.filter(system=system)
     if of.is_empty():
         of = table.filter(pl.concat_str("system", "replicate", separator=".") == system)

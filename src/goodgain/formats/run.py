@@ -54,7 +54,7 @@ class Reading(NamedTuple):
 
 
 class PandasFacade:
-    """Looks up missing attributes in a pandas copy of `host_frame`, the rows that other tools see. The first use makes the copy."""
+    """Gives a run or qrels the attributes of a pandas frame, from a pandas copy of `host_frame`. The first use makes the copy."""
 
     @cached_property
     def _pandas(self) -> Any:
@@ -90,9 +90,9 @@ class Run(PandasFacade):
         warned: notices already given about this run.
         unnamed: rows without doc_id that may be results.
         never_searched: the queries that never searched; they have no row in `frame`.
-        ids_mapped: the number of chunk ids that became documents, each counted once a query.
+        ids_mapped: the number of chunk ids that became documents, each counted once per query.
         reading: the options of `read_run` for this run.
-        firsts: order -> first occurrences, if an experiment keeps them; else None.
+        firsts: the first occurrences in each order, if an experiment caches them; else None.
         unpaged: the run before `page=` cut it, with the ranking for classic measures; None for a run without pages.
 
     >>> import goodgain as gg
@@ -136,7 +136,7 @@ class Run(PandasFacade):
 
     @property
     def lives_on_engine(self) -> bool:
-        """Whether the rows stay on an engine such as DuckDB or Spark. Polars frames are collected."""
+        """Whether the rows stay on an engine such as DuckDB or Spark; false for Polars frames, which are collected."""
         return not (isinstance(self.frame, pl.DataFrame) or nw.from_native(self.frame).implementation.is_polars())
 
     def flatten(self, order: str = "seen") -> pl.DataFrame:
@@ -145,7 +145,7 @@ class Run(PandasFacade):
 
     @cached_property
     def host_frame(self) -> pl.DataFrame:
-        """The flattened ranking, as the hosts (ir_measures, pytrec_eval, ranx) see it."""
+        """The flattened ranking (order `seen`, no duplicates) that other tools read: ir_measures, pytrec_eval, ranx."""
         return self._flatten("seen")
 
     def _flatten(self, order: str) -> pl.DataFrame:
@@ -167,11 +167,11 @@ class Run(PandasFacade):
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:
-        """A frame of query_id, doc_id and iteration: the first iteration that returned the document."""
+        """A frame with query_id, doc_id and iteration (the first iteration that returned the document)."""
         return collect(find_first_rows(to_lazy(nw.from_native(self.frame)), nw.col("iteration").min()))
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
-        """Return the flattened ranking as named tuples. The arguments, those of pandas' method, are ignored."""
+        """Return the flattened ranking as named tuples. The arguments exist only as in pandas' method, and are ignored."""
         return map(ScoredDoc._make, self.host_frame.select(self.columns).iter_rows())
 
     def __len__(self) -> int:
@@ -204,8 +204,8 @@ def read_run(
             `first` to the query's largest number, as a search with no results.
         first: the number of a first iteration: 1, or 0 (TREC Dynamic Domain).
         errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: name in the source -> goodgain's name, as {"step": "iteration"}. qid, q_id, docno, docid, did and pid are
-            understood without it, with a notice.
+        columns: maps names in the source to goodgain's names, as {"step": "iteration"}. qid, q_id, docno, docid, did and
+            pid are understood without this option, with a notice.
         page: cut the ranking of each query into iterations of this many results. The run must have no iterations.
             The classic ranking does not change.
 
@@ -317,7 +317,7 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
-    """Raise `InputError` for a wrong option, for options with a `Run` that is already read, and in a forked process."""
+    """Raise `InputError` for an invalid option, for options given with a `Run` (read before), and in a forked process."""
     check_fork()
     if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
         options = f"{spell('gaps')}, {spell('first')} and {spell('errors')}"

@@ -18,11 +18,11 @@ class Url(NamedTuple):
 
     Attributes:
         normalised: a URL that still leads to the page.
-        page: host and path without the folders of `edition`: the key to find candidates for duplicates.
-        item: host, path and the parameters of the query, except tracking parameters: equal for equal content.
+        page: host and path without the folders of `edition`. URLs with the same page may be duplicates.
+        item: host, path, and all parameters except tracking parameters. URLs with the same item have the same content.
         choice: the parameters that select content.
         edition: the folders that select a language or version of documentation, such as `/en/latest`.
-        beyond_start: whether the path goes beyond a start page.
+        beyond_start: whether the path is not that of a start page, such as `/` or `/home`.
     """
 
     normalised: str
@@ -34,7 +34,7 @@ class Url(NamedTuple):
 
     @property
     def canonical(self) -> str:
-        """The canonical address: an https URL of the item. Schemes other than http and https keep the normalised URL."""
+        """The canonical address: an https URL of the item; for schemes other than http and https, the normalised URL."""
         is_web = self.normalised.startswith(("http://", "https://")) and self.item != self.normalised
         return "https://" + self.item if is_web else self.normalised
 
@@ -142,7 +142,7 @@ def canonicalise_url(url: str | None) -> str | None:
 def parse_url(url: str, wrappers: int = 0) -> Url | None:
     """Return all forms of one URL; None if the URL does not name a page.
 
-    The URL of an archived page contains the page's own URL, whose forms are returned. `wrappers` is the number of outer URLs.
+    If the URL contains another URL, as in an archive, the forms of the inner URL are returned. `wrappers` counts outer URLs.
     """
     common = _COMMON.fullmatch(url)
     if common:
@@ -198,7 +198,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
 
 
 def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
-    """Return the forms of a URL with a web identity; None if a URL inside it does not name a page, or is nested too deeply."""
+    """Return the forms of a URL with a web identity; None if an inner URL does not name a page, or is nested too deeply."""
     address, parameters, carries = known
     if carries:
         text = address + ("?" + "&".join(parameters) if parameters else "")
@@ -218,7 +218,7 @@ def _is_documentation(folders: re.Match[str], host: str) -> bool:
 
 
 def has_other_choice(first: str, second: str) -> bool:
-    """Return whether two `choice` texts select different content: a shared parameter or the page number differs."""
+    """Return whether two values of `Url.choice` select different content: a shared parameter or the page number differs."""
     one, two = (parse_qs(choice, keep_blank_values=True, encoding="latin-1") for choice in (first, second))
     if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in _PAGE_NUMBERS):
         return True
@@ -226,7 +226,7 @@ def has_other_choice(first: str, second: str) -> bool:
 
 
 def _split_url(url: str) -> tuple[str, str, str, str, str]:
-    """Return scheme, authority, path, query and fragment, as a browser's address bar reads them."""
+    """Split a URL into scheme, authority, path, query and fragment, as the address bar of a browser does."""
     text = _trim(url)
     if "\\" in text:
         end = min(place for place in (text.find("?"), text.find("#"), len(text)) if place >= 0)
@@ -284,7 +284,7 @@ def _strip_page_path(path: str) -> str:
 
 
 def _select_parameters(query: str, *, plain: bool) -> list[str]:
-    """Return the sorted parameters of a URL's query, without those that track the visitor. A `plain` query has no escapes."""
+    """Return the sorted parameters of a URL's query, without those that track the visitor. If `plain`, the query has no escapes."""
     kept = []
     for part in query.replace("&amp;", "&").split("&"):
         if not part:
@@ -300,7 +300,7 @@ def _select_parameters(query: str, *, plain: bool) -> list[str]:
 
 
 def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
-    """Return `item` and `choice` of `Url`. Parameters that ask for page 1 or for an AMP view are dropped."""
+    """Return `item` and `choice` of `Url`. Parameters for page 1, for an AMP view, or for a wiki's default action are dropped."""
     kept, chosen = [], []
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")
@@ -375,7 +375,7 @@ def find_pages(ids: pl.Series) -> pl.Series:
 
 
 def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
-    """Yield (query, unjudged id, judged id) if both ids spell one page's address. The frames have query_id and doc_id."""
+    """Yield (query_id, unjudged id, judged id) if both ids are URLs of one page. Each frame has query_id and doc_id."""
     known: dict[tuple[str, str | None], str] = {}
     for query_id, url in judged.iter_rows():
         known.setdefault((query_id, find_page(url)), url)

@@ -1,7 +1,7 @@
 """Normalises hosts and declares web identities: addresses of well-known sites that name one paper, video or product.
 
 Each identity is one declaration: `NAME | CANONICAL | DROPS`, then a line for each spelling, two addresses of one page (`=`)
-and two addresses of different pages (`!`). Tests and docs/reference/web_identities.md are made from it.
+and two addresses of different pages (`!`). Tests and docs/reference/web_identities.md use the declarations.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Moves rows to engines (Polars, pandas, DuckDB, Spark ...), and ranks a run on its engine.
 
 The rules of the ranking are those of `first_occurrences_and_flattening`. One group-by reduces the rows of the run to first
-occurrences. Window functions are slow, because they sort: most of them get only first occurrences.
+occurrences. Window functions are slow, because they sort: most window functions get only first occurrences.
 """
 
 import math
@@ -126,7 +126,7 @@ def rank_on_engine(run: Lazy, *, order: str) -> Lazy:
 def tabulate_on_engine(
     run: Lazy, judgments: Judgments, *, order: str = "seen", positions: Collection[str] = ()
 ) -> RankingTable:
-    """Return the ranking table of a run as a lazy frame of the same engine. Nothing is collected.
+    """Return the ranking table of a run. The rows are a lazy frame on the engine of the run: nothing is collected.
 
     The judgments are moved to the engine. `positions` are as in `tabulate_ranking`.
     """
@@ -197,7 +197,7 @@ def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
 def _find_firsts(run: Lazy, order: str) -> Lazy:
     """Return the first occurrences of a run.
 
-    The frame has query_id, doc_id, times (how often the document occurs), score, iteration, rank, tag and `PLACED_BY[order]`.
+    The columns are query_id, doc_id, times (how often the document occurs), score, iteration, rank, tag and `PLACED_BY[order]`.
     """
     results = _take_results(run, order)
     if order == "interleaved":

@@ -70,7 +70,7 @@ class FirstOccurrences:
 
     @property
     def keep_scores(self) -> Any:
-        """Whether the ranking of each query has the rows and scores of the run (see `keeps_scores`)."""
+        """For each query, whether the ranking keeps the rows and scores of the run (see `keeps_scores`)."""
         length, results = (self.queries.get_column(name).to_numpy() for name in ("length", "results"))
         return keeps_scores(length == 1, results, self.kept)
 
@@ -89,7 +89,7 @@ class FirstOccurrences:
 
 
 def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
-    """Find the first occurrences of a run with query_id, iteration, doc_id, and possibly rank, score and other columns.
+    """Find the first occurrences of a run with the columns query_id, iteration, doc_id, and possibly rank, score and more.
 
     The order is `seen` (iteration, then rank, then row), `interleaved` (position in the iteration, then iteration) or `last`
     (only the last iteration, even if it is empty).
@@ -157,7 +157,7 @@ def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
 
 
 def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Number the iterations of sorted rows. Return the results with this number as column group, and a row per iteration."""
+    """Number the iterations of sorted rows. Return the results with the number as column group, and a frame of the iterations."""
     query, iteration = (rows.get_column(name).to_numpy() for name in ("query", "iteration"))
     differs = (query[1:] != query[:-1]) | (iteration[1:] != iteration[:-1])
     starts = np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
@@ -210,7 +210,7 @@ def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFra
 
 
 def flatten_columns() -> dict[str, nw.Expr]:
-    """Return expressions for rank, score and iteration in a ranking, on any engine.
+    """Return narwhals expressions that compute rank, score and iteration of a ranking.
 
     The frame needs the columns keeps (see `keeps_scores`), place (1, 2, 3 ... in the order of the ranking) and kept (the number of
     first occurrences).

@@ -1,4 +1,4 @@
-"""Makes ranking tables, with the position and label of each document of a ranking, from rankings and judgments."""
+"""Makes ranking tables from rankings and judgments: the position and the label of each ranked document."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class Judgments:
         return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
 
     def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
-        """Return the ideal ranking of each query (query, k, relevance). `gains` replace labels; only values above 0 are ranked."""
+        """Return the ideal rankings, with query, k, relevance. `gains` maps labels to gains. Only values above 0 are ranked."""
         relevance = pl.col("relevance")
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
@@ -86,7 +86,7 @@ class Judgments:
 
 
 class RankingTable(NamedTuple):
-    """A ranking with its labels."""
+    """The documents of the ranking of each query, with positions and labels."""
 
     #: query, k (1..n), relevance (Float64), k_id and k_gdeval if they differ from k, and possibly doc_id. A document without a
     #: label has no row, or null as its relevance. A ranking on its engine is a lazy frame with a row for every document.
@@ -100,9 +100,9 @@ def name_relevant(rel: float) -> str:
 
 
 def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) -> Judgments:
-    """Return the judgments of qrels with query_id, doc_id and relevance, one row per judged document.
+    """Return the `Judgments` of a frame with query_id, doc_id and relevance, one row per judged document.
 
-    `query_ids` are all judged queries. They are needed only if some of them have no row.
+    `query_ids` are all judged queries, and are needed only if a judged query has no row.
     """
     place, names = number_queries(qrels.get_column("query_id"))
     query_ids = names.sort() if query_ids is None else query_ids.unique().sort()
@@ -114,7 +114,7 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
 def tabulate_ranking(
     ranking: pl.DataFrame, judgments: Judgments, *, positions: Collection[str] = (), unjudged: bool = False
 ) -> RankingTable:
-    """Return the ranking table of the judged queries of a ranking (query_id, doc_id, score).
+    """Make the ranking table of a ranking with query_id, doc_id and score. Only judged queries are in the table.
 
     `positions` are columns of `POSITIONS` that are needed in addition to `k`. With `unjudged` the table also has rows for
     documents without a label, with null as relevance. These rows change no value of a measure.
@@ -132,7 +132,7 @@ def tabulate_ranking(
 def tabulate_first_occurrences(
     firsts: FirstOccurrences, judgments: Judgments, relevance: pl.Series, *, positions: Collection[str], unjudged: bool
 ) -> RankingTable:
-    """Return the ranking table of first occurrences. `relevance` is `judgments.look_up(firsts)`.
+    """Return the ranking table of first occurrences. `relevance` is the result of `judgments.look_up(firsts)`.
 
     A query that keeps its scores may have ties or any order, so its documents are sorted. Any other query has the scores
     n, n-1, ..., 1, so its documents are in order already.
@@ -174,7 +174,7 @@ def place_documents(
     Python orders strings.
 
     `ranking` has query (a number; the rows of a query are adjacent) and score (Float64, never NaN). `doc_ids` returns the
-    doc_ids of given rows. The result has Int64 columns in the order of the rows: `k`, and those of `positions` that differ from it.
+    doc_ids of given rows. Return Int64 columns in the order of the rows: `k`, and the columns of `positions` that differ from `k`.
 
     Source: trec_eval's form_res_rels.c; the providers msmarco and judged of ir_measures; gdeval.pl.
 
