@@ -55,6 +55,17 @@ def test_a_comparison_shows_the_tables_of_its_text_and_a_picture_of_each_interva
     assert len(found.labels) == 2  # not for CG@3, where all differences are zero
 
 
+def test_the_pictures_of_a_measure_share_one_scale() -> None:
+    labels = {"a": 4, "b": 3, "x": 0}
+    runs = {name: {query: {name: 1.0} for query in ("q1", "q2")} for name in labels}
+    with no_notices():
+        shown = gg.compare(dict.fromkeys(("q1", "q2"), labels), runs, "CG@1")._repr_html_()
+    assert shown.count('<svg width="90" height="12"') == 3
+    places = [float(place) for place in re.findall(r'<circle cx="([\d.]+)" cy="6.0"', shown)]
+    # 0.94 of the half of 90 is the largest difference, 4. The others are 3 and 1.
+    assert sorted(abs(place - 45) for place in places) == pytest.approx([42.3 / 4, 42.3 * 3 / 4, 42.3], abs=0.06)
+
+
 def test_a_ledger_stays_a_frame_and_is_shown_with_bars() -> None:
     ledger = gg.ledger(FOLDER / "qrels.txt", FOLDER / "repeating.run", measures="SRE")
     assert type(ledger) is pl.DataFrame

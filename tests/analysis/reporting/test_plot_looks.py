@@ -137,6 +137,33 @@ def test_up_to_40_queries_are_named_and_a_long_id_keeps_its_end(number: int) -> 
         assert (names == named) == (number <= 40)
 
 
+def test_queries_without_room_for_their_names_are_counted_from_1() -> None:
+    qrels = {f"q{q}": {"a": 3, "b": 2} for q in range(9)}
+    runs = {name: {query: {doc: 1.0} for query in qrels} for name, doc in (("one", "a"), ("other", "b"))}
+    with no_notices():
+        compared = gg.compare(qrels, runs, "CG", resamples=20)
+    ax = plots.per_query(compared, ax=Figure(figsize=(4, 1)).add_subplot())
+    assert ax.get_ylabel() == "queries, by their difference"
+    assert [ax.yaxis.get_major_formatter()(place) for place in (-1, 0, 1, 2_000)] == ["", "", "1", "2,000"]
+
+
+@pytest.mark.parametrize(("systems", "turned"), [(4, 0), (5, 90)])
+def test_stages_of_more_than_four_systems_are_written_upwards(systems: int, turned: int) -> None:
+    names = [f"s{k}" for k in range(systems)]
+    uses = {
+        "query_id": "q",
+        "system": names,
+        "doc_id": "a",
+        "returned_at": 1,
+        "opened_at": 1,
+        "opens": 1,
+        "cited": True,
+    }
+    ax = plots.funnel(gg.funnel({"q": {"a": 3}}, pl.DataFrame(uses)))
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["returned", "opened", "cited"] * systems
+    assert {label.get_rotation() for label in ax.get_xticklabels()} == {turned}
+
+
 def find_luminance(colour: str) -> float:
     parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]

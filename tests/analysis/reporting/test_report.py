@@ -266,10 +266,13 @@ def test_only_addresses_of_the_web_are_links(hostile: str) -> None:
 
 
 @pytest.mark.slow
-def test_an_id_that_is_an_address_is_a_link(tmp_path: Path) -> None:
+def test_an_id_that_is_an_address_is_a_link_and_good_documents_of_an_iteration_come_first(tmp_path: Path) -> None:
     page = "https://example.org/page"
-    path = gg.report({"q": {page: 3}}, {"a": {"q": {page: 1.0}}}, tmp_path / "a.html", "CG")
-    assert read_data(path.read_text())["details"]["0"]["documents"] == [[page, 3, None, page]]
+    run = {"q": {"a": 3.0, "b": 2.0, page: 1.0}}
+    path = gg.report({"q": {page: 3, "b": 0}}, {"a": run}, tmp_path / "a.html", "CG")
+    detail = read_data(path.read_text())["details"]["0"]
+    assert detail["documents"] == [[page, 3, None, page], ["b", 0], ["a"]]  # then those not good, then those unjudged
+    assert detail["searches"] == [[[None, [0, 4 + 1, 8 + 2]]]]  # 4 * place + kind
 
 
 def test_the_table_as_csv_has_every_value_and_is_changed_for_spreadsheets_alone(tmp_path: Path) -> None:
