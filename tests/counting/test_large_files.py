@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -175,6 +176,15 @@ def test_notices_count_over_all_blocks(tmp_path: Path) -> None:
         "numbers of iterations are missing in 40 queries, so iteratio",
         "ranks contradict scores within an iteration in 40 queries: t",
     ]
+
+
+def test_a_large_file_of_single_searches_has_one_order_and_no_notice_of_two(tmp_path: Path) -> None:
+    """The ranks of each query have the opposite order of its scores: all queries are ordered by score."""
+    path = tmp_path / "agent.run"
+    path.write_text("".join(f"q{k} 1 d{r} {r} {r} t\n" for k in range(9) for r in (1, 2)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gg.evaluate({f"q{k}": {"d1": 2, "d2": 0} for k in range(9)}, in_blocks(path, block=50), "RR")["RR"] == 1 / 2
 
 
 LINES = [f"q{k} {i} d{r} {r} 1.0 t\n" for k in range(30) for i in (1, 2) for r in (1, 2, 3)]
