@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.cli.program import program
 from goodgain.counting import run_opening
-from goodgain.counting.run_in_blocks import RunFile, text_blocks
+from goodgain.counting.run_in_blocks import RunFile, partition_by_query, text_blocks
 from goodgain.files.opening import Content, open_stream, read_bytes
 from tests.evaluation.test_against_oracle import all_cases
 from tests.support.counts import some_of
@@ -105,6 +106,14 @@ def test_queries_scattered_over_the_file_are_put_together(
     same_scores(qrels, large, path, f"{OURS} {CLASSIC}")
 
 
+def test_a_scattered_parquet_file_is_divided_by_the_size_of_its_rows_which_shrank_to_a_sixth(tmp_path: Path) -> None:
+    path = tmp_path / "agent.parquet"
+    frame = pl.DataFrame({"query_id": [f"q{k % 200}" for k in range(400)], "iteration": 1, "doc_id": "d", "rank": 1})
+    frame.write_parquet(path)
+    parts = list(partition_by_query(in_blocks(path, block=path.stat().st_size // 2, is_text=False)))
+    assert len(parts) == 6 + 2, "six times the size in parts of two blocks, and two more"
+
+
 @pytest.mark.parametrize("labels", [None, "iteration"])
 def test_parquet_is_read_in_blocks_too(tmp_path: Path, labels: str | None) -> None:
     run, rows, _ = all_cases(labels)
@@ -175,6 +184,16 @@ def test_notices_count_over_all_blocks(tmp_path: Path) -> None:
         "numbers of iterations are missing in 40 queries, so iteratio",
         "ranks contradict scores within an iteration in 40 queries: t",
     ]
+
+
+def test_a_large_file_of_single_searches_has_one_order_and_no_notice_of_two(tmp_path: Path) -> None:
+    """The ranks of each query have the opposite order of its scores: all queries are ordered by score."""
+    path = tmp_path / "agent.run"
+    path.write_text("".join(f"q{k} 1 d{r} {r} {r} t\n" for k in range(9) for r in (1, 2)))
+    qrels = {f"q{k}": {"d1": 2, "d2": 0} for k in range(9)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gg.evaluate(qrels, in_blocks(path, block=50), "RR")["RR"] == 1 / 2
 
 
 LINES = [f"q{k} {i} d{r} {r} 1.0 t\n" for k in range(30) for i in (1, 2) for r in (1, 2, 3)]

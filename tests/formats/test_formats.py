@@ -183,6 +183,21 @@ def test_an_ir_datasets_id_is_qrels(tmp_path: Path) -> None:
         gg.read_qrels("goodgain-not-local")
 
 
+def test_the_queries_of_an_ir_datasets_id_are_texts(tmp_path: Path) -> None:
+    import ir_datasets
+    from ir_datasets.datasets.base import Dataset
+    from ir_datasets.formats import TsvQueries
+    from ir_datasets.util import LocalDownload
+
+    (tmp_path / "queries").write_bytes(b"q1\twho built the dam\n")
+    ir_datasets.registry.register("goodgain-queries", Dataset(TsvQueries(LocalDownload(tmp_path / "queries"))))
+    ir_datasets.registry.register("goodgain-no-queries", Dataset())
+    run = {"q1": {"d1": 1.0}}
+    assert gg.pool({"a": run}, queries="goodgain-queries")["query"].to_list() == ["who built the dam"]
+    with pytest.raises(gg.InputError, match="goodgain-no-queries: this ir_datasets data set has no queries"):
+        gg.pool({"a": run}, queries="goodgain-no-queries")
+
+
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

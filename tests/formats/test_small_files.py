@@ -16,6 +16,7 @@ import pytest
 import zstandard
 
 import goodgain as gg
+from goodgain.formats import iterations
 from tests.support.forms import write_table
 from tests.support.tables import ROOT
 
@@ -177,6 +178,14 @@ def test_gaps_are_bounded_in_sum_too(tmp_path: Path) -> None:
     for source in (wide, gg.read_run(wide).frame.lazy()):
         with pytest.raises(gg.InputError, match="the run has 20,000 iterations and lacks 199,980,000"):
             gg.read_run(source, gaps="empty")
+
+
+def test_a_long_run_may_lack_ten_iterations_for_each_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iterations, "_MOST_MISSING", 5)  # 5,000,000: a run that lacks more takes seconds
+    two = pl.DataFrame({"query_id": "q", "iteration": [1, 22], "doc_id": ["a", "b"], "rank": 1})
+    assert gg.read_run(two, gaps="empty").rows.height == 22, "two iterations, and twenty without results"
+    with pytest.raises(gg.InputError, match="the run has 2 iterations and lacks 21:"):
+        gg.read_run(two.with_columns(iteration=pl.Series([1, 23])), gaps="empty")
 
 
 def test_a_line_with_too_few_fields_is_told_nothing_of_blanks(tmp_path: Path) -> None:

@@ -355,6 +355,9 @@ def test_costs_of_systems_and_replicates_are_found_by_name() -> None:
     assert spend_one(named, ("new",))[0] == ("new", "CostPerGood", 0.375), "one replicate needs no number"
     with pytest.raises(gg.InputError, match=r"2 replicates of new\. Name the run after one of them: new\.1"):
         spend_one(both, ("new", "old"))
+    many = pl.concat([named.with_columns(replicate=pl.lit(k)) for k in range(9, 0, -1)])
+    with pytest.raises(gg.InputError, match=r"9 replicates of new\. Name the run after one of them: new\.1\."):
+        spend_one(many, ("new",))
 
 
 @pytest.mark.parametrize("case", read_cases("wrong_costs.json"), ids=lambda case: case["error"])
