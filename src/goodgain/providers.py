@@ -43,7 +43,7 @@ class ProvidedValues(NamedTuple):
 
 
 class ProviderScores:
-    """Collects the values that providers compute, batch by batch.
+    """Asks providers for the values of one run, batch by batch, and collects these values.
 
     `qrels` are the judgments of all queries, so that labels are converted in the same way in each batch. If `provider` is
     None, ir_measures chooses a provider for each measure.
@@ -206,7 +206,7 @@ def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     if chosen is None:
         whom = "no provider of ir_measures" if provider is None else f"provider {provider}"
         ways = " or ".join(one.install_instructions() or one.NAME for one in able)
-        remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for those allowed"
+        remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for allowed ones"
         raise MeasureError(f"{measure}: {whom} computes it {remedy}")
     return chosen
 
@@ -217,8 +217,8 @@ def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataF
         judged_only = "judged_only" in measure.SUPPORTED_PARAMS and measure["judged_only"]
         if judged_only or measure.NAME in ("Bpref", "infAP"):
             raise MeasureError(
-                f"{measure} needs to know the unjudged documents, and the qrels have the label {low[0]:g}. trec_eval "
-                "treats negative labels as unjudged, and fails below -1. Map the labels."
+                f"{measure} needs to know which documents are unjudged, but the qrels have the label {low[0]:g}. trec_eval "
+                "treats negative labels as unjudged, and fails below -1. Map the labels to a scale from 0."
             )
     if not any(measure.NAME == "Bpref" for measure in measures):
         return
@@ -262,13 +262,13 @@ def _check_ranx(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, r
     names = ", ".join(map(str, measures))
     if int(pd.__version__.split(".")[0]) >= 3:
         raise MeasureError(
-            f"{names}: the ranx provider of ir_measures fails under pandas {pd.__version__}; install pandas<3, or name no provider"
+            f"{names}: the ranx provider of ir_measures fails under pandas {pd.__version__}; install pandas<3, or give no provider"
         )
     judged, found = (set(frame.get_column("query_id")) for frame in (labels, ranking))
     if judged != found:
         raise MeasureError(
             f"{names}: the ranx provider of ir_measures needs the same queries in run and qrels, and "
-            f"{min(judged ^ found)!r} is in only one of them; name no provider"
+            f"the query {min(judged ^ found)!r} is in only one of the two; leave out the provider"
         )
 
 

@@ -33,7 +33,7 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
-    """Return the largest label that an unjudged result could get: the largest label of the qrels, at least 0."""
+    """Return the largest label that an unjudged result could get: the largest label of the qrels, or 0 if that is negative."""
     largest: Any = qrels.get_column("relevance").max()
     return max(float(largest), 0.0)
 
@@ -113,7 +113,7 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return how much one good document adds to each measure if an iteration is the first that finds it.
+    """Return how much a document with the given label adds to each measure if a given iteration is the first to find it.
 
     Each iteration becomes a separate query. In the ledger of this query, the document is the only good document.
     """
@@ -140,7 +140,7 @@ def _score_each_iteration(
 def _add_to_ranking(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Compute `find_contributions` for measures over one ranking, with a copy of the query for each document."""
+    """Compute `find_contributions` for measures over one ranking, with a copy of the query for each unjudged result."""
     judgments = qrels.judgments
     positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)

@@ -203,12 +203,12 @@ class DeclaredMeasure(ir_measures.Measure):
         check_given(self, declared.find_rule)
 
     def validate_params(self) -> None:
-        """Raise `MeasureError` if a required parameter is missing, or if parameters cannot be combined."""
+        """Raise `MeasureError` if a required parameter is missing, or if the given parameters cannot be used together."""
         check_needed(self, self.declaration.find_rule)
         if not self.declaration.computes(self):
             told = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
             name = self.declaration.name
-            raise MeasureError(f"{name} cannot be computed with {told} together; change or leave out one")
+            raise MeasureError(f"{name} cannot be computed with {told} together; change or omit one of them")
         self.validated = True
 
     def aggregator(self) -> ExactMean:
@@ -264,7 +264,7 @@ class GoodGainMeasure(IterationMeasure):
 
     @property
     def along(self) -> pl.Expr:
-        """An expression for the value at each row (query and iteration) of a ledger that is joined with its pools."""
+        """The expression for the value at each row (query and iteration) of a ledger, which must be joined with its pools."""
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
         return value.cast(pl.Float64).alias(str(self))
 

@@ -49,7 +49,7 @@ class Scores:
         intervals: a dict from each measure to the confidence interval of its mean over queries (bootstrap percentile). It has
             None for a sum, for a single query, or without a mean. Without `interval=True`, `intervals` itself is None.
         replicates: the scores of each run if a system has several runs; the values of the system are then means over its runs.
-        lacks_iterations: whether a run has no iterations.
+        lacks_iterations: whether the run, or one of the runs of the system, has no iterations.
         one_time: the number of queries with one-time URLs in two or more iterations; a service makes such URLs for each call.
 
     >>> import goodgain as gg

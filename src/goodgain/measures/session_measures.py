@@ -306,7 +306,7 @@ AreaOver = _declare_beside(
 
 
 class SessionScores:
-    """Computes session measures of a run that is read in batches of whole queries."""
+    """Computes session measures (from all results of all iterations) for a run that is read in batches of whole queries."""
 
     def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels, tables: Mapping[str, pl.DataFrame]) -> None:
         for measure in (one for one in measures if one.table and one.table not in tables):
@@ -314,8 +314,8 @@ class SessionScores:
             raise InputError(f"{told}: give the table that goodgain convert --{measure.table} writes.")
         if lacking := [one.NAME for one in measures if one.declaration.labels and not qrels.has_subtopics]:
             raise InputError(
-                f"{lacking[0]}: these qrels have no subtopics, so each value would be 1 or 0. Read qrels whose column 2 is "
-                f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
+                f"{lacking[0]}: these qrels have no subtopics, so each value would be 1 or 0. With "
+                f"{spell('labels', 'subtopic')}, read qrels whose column 2 is the subtopic; or use Success"
             )
         for measure in measures:
             measure.declaration.check_scale(measure, qrels.frame.get_column("relevance"))

@@ -92,7 +92,7 @@ class Sums:
     rels: set[float] = field(default_factory=set)  # thresholds; the rows need the number of relevant documents for each
 
     def aggregate(self, rows: Any) -> Any:
-        """Aggregate the rows of a narwhals frame to one row per query, with the columns that measures need."""
+        """Aggregate the rows of a narwhals frame: return one row per query, with the columns that measures need."""
         for added in (self.columns, self.windows):
             if added:  # narwhals refuses an empty with_columns on a lazy frame
                 rows = rows.with_columns(**added)
@@ -187,7 +187,7 @@ class Ranks:
 
     @property
     def not_relevant(self) -> nw.Expr:
-        """1 for a document with a label below `rel`, else 0."""
+        """1 for a document with a label below `rel`, else 0 (also without a label)."""
         return _mark_where(self.label < self.parameters["rel"])
 
     @property
@@ -197,7 +197,7 @@ class Ranks:
 
     @property
     def relevant_so_far(self) -> nw.Expr:
-        """The number of relevant documents at ranks 1..k."""
+        """The number of relevant documents at ranks 1..k, for the document at rank k."""
         name = f"{self._position} {self._num_rel}"
         self._sums.windows[name] = self._count_so_far(self.label >= self.parameters["rel"])
         return nw.col(name)
