@@ -196,7 +196,7 @@ def _call_provider(request: _Request, qrels: Any, run: Any) -> Iterable[ir_measu
 
 
 def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
-    """Return the provider that the user named, else the one that ir_measures chooses; raise `MeasureError` if there is none."""
+    """Return the provider that the user named, else the choice of ir_measures; raise `MeasureError` if none computes `measure`."""
     known = ir_measures.providers.registry
     if provider is not None and provider not in known:
         raise MeasureError(f"provider {provider!r} is unknown to ir_measures; it has {', '.join(sorted(known))}")

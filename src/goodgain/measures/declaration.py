@@ -47,7 +47,7 @@ _MADE: dict[str, DeclaredMeasure] = {}
 
 @dataclass(frozen=True)
 class Declaration:
-    """All facts about a measure."""
+    """All facts about a measure, such as its name, its formula and its source."""
 
     name: str  # the name that users write
     title: str  # the full name
@@ -146,7 +146,7 @@ class Declaration:
         return [n for n, info in known if n != self.measure.AT_PARAM and self.find_rule(n, info)]
 
     def check_scale(self, measure: ir_measures.Measure, labels: pl.Series) -> None:
-        """Raise `MeasureError` if the measure has the parameter `max_rel`, and a label of the qrels is larger."""
+        """Raise `MeasureError` if the measure has the parameter `max_rel`, and a label of the qrels is larger than `max_rel`."""
         if "max_rel" not in self.own:
             return
         most = float(measure.params.get("max_rel", self.own["max_rel"].default))
@@ -220,7 +220,7 @@ class DeclaredMeasure(ir_measures.Measure):
 
 
 class IterationMeasure(DeclaredMeasure):
-    """A measure whose cutoff is an iteration."""
+    """A measure whose cutoff, the number after @, is an iteration."""
 
     @property
     def cutoff(self) -> int | None:
@@ -270,7 +270,7 @@ class GoodGainMeasure(IterationMeasure):
 
     @cached_property
     def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
-        """The expression for the value of each query at the cutoff, and a dict of the sums that it uses (`UpTo.sums`)."""
+        """The expression for the value of each query at the cutoff, and a dict of the sums in this expression (`UpTo.sums`)."""
         sums: dict[str, pl.Expr] = {}
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
         return value.cast(pl.Float64).alias(str(self)), sums
@@ -283,7 +283,7 @@ class RankedMeasure(DeclaredMeasure):
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
-        """Return the measure with more parameters: a measure of ir_measures if it supports them all, else a measure of goodgain."""
+        """Return the measure with more parameters. If ir_measures supports all of them, the result is a measure of ir_measures."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):

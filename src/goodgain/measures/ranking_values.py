@@ -106,9 +106,9 @@ def score_ranking(
     qrels: pl.DataFrame,
     query_ids: pl.Series | None = None,
 ) -> pl.DataFrame:
-    """Return the value of each measure for every judged query.
+    """Return a frame with the value of each measure for every judged query, sorted by query.
 
-    Queries are sorted. `query_ids` are the judged queries, if `qrels` lack some of them. For a query that the ranking lacks,
+    `query_ids` are the judged queries, if `qrels` lack some of them. For a query that the ranking lacks,
     a classic measure is 0, as in ir_measures, and any other measure has its value for an empty ranking.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})

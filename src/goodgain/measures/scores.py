@@ -348,7 +348,7 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
-    """Merge the queries of several runs. A query is absent only if all runs lack it, and never searched only if no run did."""
+    """Merge the queries of several runs. A query is absent if all runs lack it, and never searched if no run searched it."""
     judged = pl.concat([runs[0].both, runs[0].only_judged])
     both = pl.concat([of.both for of in runs]).unique().sort()
     without = pl.concat([of.only_searched for of in runs]).unique().sort()
@@ -358,7 +358,7 @@ def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
-    """Return the mean of the values (sum for counts of ir_measures); None if all are null, or one is and no run has a mean."""
+    """Return the mean of the values (sum for counts of ir_measures); None if all are null, or one is null and no run has a mean."""
     known = values.drop_nulls()
     if known.is_empty() or (len(known) < len(values) and all(of.means[str(measure)] is None for of in runs)):
         return None

@@ -51,7 +51,7 @@ class Searches:
 
     @cached_property
     def lengths(self) -> pl.DataFrame:
-        """A frame with query_id, T (how many iterations a query has up to `upto`) and K (`upto`). Without `upto`, T = K = N."""
+        """A frame with query_id, T (iterations up to `upto`) and K (`upto`). Without `upto`, both are the number of iterations."""
         n = pl.col("iteration").max()
         lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
         upto = pl.lit(self.upto, pl.Int64)
@@ -124,7 +124,7 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
-    """Return a frame with a row per nugget, documents (how many support it) and seen (how many of these were retrieved).
+    """Return a frame with a row per nugget: columns documents (how many support it) and seen (how many of these were retrieved).
 
     Only searched queries with a supported nugget have rows.
     """

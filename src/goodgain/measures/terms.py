@@ -197,7 +197,7 @@ class Ranks:
 
     @property
     def relevant_so_far(self) -> nw.Expr:
-        """The number of relevant documents at ranks 1..k, for the document at rank k."""
+        """The number of relevant documents at ranks 1..k, as a value of the document at rank k."""
         name = f"{self._position} {self._num_rel}"
         self._sums.windows[name] = self._count_so_far(self.label >= self.parameters["rel"])
         return nw.col(name)
