@@ -1,4 +1,4 @@
-"""The exceptions and notices of goodgain, and the progress of long work."""
+"""Defines the exceptions and notices of goodgain, and reports the progress of long work."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ class MeasureError(GoodgainError, ValueError):
 
 
 class GoodgainNotice(UserWarning):
-    """A warning: the result is correct, and the user should know something about it.
+    """A warning that comes with a correct result, and tells the user what to know about this result.
 
     `text` is the message without the name of the run. A `minor` notice does not change the meaning of the numbers; the
-    command line shows minor notices only on request. In a call with several systems, `of_several` has the common
-    message and the figures of this run.
+    command line shows minor notices only on request. For calls with several systems, `of_several` is a pair: the message
+    that all systems share, and the figures of this run.
 
     >>> import warnings
     >>> import goodgain as gg
@@ -93,9 +93,9 @@ _collector: ContextVar[Callable[[GoodgainNotice], None] | None] = ContextVar("_c
 def notice(
     text: str, *, about: str | None = None, minor: bool = False, of_several: tuple[str, str] | None = None
 ) -> None:
-    """Warn with a `GoodgainNotice`. The warning points at the line of the user's code, not into an installed package.
+    """Warn with a `GoodgainNotice` that points at a line of the user's code, not at a line of an installed package.
 
-    `about` is the name of the run. A call with several systems shows the names of the systems instead.
+    `about`: the name of the run. In a call with several systems, the warning has the names of the systems instead.
     """
     made, collect = GoodgainNotice(text, about, minor=minor, of_several=of_several), _collector.get()
     if collect is not None:
@@ -119,7 +119,7 @@ def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
 
 
 def collect_notices(collect: Callable[[GoodgainNotice], None]) -> AbstractContextManager[None]:
-    """Pass the notices given inside a `with` block to a function, instead of warning."""
+    """Pass each notice given inside a `with` block to the function `collect`, instead of showing it as a warning."""
     return _set(_collector, collect)
 
 
@@ -135,7 +135,7 @@ def tell_progress(what: str, done: int, total: int | None) -> None:
 
 
 def collect_progress(collect: Progress) -> AbstractContextManager[None]:
-    """Pass the progress of work inside a `with` block to a function."""
+    """Report the progress of work inside a `with` block to the function `collect`."""
     return _set(_progress, collect)
 
 
@@ -151,7 +151,7 @@ class NoticesOfSystems:
 
     @contextmanager
     def of(self, name: str = "") -> Iterator[None]:
-        """Assign the notices given inside a `with` block to the system with this name."""
+        """Assign each notice given inside a `with` block to the system with this name."""
 
         def take(given: GoodgainNotice) -> None:
             text = given.of_several[0] if given.of_several else given.text if name else str(given)
@@ -173,7 +173,7 @@ class NoticesOfSystems:
 
 
 def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
-    """Return the notice with the names of the systems. If the figures of the systems differ, each system has a line."""
+    """Return the text of a notice with the names of its systems. If their figures differ, each system has its own line."""
     first = next(iter(given.values()))
     if first.of_several is None or len({one.text for one in given.values()}) == 1:
         listed = ", ".join(given)
@@ -188,7 +188,7 @@ def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Import a module that an extra of goodgain installs; raise `InputError` if it is not installed."""
+    """Import a module that `pip install goodgain[extra]` installs; raise `InputError` if the module is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError:
@@ -197,7 +197,7 @@ def import_extra(module: str, extra: str) -> Any:
 
 
 def count_of(number: int, noun: str, plural: str = "") -> str:
-    """Return a number with its noun.
+    """Return a number followed by its noun, in the singular or the plural (by default, the noun with an s).
 
     >>> count_of(1, "query", "queries"), count_of(2000, "label")
     ('1 query', '2,000 labels')

@@ -48,8 +48,8 @@ def score_run(
 ) -> Scores:
     """Score an opened run on measures, and give the notices about the run. The caller gives the notices about the qrels.
 
-    `rel` is the threshold that the measures were parsed with. With `low=False` the caller gives the notice on low
-    coverage. `unasked` are the measures that the user did not request. `Searches` describes `tables`.
+    `rel` is the threshold that the measures were parsed with. With `low=False`, no notice on low coverage is given: the
+    caller gives it. `unasked` are the measures that the user did not request. For `tables`, see `Searches`.
     """
     check_choice("order", order)
     if bounds and qrels.labels is not None:
@@ -172,7 +172,7 @@ def _score_batches(
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice if an unread column of a run looks like the iteration; raise an error if iterations are `needed`."""
+    """Give a notice if a column that was not read looks like the iteration; raise `InputError` instead if `needed` is true."""
     if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)
@@ -206,7 +206,7 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
-    """Return the signature of the scores: versions, thresholds, what computed the classic measures, and the judgments."""
+    """Return the signature of the scores: versions, thresholds, the providers of classic measures, and facts about the qrels."""
     coverage, queries = found.coverage, found.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
     has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))
@@ -238,19 +238,19 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
 
 
 def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) -> Any:
-    """Return one classic ranking per query: without repeats, in one iteration.
+    """Merge the iterations of each query into one classic ranking, in which each document occurs once.
 
     A query with one iteration and no repeats keeps its scores. Any other query gets the scores n, n-1, ..., 1.
 
     Args:
         run: any input of `read_run`.
-        order: `seen` (iteration, then rank), `interleaved` (position in the iteration, then iteration) or `last` (only
-            the last iteration).
+        order: `seen` sorts by iteration, then rank; `interleaved` sorts by position in the iteration, then iteration;
+            `last` keeps only the last iteration.
         columns: a dict from names of columns in the source to names in goodgain.
 
     Returns:
-        A frame with the columns of a run: of pandas or pyarrow if the run is such a frame, else of Polars. A lazy frame
-        stays lazy.
+        A frame with the columns of a run: a pandas or pyarrow frame if `run` is one, else a Polars frame. If `run` is a
+        lazy frame, the result is lazy too.
 
     Raises:
         InputError: the run cannot be read, or the order is unknown.

@@ -1,4 +1,4 @@
-"""Handles Ctrl-C during the import, which takes a second. Afterwards the command handles signals."""
+"""Handles Ctrl-C while goodgain is imported, which takes a second. After the import, the command handles signals."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ INTERRUPTED, INTERRUPTED_STATUS = "interrupted", 128 + signal.SIGINT
 
 
 def _end_program_at_interrupt() -> None:
-    """Let Ctrl-C end the goodgain command with one line. In other programs goodgain does not handle signals."""
+    """Let Ctrl-C end the goodgain command with a message of one line. In other programs, goodgain does not handle signals."""
     given = sys.argv[0] if sys.argv else ""
     is_script = given.rpartition("/")[2] == "goodgain" and given in sys.orig_argv
     is_module = given == "-m" and ("-m", "goodgain") in pairwise(sys.orig_argv)

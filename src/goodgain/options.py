@@ -1,4 +1,4 @@
-"""The options that several analyses share. `--help`, docstrings and checks of choices use these declarations."""
+"""Declares the options that several analyses share, for `--help`, for docstrings, and for checks of values."""
 
 import shlex
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Option(NamedTuple):
 
 
 def _choose(name: str, choices: tuple[str, ...], sentence: str, detail: str = "") -> Option:
-    """Return an option with these choices; the first is the default."""
+    """Return an option whose value is one of `choices`; the first choice is the default."""
     return Option(name, sentence, str, choices[0], choices, detail=detail)
 
 
@@ -127,7 +127,7 @@ def _write_flag(name: str) -> str:
 
 
 def spell(name: str, value: object = ...) -> str:
-    """Return how to write an option, or an option with a value, in Python or on the command line.
+    """Return an option, with its value if one is given, as users write it in Python or (`FOR_COMMANDS`) on the command line.
 
     >>> spell("gaps", "empty"), spell("costs")
     ("gaps='empty'", 'costs=')
@@ -146,14 +146,14 @@ def spell(name: str, value: object = ...) -> str:
 
 
 def check_choice(name: str, value: object) -> None:
-    """Raise InputError unless an option has its default value or one of its choices."""
+    """Raise `InputError` unless `value` is the default or one of the choices of the option `name`."""
     default, choices = OPTIONS[name].default, OPTIONS[name].choices
     if value != default and value not in choices:
         raise InputError(f"{spell(name, value)} is not one of {', '.join(choices)}. Choose one of them.")
 
 
 def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:
-    """Return the value of an option, or raise InputError; `others` names allowed values that are not whole numbers."""
+    """Return a whole number from `least` to `most`, or raise `InputError`; its message names `others`, further allowed values."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         end = "" if most is None else f" to {most:,}"
         raise InputError(f"{spell(name, value)}: give a whole number from {least}{end}{others}")

@@ -1,4 +1,4 @@
-"""Computes classic measures with the providers of ir_measures, on the flattened ranking of a run.
+"""Computes classic measures with providers of ir_measures (tools such as pytrec_eval), on the flattened ranking of a run.
 
 Providers compute the measures that `measures/classic.py` lacks, or all classic measures if the user names a provider. Labels
 are converted to a form that the provider supports. Input that a provider would score wrongly raises an error.
@@ -43,10 +43,10 @@ class ProvidedValues(NamedTuple):
 
 
 class ProviderScores:
-    """Collects the values that providers compute, batch by batch.
+    """Asks providers for the values of one run, batch by batch, and collects these values.
 
-    `qrels` are the judgments of all queries: the form of the labels must not depend on the batch. Without `provider`
-    ir_measures chooses a provider.
+    `qrels` are the judgments of all queries, so that labels are converted in the same way in each batch. If `provider` is
+    None, ir_measures chooses a provider for each measure.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class ProviderScores:
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector while allocating many acyclic objects: collecting would take a quarter of the time."""
+    """Pause the garbage collector inside a `with` block that makes many objects without cycles, to save a quarter of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -128,7 +128,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
-    """Aggregate the values of queries as ir_measures does. The sum in a mean is exact: it does not depend on the order."""
+    """Aggregate the values of queries as ir_measures does, but sum exactly in a mean, so that the order has no effect."""
     aggregator = measure.aggregator()
     if type(aggregator) is ir_measures.MeanAgg and values and all(map(math.isfinite, values.values())):
         return math.fsum(values.values()) / len(values)
@@ -138,7 +138,7 @@ def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
 
 
 class _Request(NamedTuple):
-    """One call of a provider; `named` maps the measures of the call to the measures that the user named."""
+    """One call of a provider; `named` maps each measure of the call to the measure that the user named."""
 
     provider: Any
     labelling: Labelling
@@ -148,7 +148,7 @@ class _Request(NamedTuple):
 def _group_requests(
     measures: Sequence[ir_measures.Measure], fractional: pl.Series, provider: str | None
 ) -> Iterable[_Request]:
-    """Group measures into calls of providers, so that each has the same value as in a call with this measure alone.
+    """Group measures into calls of providers, so that each measure has the same value as in a call of its own.
 
     Providers of ir_measures mix up the parameters of measures in one call. pytrec_eval computes a plain nDCG with the gains
     of another nDCG, and NumRet with the judged_only of another measure. pyndeval reads the run once and has no rows left
@@ -176,7 +176,7 @@ def _group_requests(
 
 
 def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return a measure that stores its name: ir_measures makes and hashes the name of the measure for each value."""
+    """Return a copy of a measure that stores its name, because ir_measures asks for the name at each value."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
     made: ir_measures.Measure = kind(**measure.params)
@@ -196,7 +196,7 @@ def _call_provider(request: _Request, qrels: Any, run: Any) -> Iterable[ir_measu
 
 
 def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
-    """Return the provider that the user named, or the choice of ir_measures."""
+    """Return the provider that the user named, else the choice of ir_measures; raise `MeasureError` if none computes `measure`."""
     known = ir_measures.providers.registry
     if provider is not None and provider not in known:
         raise MeasureError(f"provider {provider!r} is unknown to ir_measures; it has {', '.join(sorted(known))}")
@@ -206,7 +206,7 @@ def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     if chosen is None:
         whom = "no provider of ir_measures" if provider is None else f"provider {provider}"
         ways = " or ".join(one.install_instructions() or one.NAME for one in able)
-        remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for those allowed"
+        remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for allowed ones"
         raise MeasureError(f"{measure}: {whom} computes it {remedy}")
     return chosen
 
@@ -217,8 +217,8 @@ def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataF
         judged_only = "judged_only" in measure.SUPPORTED_PARAMS and measure["judged_only"]
         if judged_only or measure.NAME in ("Bpref", "infAP"):
             raise MeasureError(
-                f"{measure} needs to know the unjudged documents, and the qrels have the label {low[0]:g}. trec_eval "
-                "treats negative labels as unjudged, and fails below -1. Map the labels."
+                f"{measure} needs to know which documents are unjudged, but the qrels have the label {low[0]:g}. trec_eval "
+                "treats negative labels as unjudged, and fails below -1. Map the labels to a scale from 0."
             )
     if not any(measure.NAME == "Bpref" for measure in measures):
         return
@@ -233,7 +233,7 @@ def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataF
 
 
 def _check_gdeval(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
-    """Refuse ids and labels that gdeval cannot read.
+    """Raise `MeasureError` for ids and labels that gdeval cannot read.
 
     gdeval.pl shortens the query id S-22 to 22, merges 7 and 007, and fails on other query ids that are not numbers.
     """
@@ -262,13 +262,13 @@ def _check_ranx(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, r
     names = ", ".join(map(str, measures))
     if int(pd.__version__.split(".")[0]) >= 3:
         raise MeasureError(
-            f"{names}: the ranx provider of ir_measures fails under pandas {pd.__version__}; install pandas<3, or name no provider"
+            f"{names}: the ranx provider of ir_measures fails under pandas {pd.__version__}; install pandas<3, or give no provider"
         )
     judged, found = (set(frame.get_column("query_id")) for frame in (labels, ranking))
     if judged != found:
         raise MeasureError(
             f"{names}: the ranx provider of ir_measures needs the same queries in run and qrels, and "
-            f"{min(judged ^ found)!r} is in only one of them; name no provider"
+            f"the query {min(judged ^ found)!r} is in only one of the two; leave out the provider"
         )
 
 
@@ -278,7 +278,7 @@ _CHECKS = {"pytrec_eval": _check_pytrec_eval, "gdeval": _check_gdeval, "ranx": _
 
 @dataclass(frozen=True)
 class Labelling:
-    """How labels are converted for a provider: unchanged, binary (1 if label >= `rel`, else 0), or times `scale`."""
+    """How labels are converted for a provider: unchanged, binary (1 if label >= `rel`, else 0), or multiplied by `scale`."""
 
     rel: float | None = None
     scale: int = 1

@@ -1,4 +1,4 @@
-"""The columns and types of the tables that goodgain's packages read, write and exchange."""
+"""Declares the columns, with their types, of the tables that goodgain reads and writes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, declared: str, **parts: Any) -> Table:
-        """Parse the declaration of a table: types, each with its columns, in order. `?` marks an optional column.
+        """Return a table from a text that lists types, each with its columns, in order. `?` marks an optional column.
 
         >>> Table.of("labels", "text: query_id doc_id; number: relevance?").required
         ('query_id', 'doc_id')
@@ -59,7 +59,7 @@ class Table:
         return cls(name, columns, frozenset(columns.keys() - types.keys()), **parts)
 
     def understand(self, name: object) -> str:
-        """Return goodgain's name for the column of a source. Case does not matter, and synonyms are replaced."""
+        """Return goodgain's name for a column that a source calls `name`, in any case; a synonym becomes the name it stands for."""
         lower = str(name).lower()
         return self.synonyms.get(lower, lower)
 
@@ -69,7 +69,7 @@ class Table:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """The columns of numbers, without `iteration`, which can be a word in a run."""
+        """The names of the columns of numbers. `iteration` is left out, because it can be a word in a run."""
         return tuple(name for name, dtype in self.columns.items() if dtype.is_numeric() and name not in IDS)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The version of the package, for builds and signatures."""
+"""Defines the version of goodgain, and prints the versions of the packages that goodgain uses."""
 
 __version__ = "0.3.0"
 

@@ -1,7 +1,7 @@
-"""Bounds: how far labels of unjudged results could raise a value.
+"""Computes bounds of values: how far a value could rise if the unjudged results had labels.
 
-A measure has bounds if an unjudged result counts like the label 0, and the value never falls when a label rises. Then the
-value is the lower bound. The upper bound is the value with the largest label for every unjudged result.
+A measure has bounds if an unjudged result counts like the label 0, and the value never falls when a label rises. The value
+itself is then the lower bound. The upper bound is the value if every unjudged result had the largest label of the qrels.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from goodgain.ranking.ranking_table import RankingTable, number_judgments, tabul
 
 
 def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
-    """Return `from_labels` of a measure's declaration: how labels change the value. None for a measure without bounds.
+    """Return how labels change the value of a measure (`Declaration.from_labels`); None for a measure without bounds.
 
     >>> find_rule(ir_measures.P @ 10), find_rule(ir_measures.RR), find_rule(ir_measures.nDCG @ 10)
     ('sum', 'highest', None)
@@ -33,7 +33,7 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
-    """Return the largest label that an unjudged result could get: the largest label of the qrels, at least 0."""
+    """Return the largest label that an unjudged result could get: the largest label of the qrels, or 0 if that is negative."""
     largest: Any = qrels.get_column("relevance").max()
     return max(float(largest), 0.0)
 
@@ -46,7 +46,7 @@ def _split(measures: Sequence[ir_measures.Measure]) -> tuple[list[GoodGainMeasur
 class RaisedScores:
     """Computes the upper bounds of measures for one batch of queries after another.
 
-    The qrels must have one label per document. `rels` are the thresholds of the columns GR0, GR1, ... of a tally, in order.
+    The qrels must have one label per document. The columns GR0, GR1, ... of a tally count good documents at `rels`, in order.
     """
 
     def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -57,7 +57,7 @@ class RaisedScores:
         self._ranked = RankedScores(ranked, qrels.judgments) if ranked else None
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
-        """Add the tally and the ranking table, with unjudged documents, of a batch. Each query is in only one batch."""
+        """Add a batch of queries: its tally, and its ranking table with unjudged documents. Each query is in only one batch."""
         raised = {}
         for k, rel in enumerate(self._rels):
             if self._label >= rel:
@@ -82,7 +82,7 @@ _DOCUMENT = ("query_id", "doc_id")
 def find_contributions(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return how much each unjudged result with this label would add to a measure, if no other result had a label above 0.
+    """Return how much each unjudged result would add to each measure if this result alone had a label above 0, namely `label`.
 
     The dict maps the name of a measure to a frame with the columns query_id, doc_id and added.
     """
@@ -94,7 +94,7 @@ def find_contributions(
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
-    """Compute `find_contributions` for good-gain measures. All results new in the same iteration add the same amount."""
+    """Compute `find_contributions` for good-gain measures. All results that the same iteration found first add the same amount."""
     numbers = run.rows.select("query_id", number="iteration").unique()
     numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
     firsts = run.first_iterations.rename({"iteration": "number"})
@@ -113,7 +113,7 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return how much one good document adds to each measure if an iteration is the first that finds it.
+    """Return how much a document with the given label adds to each measure if a given iteration is the first to find it.
 
     Each iteration becomes a separate query. In the ledger of this query, the document is the only good document.
     """
@@ -140,7 +140,7 @@ def _score_each_iteration(
 def _add_to_ranking(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Compute `find_contributions` for measures over one ranking, with a copy of the query for each document."""
+    """Compute `find_contributions` for measures over one ranking, with a copy of the query for each unjudged result."""
     judgments = qrels.judgments
     positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)

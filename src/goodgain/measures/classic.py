@@ -1,7 +1,7 @@
 """Declares the classic measures that goodgain computes, with the names and values of ir_measures.
 
 Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and counts of judged documents of the query. Providers of
-ir_measures compute the other classic measures.
+ir_measures compute all other classic measures.
 """
 
 from __future__ import annotations  # narwhals takes long to import, and waits
@@ -26,7 +26,7 @@ def _compute_set_f(ranks: Ranks) -> nw.Expr:
 
 
 def _count_needed(ranks: Ranks) -> nw.Expr:
-    """Return how many relevant documents reach a recall. As in trec_eval 9, a fraction of at least 0.1 is rounded up."""
+    """Return how many relevant documents are needed for a recall: as in trec_eval 9, rounded up if the fraction is at least 0.1."""
     recall = float(f"{ranks.parameters['recall']:.2f}")
     return (recall * ranks.num_rel + 0.9).floor()
 

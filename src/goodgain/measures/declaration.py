@@ -1,4 +1,4 @@
-"""The declaration of a measure, from which its class for ir_measures, its help and its names in other tools are made."""
+"""Makes measures from declarations, which also give the help of each measure and its names in other tools."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _MADE: dict[str, DeclaredMeasure] = {}
 
 @dataclass(frozen=True)
 class Declaration:
-    """All facts about a measure."""
+    """All facts about a measure, such as its name, its formula and its source."""
 
     name: str  # the name that users write
     title: str  # the full name
@@ -89,17 +89,17 @@ class Declaration:
 
     @property
     def note(self) -> str:
-        """The remark, and the condition for queries without a value."""
+        """The remark on the measure, and the condition under which a query has no value."""
         null = f"null if {self.null_if}; the mean is over the other queries" if self.null_if else ""
         return "; ".join(filter(None, (self.remark, null)))
 
     @property
     def is_over_iterations(self) -> bool:
-        """Whether @ is a cutoff in iterations, not in ranks."""
+        """Whether the number after @ is a cutoff in iterations, not in ranks."""
         return self.family in ("good gain", "counts", "session")
 
     def find_rule(self, name: str, info: ParamInfo) -> Rule | None:
-        """Return the allowed values of a parameter; None if only the default is allowed."""
+        """Return the rule for values of the parameter `name`; None if only the default value is allowed."""
         rules = LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES
         return find_choices(info) or RULES_OF_ONE.get((self.name, name)) or rules.get(name)
 
@@ -109,19 +109,19 @@ class Declaration:
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
-        """The measure without parameters. For a classic measure without `own` parameters, it is that of ir_measures."""
+        """The measure without parameters. A classic measure without `own` parameters is the measure of ir_measures itself."""
         if self.in_ir_measures is not None and not self.own:
             return self.in_ir_measures
         return _make_measure(self)
 
     @property
     def host_name(self) -> str:
-        """The name in other tools that require lower case: AvgGain -> avg_gain, nDCGG -> n_dcgg."""
+        """The name of the measure in other tools that require lower case: avg_gain for AvgGain, n_dcgg for nDCGG."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
     def cutoff(self) -> Literal["optional", "required", "none"]:
-        """`optional` or `required` if the measure has a cutoff after @, else `none`."""
+        """Whether the measure has a cutoff after @: `optional`, `required` or `none`."""
         info = self.measure.SUPPORTED_PARAMS.get("cutoff")
         return "none" if info is None else "required" if info.required else "optional"
 
@@ -131,7 +131,7 @@ class Declaration:
 
     @property
     def usage(self) -> str:
-        """The name and its cutoff, as help shows them: `SRE[@i]` (optional), `P@k`, `IPrec@recall`."""
+        """The name and cutoff of the measure, as help shows them: `P@k`, `IPrec@recall`, or `SRE[@i]` if the cutoff is optional."""
         known = self.measure.SUPPORTED_PARAMS
         at: str = self.measure.AT_PARAM
         if at not in known or not self.takes(read_parameters(self.measure) | {"rel": 1, at: 1}):
@@ -146,7 +146,7 @@ class Declaration:
         return [n for n, info in known if n != self.measure.AT_PARAM and self.find_rule(n, info)]
 
     def check_scale(self, measure: ir_measures.Measure, labels: pl.Series) -> None:
-        """Raise `MeasureError` if a label of the qrels is above `max_rel`, for a measure with this parameter."""
+        """Raise `MeasureError` if the measure has the parameter `max_rel`, and a label of the qrels is larger than `max_rel`."""
         if "max_rel" not in self.own:
             return
         most = float(measure.params.get("max_rel", self.own["max_rel"].default))
@@ -158,7 +158,7 @@ class Declaration:
             )
 
     def computes(self, measure: ir_measures.Measure) -> bool:
-        """Return whether goodgain computes the measure with these parameters."""
+        """Return whether goodgain can compute the measure with the parameters that it was given."""
         known, given = measure.SUPPORTED_PARAMS, read_parameters(measure)
         for name, value in given.items():
             rule = self.find_rule(name, known[name]) if name in known else None
@@ -168,9 +168,9 @@ class Declaration:
 
 
 class ExactMean(ir_measures.MeanAgg):
-    """A mean for ir_measures with an exact sum, which does not depend on the order of the queries.
+    """A mean for ir_measures whose sum is exact, so that the order of the queries has no effect.
 
-    With `skip_nan` NaN values are left out: NaN stands for a query without a value.
+    With `skip_nan`, NaN values are left out, because NaN stands for a query without a value.
     """
 
     def __init__(self, *, skip_nan: bool) -> None:
@@ -188,7 +188,7 @@ class ExactMean(ir_measures.MeanAgg):
 
 
 class DeclaredMeasure(ir_measures.Measure):
-    """A measure with a declaration, in the form of ir_measures: `SRE(rel=3)@5`, `RankDCG@10`."""
+    """A measure that is made from a `Declaration`, and that ir_measures can use: `SRE(rel=3)@5`, `RankDCG@10`."""
 
     declaration: Declaration
     __name__: str
@@ -203,24 +203,24 @@ class DeclaredMeasure(ir_measures.Measure):
         check_given(self, declared.find_rule)
 
     def validate_params(self) -> None:
-        """Raise `MeasureError` if a required parameter is missing, or if parameters cannot be combined."""
+        """Raise `MeasureError` if a required parameter is missing, or if the given parameters cannot be used together."""
         check_needed(self, self.declaration.find_rule)
         if not self.declaration.computes(self):
             told = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
             name = self.declaration.name
-            raise MeasureError(f"{name} cannot be computed with {told} together; change or leave out one")
+            raise MeasureError(f"{name} cannot be computed with {told} together; change or omit one of them")
         self.validated = True
 
     def aggregator(self) -> ExactMean:
         return ExactMean(skip_nan=isinstance(self, RankedMeasure) or bool(self.declaration.null_if))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle by name: the class is made from the declaration, and pickle cannot find it."""
+        """Copy and pickle the measure by its name, because pickle cannot find a class that is made from a declaration."""
         return _copy_measure, (self.declaration.name, self.params)
 
 
 class IterationMeasure(DeclaredMeasure):
-    """A measure whose cutoff is an iteration."""
+    """A measure whose cutoff, the number after @, is an iteration."""
 
     @property
     def cutoff(self) -> int | None:
@@ -233,7 +233,7 @@ class IterationMeasure(DeclaredMeasure):
 
     @property
     def rel(self) -> float:
-        """The threshold: the smallest good label."""
+        """The threshold of the measure: the smallest label that is good."""
         declared = self.SUPPORTED_PARAMS.get("rel")
         return float(self.params.get("rel", DEFAULT_REL if declared is None else declared.default))
 
@@ -243,7 +243,7 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def rel(self) -> float:
-        """The smallest good label of the inner measure, if there is one, else of this measure."""
+        """The smallest label that is good: for `AreaOver` that of its inner measure, else that of this measure."""
         from goodgain.measures.names import find_inner  # which imports this module
 
         inner = find_inner(self)
@@ -251,12 +251,12 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def table(self) -> str:
-        """The name of the table that the measure needs; see `Declaration.table`."""
+        """The name of the table that the measure needs besides run and qrels: `results`, `costs`, or an empty text for none."""
         return self.declaration.table(read_parameters(self))
 
 
 class GoodGainMeasure(IterationMeasure):
-    """A measure computed from the ledger: `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
+    """A measure computed from the ledger (counts per iteration): `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
 
     @property
     def depends_on_ends(self) -> bool:
@@ -264,26 +264,26 @@ class GoodGainMeasure(IterationMeasure):
 
     @property
     def along(self) -> pl.Expr:
-        """An expression for the value at each row (query and iteration) of a ledger that is joined with its pools."""
+        """The expression for the value at each row (query and iteration) of a ledger, which must be joined with its pools."""
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
         return value.cast(pl.Float64).alias(str(self))
 
     @cached_property
     def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
-        """Expressions for the value of each query at one cutoff, and for the sums that it needs (`UpTo.sums`)."""
+        """The expression for the value of each query at the cutoff, and a dict of the sums in this expression (`UpTo.sums`)."""
         sums: dict[str, pl.Expr] = {}
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
         return value.cast(pl.Float64).alias(str(self)), sums
 
 
 class RankedMeasure(DeclaredMeasure):
-    """A measure over one ranking that ir_measures lacks, or lacks with this parameter: `RankDCG@10`, `nDCG(ideal='ranking')`.
+    """A measure over one ranking that ir_measures lacks (`RankDCG@10`), or has without a parameter (`nDCG(ideal='ranking')`).
 
-    Its `NAME` is unknown to the providers of ir_measures: under the name `nDCG`, a provider would ignore `ideal`.
+    No provider of ir_measures knows the `NAME` of the measure: under the name `nDCG`, a provider would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
-        """Add parameters to the measure. If ir_measures supports all of them, return its own measure."""
+        """Return the measure with more parameters. If ir_measures supports all of them, the result is a measure of ir_measures."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
@@ -292,7 +292,7 @@ class RankedMeasure(DeclaredMeasure):
 
 
 def _simplify(value: Any) -> Any:
-    """Convert NumPy's numbers to Python's, and 3.0 to 3: equal measures need equal names."""
+    """Convert a NumPy number to a Python number, and 3.0 to 3, so that equal measures have equal names."""
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -328,7 +328,7 @@ def _make_measure(declared: Declaration) -> DeclaredMeasure:
 
 
 def declare(declared: dict[str, Declaration], common: Mapping[str, Any], *parts: Any, **details: Any) -> Any:
-    """Add a declaration to `declared` and return the measure; `details` override the common details."""
+    """Declare a measure, add its declaration to `declared`, and return the measure. `details` override the `common` details."""
     made = Declaration(*parts, **{**common, **details})
     declared[made.name] = made
     return made.measure

@@ -1,8 +1,8 @@
 """Declares the good-gain measures and counts, which are computed from the ledger (counts per iteration).
 
-The value at iteration i is an expression over ledger and pools. R, UR, ... are the ledger's columns at iteration i, and
-`upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last iteration of a query count as empty: the same
-expression holds at any later i. A query without a search has i = 0.
+The value at iteration i is an expression over ledger and pools (counts of judged good documents). R, UR, ... are columns of the
+ledger at iteration i, and `upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last iteration of a query
+count as empty, so that the same expression holds at any later i. For a query without a search, i is 0.
 """
 
 from collections.abc import Callable

@@ -19,7 +19,7 @@ _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "it
 
 
 def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return a frame with query_id (the judged queries, sorted) and a Float64 column per measure.
+    """Return values at the cutoffs of measures, as a frame with query_id (judged queries, sorted) and a Float64 column per measure.
 
     `counts` maps each threshold of the measures to its ledger and pools.
     """
@@ -39,7 +39,7 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 
 
 def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return a frame with query_id, iteration and a Float64 column per measure, for each iteration of judged queries."""
+    """Return values at each iteration of judged queries, as a frame with query_id, iteration and a Float64 column per measure."""
     found: list[pl.DataFrame] = []
     for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = counts[rel][:2]
@@ -52,7 +52,7 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
 def tabulate_ledger(
     counts: Mapping[float, Counts], rel: float, measures: Sequence[GoodGainMeasure] = ()
 ) -> pl.DataFrame:
-    """Return the frame of `ledger` at the threshold `rel`, with the measures. `counts` must have all their thresholds."""
+    """Return the frame that `ledger` returns for the threshold `rel`. `counts` must have the thresholds of all `measures`."""
     rows, pools = counts[rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
@@ -69,14 +69,14 @@ def make_finite(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
-    """Return the mean over queries; None if a query has no value. With `null_if`, such queries are left out instead."""
+    """Return the mean of the values of queries; None if a value is null. With `null_if`, null values are left out instead."""
     known = values.drop_nulls() if null_if else values
     # An exact sum does not depend on the order of the queries.
     return None if known.null_count() or known.is_empty() else math.fsum(known.to_list()) / len(known)
 
 
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
-    """Return a good-gain measure or count without @; raise `MeasureError` for any other measure.
+    """Return `measure` if it is a good-gain measure or count without @; raise `MeasureError` for any other measure.
 
     `what` is the table or plot that shows the measure at each iteration, such as `the ledger`.
     """
@@ -104,9 +104,9 @@ def _group_by_threshold(
 def _compute_at_cutoff(
     ledger: pl.DataFrame, pools: pl.DataFrame, measures: Sequence[GoodGainMeasure], cutoff: int | None
 ) -> pl.DataFrame:
-    """Return the values at one cutoff, in the order of `pools`. The cutoff None is the last iteration of each query.
+    """Return the values at one cutoff, in the order of `pools`. The cutoff None means the last iteration of each query.
 
-    A cutoff after the last iteration of a query has no row in the ledger: later iterations count as empty.
+    If a query ends before the cutoff, the ledger has no row at the cutoff, and the missing iterations count as empty.
     """
     i = pl.col("N") if cutoff is None else pl.lit(cutoff, dtype=pl.Int64)
     so_far = ledger if cutoff is None else ledger.filter(pl.col("iteration") <= cutoff).rechunk()
@@ -129,7 +129,7 @@ _ROWS = 2**18
 class BatchScores:
     """Computes good-gain measures for one batch of queries after another.
 
-    `rels` are the thresholds of the columns GR0, GR1, ... of a tally. Judgments are counted on first use, while batches are read.
+    The columns GR0, GR1, ... of a tally count good documents at `rels`. Judgments are counted when needed, as batches are read.
     """
 
     def __init__(self, measures: Sequence[GoodGainMeasure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -145,14 +145,14 @@ class BatchScores:
         return count_pools(self._qrels.judgments, rels=self._rels)
 
     def add(self, tallied: pl.DataFrame) -> None:
-        """Add the tally (counts per query and iteration) of a batch. Each query is in only one batch."""
+        """Add the tally (counts per query and iteration) of a batch of queries. Each query is in only one batch."""
         self._tallies.append(tallied)
         if sum(waiting.height for waiting in self._tallies) >= _ROWS:
             tallied = self._take_tallies()
             self._score(tallied, self.pools.join(tallied, on="query_id", how="semi", maintain_order="left"))
 
     def finish(self) -> tuple[pl.DataFrame, Coverage]:
-        """Return a frame with query_id (sorted) and a column per measure, and the coverage of the run."""
+        """Return two results: a frame with query_id (sorted) and a column per measure, and the coverage of the run."""
         # Judged queries in no batch are scored last, on empty ledgers.
         scored = pl.concat([self.pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)])
         rest = self.pools.join(scored, on="query_id", how="anti", maintain_order="left")

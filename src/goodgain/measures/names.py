@@ -23,7 +23,7 @@ SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | session_m
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """Map a name for other tools to each choice of a parameter: such tools can pass only a cutoff and a threshold."""
+    """Map one name per choice of a parameter to the measure: some other tools can pass only a cutoff and a threshold."""
     name = measure.declaration.host_name
     return {name: measure} | {
         f"{name}_{choice}": measure(**{parameter: choice})
@@ -79,7 +79,7 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of a measure over one ranking, or over the results of all iterations; None for others."""
+    """Return the declaration of a measure over one ranking or over all results of all iterations; None for any other measure."""
     if isinstance(measure, (RankedMeasure, SessionMeasure)):
         return measure.declaration
     declared = RANKED_MEASURES.get(str(measure.NAME))
@@ -89,7 +89,7 @@ def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
 
 
 def find_direction(measure: ir_measures.Measure) -> str | None:
-    """Return whether higher (`up`) or lower (`down`) values are better; None if neither is, `up` if nothing is declared.
+    """Return `up` if higher values of a measure are better, `down` if lower are, None if neither; `up` if undeclared.
 
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
@@ -102,23 +102,23 @@ _UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
 
 
 def _find_meaning(measure: ir_measures.Measure) -> Declaration:
-    """Return the declaration of the inner measure, if there is one, else of the measure itself."""
+    """Return the declaration of a measure, or of the inner measure if it has one, as `PerIteration(measure='P@2')` has."""
     if (inner := find_inner(measure)) is not None:
         return _find_meaning(inner)
     return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure) or _UNKNOWN
 
 
 def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
-    """Return the inner measure of `PerIteration` or `AreaOver`, else None. The outer `rel` is the default of the inner `rel`."""
+    """Return the inner measure of `PerIteration` or `AreaOver`, else None. The inner `rel` is by default the outer `rel`."""
     if not isinstance(measure, SessionMeasure) or "measure" not in measure.SUPPORTED_PARAMS:
         return None
     return parse_measure(read_parameters(measure)["measure"], complete=False, rel=measure.params.get("rel"))
 
 
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
-    """Map measures that look better with fewer results to the count of results up to the same iteration.
+    """Map each measure that looks better with fewer results to the name of the count of results up to the same iteration.
 
-    `compare` needs these counts: without results, a share has no value, and a count such as NumDup is 0.
+    `compare` needs these counts, because without results a share has no value, and a count such as NumDup is 0.
 
     >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
     {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}
@@ -133,7 +133,7 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
 
 
 def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """Return the measures, and the counts of iterations and results that a comparison needs in addition."""
+    """Return the measures, and add the counts of iterations and results that a comparison needs."""
     measures = [*measures]
     counted = find_results_counts(one for one in measures if not needs_results(one))
     return parse_measures([*measures, "NumIter", "NumResults", *counted.values()])
@@ -145,13 +145,13 @@ def needs_results(measure: ir_measures.Measure) -> bool:
 
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
-    """Return the end of a sentence "the value of a query is null if ..."; "" if every query has a value."""
+    """Return when a query has no value, as the end of "the value is null if ..."; an empty text if every query has a value."""
     own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
     return own or _find_meaning(measure).null_if
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:
-    """Return why a query has no value, such as `a system has no results by iteration 2`."""
+    """Return a text that says why a query has no value, such as `a system has no results by iteration 2`."""
     if isinstance(measure, str) or not needs_results(measure):
         return "a system has no value"
     cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
@@ -219,9 +219,9 @@ def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
 
 
 def parse_measure(name: str, *, complete: bool = True, rel: float | None = None) -> ir_measures.Measure:
-    """Return the measure of a name; the case matters only if it distinguishes two measures.
+    """Return the measure with a name such as `SRE(rel=3)@5`; upper or lower case matters only if it distinguishes two measures.
 
-    `complete`, `rel` and errors are as in `parse_measures`.
+    `complete` and `rel` have the same meaning as in `parse_measures`, and the same errors are raised.
     """
     _refuse_names_of_other_tools(name)
     if _RANGE.fullmatch(name.strip()):
@@ -281,7 +281,7 @@ def _known_names() -> dict[str, ir_measures.Measure]:
 
 
 def _find_measure(name: str, rest: str) -> ir_measures.Measure:
-    """Return the measure with this name. Messages repeat `rest`, such as `@10`: the text after the name."""
+    """Return the measure with this name. `rest` is the text after the name, such as `@10`, which error messages repeat."""
     known = _known_names()
     meant = [name] if name in known else [other for other in known if other.lower() == name.lower()]
     if len({id(known[other]) for other in meant}) == 1:
@@ -328,7 +328,7 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
 
 
 def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
-    """Return the normal form of a measure, with the threshold of the call unless the measure names one."""
+    """Return the normal form of a measure. A measure of iterations that names no `rel` gets the `rel` of the call."""
     made = _simplify(measure)
     if rel is not None:
         check_rel(rel)

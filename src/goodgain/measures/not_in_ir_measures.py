@@ -2,9 +2,9 @@
 
 For a query that the run lacks, these measures score an empty ranking, while classic measures are 0.
 
-For most of these measures, a document without a grade has the label 0. GradedP skips such documents; in the other Graded
-measures they add nothing. A Graded measure is null if none of the first k documents has a grade. Any label is a grade, also
-below 0.
+For most of these measures, a document without a grade has the label 0. GradedP skips documents without a grade; to the other
+Graded measures they add nothing. A Graded measure is null if none of the first k documents has a grade. A grade is any label,
+also a negative one.
 """
 
 from __future__ import annotations  # narwhals takes long to import, and waits
@@ -38,19 +38,19 @@ _FINEST = 10**6
 
 
 def place_for_dcg(parameters: Mapping[str, Any]) -> str:
-    """Return the name of the column of ranks for DCG and nDCG: exponential gain breaks ties as gdeval does."""
+    """Return the name of the rank column for DCG and nDCG: with exponential gain, ties are ordered as in gdeval."""
     return "k_gdeval" if parameters["dcg"] == "exp-log2" else "k"
 
 
 def compute_dcg(ranks: Ranks) -> nw.Expr:
-    """Return DCG; the gain is the label or 2^label - 1, and 0 for a negative label."""
+    """Return the DCG of a ranking. The gain is the label, or 2^label - 1 with dcg='exp-log2'; a negative label has the gain 0."""
     label = ranks.label.clip(0)
     gain = nw.lit(2.0) ** label - 1 if ranks.parameters["dcg"] == "exp-log2" else label
     return ranks.total(gain / (ranks.k + 1).log(2))
 
 
 def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
-    """Return DCG of the ideal ranking, whose documents `ideal` chooses: all judged, all retrieved, or the first k."""
+    """Return the DCG of the ideal ranking, for which `ideal` chooses documents: all judged, all retrieved, or the first k."""
     ideal = ranks.parameters.get("ideal")
     if ideal == "topk":
         return compute_dcg(ranks.cut_by_label)
@@ -58,7 +58,7 @@ def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def _interpolate(ranks: Ranks, recall: Fraction) -> nw.Expr:
-    """Return the highest precision at ranks with at least this recall. Whole numbers compare recalls exactly."""
+    """Return the highest precision at any rank with at least this recall. Recalls are compared exactly, in integer arithmetic."""
     reached = ranks.relevant_so_far * recall.denominator >= ranks.num_rel * recall.numerator
     precision = ranks.relevant * ranks.relevant_so_far / ranks.k
     return ranks.highest(nw.when(reached).then(precision).otherwise(nw.lit(0.0)))
@@ -69,7 +69,7 @@ def _count_reachable(ranks: Ranks) -> nw.Expr:
 
 
 def _compute_f(ranks: Ranks) -> nw.Expr:
-    """Return (b^2 + 1) P R / (b^2 P + R), in a form whose divisor is never 0."""
+    """Return F = (b^2 + 1) P R / (b^2 P + R) of precision P and recall R, in a form whose divisor is never 0; b is `beta`."""
     weight = float(ranks.parameters["beta"]) ** 2
     cutoff = float(ranks.parameters["cutoff"])
     return ranks.total(ranks.relevant) * (weight + 1) / (ranks.num_rel * weight + cutoff)

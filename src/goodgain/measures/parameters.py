@@ -1,4 +1,4 @@
-"""The allowed values of the parameters of measures, whether goodgain or a provider computes them.
+"""Checks the parameters of measures, both of those that goodgain computes and of those that providers of ir_measures compute.
 
 ir_measures declares types, choices and required parameters, but checks them with `assert`, which `python -O` removes. Further
 limits come from the definitions of measures, and from providers that silently compute something else for some values.
@@ -48,7 +48,7 @@ def check_rel(rel: Any) -> None:
 
 
 def _parse(name: Any) -> Any:
-    """Return the measure of a name, which may lack a required cutoff; None for an unknown name."""
+    """Return the measure with this name, also if the name lacks a required cutoff; None for an unknown name."""
     from goodgain.measures.names import parse_measure  # which imports this module, as those below do
 
     try:
@@ -126,7 +126,7 @@ RULES_OF_ONE = {
 
 
 def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
-    """Return a dict of the parameters of a measure that are given or have a default value."""
+    """Return a dict from each parameter of a measure that was given or has a default to its value."""
     found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
     return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
 
@@ -180,7 +180,7 @@ _OWN_RULES = {
 
 
 def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
-    """Raise `MeasureError` for an unknown parameter, or a value that the parameter's rule does not allow."""
+    """Raise `MeasureError` if a measure was given an unknown parameter, or a value that `find_rule` does not allow."""
     supported, given = measure.SUPPORTED_PARAMS, measure.params
     for name in given.keys() - supported.keys():
         takes = ", ".join(f"{known}=" for known in supported) or "none"
@@ -209,7 +209,7 @@ def _name(measure: Any) -> str:
 
 
 def check_parameters(measure: ir_measures.Measure) -> None:
-    """Raise `MeasureError` if a parameter of a measure of ir_measures is missing, or has a wrong value for the provider.
+    """Raise `MeasureError` if a measure of ir_measures lacks a required parameter, or has a value that its provider mishandles.
 
     For measures that users define, only the cutoff and the declared types and choices are checked.
     """

@@ -21,7 +21,7 @@ _Gains = tuple[tuple[float, float], ...]
 
 
 class RankedScores:
-    """Computes measures over one ranking, batch by batch; `is_computed_here` must be true for each measure."""
+    """Computes measures over one ranking, batch by batch; goodgain must compute each measure (see `is_computed_here`)."""
 
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.judgments = judgments
@@ -59,7 +59,7 @@ class RankedScores:
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
-        """Add a lazy ranking: its engine computes the sums, and only one row per query is collected."""
+        """Add a lazy ranking. The engine of its frame computes the sums, and only one row per query is loaded."""
         counting = replace(self._of_rows, summed=self._of_rows.summed | {"NumRet": nw.lit(1.0)})
         numbered = nw.from_native(self._judged.with_columns(pl.col("query").cast(pl.Int64)))
         summed = collect(self._sum_rows(rows, move_to_engine(rows, numbered), counting))
@@ -106,10 +106,10 @@ def score_ranking(
     qrels: pl.DataFrame,
     query_ids: pl.Series | None = None,
 ) -> pl.DataFrame:
-    """Return the value of each measure for every judged query.
+    """Return a frame with the value of each measure for every judged query, sorted by query.
 
-    Queries are sorted. `query_ids` are the judged queries, if `qrels` lack some of them. For a query that the ranking lacks,
-    classic measures are 0, as in ir_measures. Other measures have the value of an empty ranking.
+    `query_ids` are the judged queries, if `qrels` lack some of them. For a query that the ranking lacks,
+    a classic measure is 0, as in ir_measures, and any other measure has its value for an empty ranking.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
     >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["b", "c"], "relevance": [1.0, 3.0]})
@@ -122,12 +122,12 @@ def score_ranking(
 
 
 def find_positions(measures: Iterable[ir_measures.Measure]) -> set[str]:
-    """Return the columns of ranks that measures need; `POSITIONS` lists them, each with another order of ties."""
+    """Return the names of the rank columns that measures need. The columns, listed in `POSITIONS`, differ in the order of ties."""
     return {of.position(read_parameters(one)) for one in measures if (of := find_declaration(one)) is not None}
 
 
 def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
-    """Return a dict of the mean of each measure over the queries; counts such as NumRet have the sum instead."""
+    """Return a dict from each measure to its mean over the queries; for a count such as NumRet, to its sum."""
     return {
         str(one): math.fsum(values.get_column(str(one)).drop_nulls())
         if isinstance(one.aggregator(), ir_measures.SumAgg)

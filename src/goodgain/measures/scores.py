@@ -1,4 +1,4 @@
-"""The scores of a run: a mean per measure, the values of each query, and the settings behind them."""
+"""Defines `Scores`: the mean of each measure, the values of each query, and the settings with which a run was scored."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ class Scores:
     """The scores of one run.
 
     Attributes:
-        means: a dict of each measure's mean over all queries (a sum for counts of ir_measures), in the requested order. None if a
-            query has no finite value. Graded and some other measures have no value for some queries: their mean is over the
-            other queries (`num_queries`), or None without such queries.
-        signature: the versions and settings behind the values; report it with any number.
-        coverage: a frame with iteration, judged, unique and coverage = judged / unique (numbers of results). The row with a null
-            iteration counts all results; the other rows count the results that an iteration found first. The coverage is
-            null without results. Queries without judgments are left out.
-        queries: the query ids in both run and qrels, and in only one of them.
-        rel: the `rel` of the call.
-        ids_mapped: the number of ids of the run, and of the qrels, that `documents=` mapped; None without `documents=`.
-        notes: all notices of the call, also minor notices.
-        by_group: a frame with group, measure, queries (their number) and value (their mean); None without `groups`.
-        intervals: a dict of the bootstrap percentile confidence interval of each measure's mean over queries. An interval is
-            None for a sum, for a single query, or without a mean. `intervals` is None without `interval=True`.
-        replicates: the scores of each run, if a system has several runs. The values of the system are means over runs.
-        lacks_iterations: whether a run has no iterations.
+        means: a dict from each measure to its mean over all queries (its sum for counts of ir_measures), in the requested order.
+            A mean is None if a value is not finite. Graded and some other measures have no value for some queries: their
+            mean is over the queries with a value (`num_queries` counts them), or None if no query has a value.
+        signature: a dict of the versions and settings that led to the values; report it with any value.
+        coverage: a frame with the columns iteration, judged and unique (numbers of results), and coverage (judged / unique). The
+            row with a null iteration counts all results; any other row counts the results that its iteration found first.
+            The coverage is null without results. Queries without judgments are left out.
+        queries: the query ids that are in both run and qrels, only in the run, and only in the qrels.
+        rel: the argument `rel` of the call.
+        ids_mapped: two numbers: how many ids of the run, and of the qrels, `documents=` mapped; None without `documents=`.
+        notes: the texts of all notices of the call, including minor notices.
+        by_group: a frame with the columns group, measure, queries (their number) and value (their mean); None without `groups`.
+        intervals: a dict from each measure to the confidence interval of its mean over queries (bootstrap percentile). It has
+            None for a sum, for a single query, or without a mean. Without `interval=True`, `intervals` itself is None.
+        replicates: the scores of each run if a system has several runs; the values of the system are then means over its runs.
+        lacks_iterations: whether the run, or one of the runs of the system, has no iterations.
         one_time: the number of queries with one-time URLs in two or more iterations; a service makes such URLs for each call.
 
     >>> import goodgain as gg
@@ -79,7 +79,7 @@ class Scores:
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
-        """A dict of the lower and the upper bound of each measure's mean; None for a measure without bounds.
+        """A dict from each measure to the lower and the upper bound of its mean; None for a measure without bounds.
 
         For the lower bound every unjudged result has the label 0, for the upper bound the largest label of the qrels.
 
@@ -100,10 +100,10 @@ class Scores:
     def per_query(self) -> pl.DataFrame:
         """A frame with the columns query_id, measure and value, for every query of the qrels.
 
-        With `bounds=True`, the columns least and most have the lower and the upper bound; null for a measure without bounds.
+        With `bounds=True`, the columns least and most give the bounds of the value; both are null for a measure without bounds.
 
         A value is null if it is not finite (possible with a user's function), or if the measure has no value for the query.
-        For example, a Graded measure has none if no document at ranks <= k has a grade.
+        For example, a Graded measure has no value if no document at ranks <= k has a grade.
         """
         names = {name: k for k, name in enumerate(self.means)}
         position = pl.col("measure").replace_strict(names, return_dtype=pl.Int64)
@@ -118,14 +118,14 @@ class Scores:
 
     @cached_property
     def num_queries(self) -> dict[str, int]:
-        """A dict of the number of queries that have a value, for each measure."""
+        """A dict from each measure to the number of queries for which it has a value."""
         counts = dict(self.per_query.group_by("measure").agg(pl.col("value").count()).iter_rows())
         return {name: counts.get(name, 0) for name in self.means}
 
     def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
-        """Return the scores of one run for these measures only, in this order.
+        """Return the scores of one run for only the given measures, in the given order.
 
-        Private columns still have the other measures: comparisons need the counts of results.
+        The private frame of values keeps all its measures, because comparisons need the counts of results.
         """
         names = [str(one) for one in measures]
         return replace(
@@ -138,11 +138,11 @@ class Scores:
         )
 
     def to_polars(self) -> pl.DataFrame:
-        """Return `per_query`."""
+        """Return `per_query`, the values of each query, as a Polars frame."""
         return self.per_query
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return `per_query` as a frame of pandas."""
+        """Return `per_query`, the values of each query, as a pandas frame."""
         return self.per_query.to_pandas()
 
     @property
@@ -156,7 +156,7 @@ class Scores:
         return f"Scores({values}; {self._queries_of_means} queries)"
 
     def tables(self) -> list[Table]:
-        """Return the table that a notebook shows: the mean of each measure, its interval, and the signature below."""
+        """Return a list with the table that a notebook shows: each measure with its mean and interval; below, the signature."""
         ends = {name: f" [{of[0]:.4f}, {of[1]:.4f}]" for name, of in (self.intervals or {}).items() if of}
         rows = [
             [_name_with_arrow(name), "–" if value is None else f"{value:.4f}{ends.get(name, '')}"]
@@ -171,7 +171,7 @@ class Scores:
         return write_html(self.tables())
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
-        """Return the mean of one measure, in any spelling; None if `means` has None.
+        """Return the mean of one measure, whose name may be in any spelling that `evaluate` accepts; None if it has no mean.
 
         After `evaluate(..., rel=1)` the name `nCG@6` also finds `nCG(rel=1)@6`.
         """
@@ -184,12 +184,12 @@ class Scores:
         raise MeasureError(f"{names[-1]} is not in these scores; they have {', '.join(self.means)}")
 
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
-        """Return a dict of each measure's mean over all queries; None if `means` has None.
+        """Return a dict from each measure to its mean over all queries; None where `means` has None.
 
         Args:
-            how: `arithmetic` returns `means`. `geometric` is the exponential of the mean logarithm of the queries' values.
-                Values below 1e-5 count as 1e-5. For AP it is gm_map of trec_eval. Going from .05 to .10 weighs as much as
-                going from .4 to .8.
+            how: `arithmetic` returns `means`. `geometric` returns geometric means: the exponential of the mean logarithm of
+                the values, where a value below 1e-5 counts as 1e-5. The geometric mean of AP is gm_map of trec_eval. A rise
+                from .05 to .10 weighs as much as a rise from .4 to .8.
 
         Raises:
             MeasureError: `how` has another value.
@@ -216,7 +216,7 @@ class Scores:
 def average_groups(
     per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return `Scores.by_group`: means over the queries that have a value, and sums for counts of ir_measures."""
+    """Return the frame `Scores.by_group`: for each group, means over the queries with a value; sums for counts of ir_measures."""
     summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
     grouped = groups.join(per_query, on="query_id").drop_nulls("value")
     names = pl.Enum([str(measure) for measure in measures])
@@ -241,10 +241,10 @@ def _unpivot(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
-    """Return the scores of a system: the value of a query is the mean over the runs that have a value.
+    """Return the scores of a system: the value of a query is the mean over the runs that have a value for this query.
 
-    `missing="absent"` leaves out the values of queries that a run lacks. `queries` calls a query absent only if all runs
-    lack it.
+    With `missing="absent"`, the queries that a run lacks have no value in this run. In `Scores.queries`, a query is absent
+    only if all runs lack it.
     """
     if len(runs) == 1:
         return leave_out_absent(runs[0], measures) if missing == "absent" else runs[0]
@@ -288,7 +288,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
 
 
 def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the reading options of several runs: one value if all runs agree, else a list of `name of the run:value`."""
+    """Return a dict of the options for reading runs: the value if all runs agree, else a list of `name of the run:value`."""
     found: dict[str, Any] = {}
     for option, default in Reading._field_defaults.items():
         values = {name: signature.get(option, default) for name, signature in signatures.items()}
@@ -301,13 +301,13 @@ def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def find_values(of: Scores, missing: str) -> pl.DataFrame:
-    """Return the values of a run per query. With `missing="absent"`, queries that the run lacks are left out."""
+    """Return the frame `per_query` of a run; with `missing="absent"`, without the queries that the run lacks."""
     absent = of.queries.only_judged.implode()
     return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(absent))
 
 
 def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores without the queries that the run lacks: means are over the other queries."""
+    """Return the scores without the queries that the run lacks, so that means are over only the queries of the run."""
     kept = leave_out_queries(of, of.queries.only_judged, measures)
     return replace(kept, signature=of.signature | {"missing": "absent"})
 
@@ -331,9 +331,9 @@ def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Score
 
 
 def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores with null for queries without results, in measures with `needs_results`.
+    """Return scores in which each measure with `needs_results` is null for the queries without results.
 
-    For several runs, a value is the mean over the runs with results, and only `measures` are returned.
+    If a system has several runs, a value is the mean over the runs with results, and only `measures` are returned.
     """
     if of.replicates:
         runs = [leave_out_empty(run, measures) for run in of.replicates]
@@ -348,7 +348,7 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
-    """Merge the queries of several runs. A query is absent, or never searched, only if it is so in all runs."""
+    """Merge the queries of several runs. A query is absent if all runs lack it, and never searched if no run searched it."""
     judged = pl.concat([runs[0].both, runs[0].only_judged])
     both = pl.concat([of.both for of in runs]).unique().sort()
     without = pl.concat([of.only_searched for of in runs]).unique().sort()
@@ -358,7 +358,7 @@ def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
-    """Return the mean over queries, or the sum for counts of ir_measures. None without values, or if all runs' means are None."""
+    """Return the mean of the values (sum for counts of ir_measures); None if all are null, or one is null and no run has a mean."""
     known = values.drop_nulls()
     if known.is_empty() or (len(known) < len(values) and all(of.means[str(measure)] is None for of in runs)):
         return None

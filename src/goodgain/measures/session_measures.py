@@ -1,7 +1,7 @@
-"""Declares measures of iterations that the ledger cannot give: they need every result, or a second table.
+"""Declares measures of iterations that the ledger (counts per iteration) cannot give: they need all results, or a second table.
 
-A formula gets the results of whole queries, and returns a frame of query_id and value. A query without a row has the value 0, or
-null if the measure has `null_if`. NaN becomes null.
+A formula gets the results of whole queries, and returns a frame with the columns query_id and value. A query without a row has
+the value 0, or null if the measure has `null_if`. NaN becomes null.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _ENOUGH = 3
 class Searches:
     """The results of judged queries.
 
-    `rows` have query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the order of ranks.
-    `iterations` have query_id, iteration and number, also for iterations without results. In `tables`, `results` has a row
-    per search, with query_id, iteration and search_query. `costs` has query_id, iteration, over (`tokens`, `cost` or
-    `seconds`) and spend (the sum up to this iteration).
+    `rows` has the columns query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the order
+    of ranks. `iterations` has the columns query_id, iteration and number, with a row also for an iteration without results.
+    `tables["results"]` has a row per search, with query_id, iteration and search_query. `tables["costs"]` has the columns
+    query_id, iteration, over (`tokens`, `cost` or `seconds`) and spend (the sum up to this iteration).
     """
 
     rows: pl.DataFrame
@@ -51,7 +51,7 @@ class Searches:
 
     @cached_property
     def lengths(self) -> pl.DataFrame:
-        """A frame with query_id, T (the number of iterations up to `upto`) and K (`upto`). Without `upto`, both are N."""
+        """A frame with query_id, T (iterations up to `upto`) and K (`upto`). Without `upto`, both are the number of iterations."""
         n = pl.col("iteration").max()
         lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
         upto = pl.lit(self.upto, pl.Int64)
@@ -60,8 +60,8 @@ class Searches:
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
         """Return the labels above 0, with the columns query_id, K, doc_id and relevance.
 
-        A document with several subtopics has the largest of its labels, or their sum (`add_subtopics`). With `by_subtopic` each
-        label has a row with a column subtopic, which is "" if the qrels have no subtopics.
+        A document with several subtopics has the largest of its labels, or their sum (`add_subtopics`). With `by_subtopic`,
+        each label has a row of its own, and the frame a column subtopic: "" if the qrels have no subtopics.
         """
         has_subtopics = self.qrels.has_subtopics
         labels = self.qrels.rows if has_subtopics else self.qrels.largest
@@ -72,7 +72,7 @@ class Searches:
         return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
 
     def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
-        """Return the rows up to `upto`, with rank, is_new and relevance; a negative or missing label becomes 0."""
+        """Return the rows up to iteration `upto` with the added columns rank, is_new and relevance (0 if negative or missing)."""
         rows = self.rows if self.upto is None else self.rows.filter(pl.col("iteration") <= self.upto)
         rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
         rows = rows.with_columns(rank=rank, is_new=pl.struct("query_id", "doc_id").is_first_distinct())
@@ -124,7 +124,7 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
-    """Return a frame with a row per nugget: how many documents support it, and how many of these were retrieved.
+    """Return a frame with a row per nugget: columns documents (how many support it) and seen (how many of these were retrieved).
 
     Only searched queries with a supported nugget have rows.
     """
@@ -306,7 +306,7 @@ AreaOver = _declare_beside(
 
 
 class SessionScores:
-    """Computes session measures of a run that is read in batches of whole queries."""
+    """Computes session measures (from all results of all iterations) for a run that is read in batches of whole queries."""
 
     def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels, tables: Mapping[str, pl.DataFrame]) -> None:
         for measure in (one for one in measures if one.table and one.table not in tables):
@@ -314,8 +314,8 @@ class SessionScores:
             raise InputError(f"{told}: give the table that goodgain convert --{measure.table} writes.")
         if lacking := [one.NAME for one in measures if one.declaration.labels and not qrels.has_subtopics]:
             raise InputError(
-                f"{lacking[0]}: these qrels have no subtopics, so each value would be 1 or 0. Read qrels whose column 2 is "
-                f"the subtopic with {spell('labels', 'subtopic')}, or use Success"
+                f"{lacking[0]}: these qrels have no subtopics, so each value would be 1 or 0. With "
+                f"{spell('labels', 'subtopic')}, read qrels whose column 2 is the subtopic; or use Success"
             )
         for measure in measures:
             measure.declaration.check_scale(measure, qrels.frame.get_column("relevance"))

@@ -1,4 +1,4 @@
-"""The terms in formulas of measures: `UpTo`, iterations 1..i of a query, and `Ranks`, ranks 1..k.
+"""Defines the terms from which formulas of measures are built: `UpTo` (iterations 1..i of a query), and `Ranks` (ranks 1..k).
 
 Formulas over iterations are Polars expressions over the ledger. Formulas over ranks are narwhals expressions: a ranking stays on
 the engine of the run, where one group-by returns one row per query.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     class _Narwhals:
-        """Imports narwhals only when a formula over ranks is computed: `import goodgain` does not need it."""
+        """Imports narwhals only when a formula over ranks is computed, because `import goodgain` does not need narwhals."""
 
         def __getattr__(self, name: str) -> Any:
             import narwhals
@@ -38,7 +38,7 @@ _Expr = TypeVar("_Expr", pl.Expr, "nw.Expr")
 
 
 def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
-    """Return a / b, row by row, rounded as Python rounds a / b; a must be finite.
+    """Return a / b for each row, rounded as in Python; a must be finite.
 
     If b is the same number for all rows, Polars multiplies by 1 / b and rounds twice. The form a * 0 + b prevents that.
     """
@@ -49,8 +49,8 @@ def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
 class UpTo:
     """Iterations 1..i of a query, for formulas over the ledger; `parameters` are those of the measure.
 
-    With `sums`, a formula gives the value of each query at one i, and `sums` collects aggregates of the rows 1..i. Without
-    `sums`, a formula gives the value at every row of a ledger. These running sums are slow.
+    If `sums` is a dict, a formula gives the value of each query at one i, and the dict collects aggregates of rows 1..i.
+    If `sums` is None, a formula gives the value at every row of a ledger, from running sums, which are slower.
     """
 
     parameters: Mapping[str, Any]
@@ -75,7 +75,7 @@ class UpTo:
 
 
 def divide(a: _Expr, b: _Expr) -> _Expr:
-    """Return a / b, and 0 if b is 0."""
+    """Return a / b where b is not 0, else 0."""
     of: Any = pl if isinstance(b, pl.Expr) else nw
     divided: _Expr = of.when(b != 0).then(divide_rows(a, b)).otherwise(of.lit(0.0))
     return divided
@@ -83,7 +83,7 @@ def divide(a: _Expr, b: _Expr) -> _Expr:
 
 @dataclass
 class Sums:
-    """The columns that measures need from the rows of a ranking."""
+    """Collects the columns that measures need, as expressions over the rows of a ranking."""
 
     columns: dict[str, nw.Expr] = field(default_factory=dict)  # values of a document, by which `windows` can order rows
     windows: dict[str, nw.Expr] = field(default_factory=dict)  # running counts within the query
@@ -92,7 +92,7 @@ class Sums:
     rels: set[float] = field(default_factory=set)  # thresholds; the rows need the number of relevant documents for each
 
     def aggregate(self, rows: Any) -> Any:
-        """Aggregate the rows of a narwhals frame to one row per query, with the columns that measures need."""
+        """Aggregate the rows of a narwhals frame: return one row per query, with the columns that measures need."""
         for added in (self.columns, self.windows):
             if added:  # narwhals refuses an empty with_columns on a lazy frame
                 rows = rows.with_columns(**added)
@@ -108,7 +108,7 @@ class Sums:
 
 
 class Ranks:
-    """Ranks 1..cutoff of a query under the parameters of a measure; without a cutoff, all ranks.
+    """The ranks 1..cutoff of a query, for the formula of a measure with its parameters; without a cutoff, all ranks.
 
     `k`, `label`, `judged`, `relevant` and `relevant_so_far` are values of a document, for use inside `total` and
     `highest`. `total`, `highest`, `num_rel`, `num_judged`, `num_ret` and `num_seen` are values of the query.
@@ -119,7 +119,7 @@ class Ranks:
     ) -> None:
         """Set up the ranks for a measure; `sums` collects the columns that the measure needs.
 
-        The labels of the ideal ranking are already replaced by `gains`. `prefix` marks the columns of that ranking.
+        `ideal` is None for the ideal ranking itself, whose labels `gains` has already replaced. `prefix` marks its columns.
         """
         self.parameters = read_parameters(measure)
         self.cutoff: int | None = self.parameters.get("cutoff")  # the last rank; None for all ranks
@@ -138,19 +138,19 @@ class Ranks:
 
     @property
     def by_label(self) -> Ranks:
-        """The same documents, ranked by descending label; a document without a label counts as 0."""
+        """The ranking with all its documents sorted by descending label; a document without a label has the label 0."""
         return self._sort(f"gain {sorted(self._gains.items())}", self.label)
 
     @property
     def cut_by_label(self) -> Ranks:
-        """The ranking with ranks 1..cutoff sorted by descending label; labels of later documents count as 0."""
+        """The ranking with the documents at ranks 1..cutoff sorted by descending label; all later documents have the label 0."""
         gain = f"gain {sorted(self._gains.items())} at {self._position} <= {self.cutoff}"
         found = self._sort(gain, self._cut(self.label.clip(0)))
         found.label = nw.col(gain)
         return found
 
     def _sort(self, gain: str, label: nw.Expr) -> Ranks:
-        """Return the ranks of the documents sorted by descending label, which the column `gain` will hold."""
+        """Return the ranking sorted by descending `label`; `gain` names the column that will hold the labels."""
         self._sums.columns[gain] = label.fill_null(0.0)
         found = copy(self)
         found._place = f"{self._position} by {gain}"
@@ -161,7 +161,7 @@ class Ranks:
 
     @cached_property
     def label(self) -> nw.Expr:
-        """The label of a document, or the gain that `gains` sets for it; null without a label."""
+        """The label of a document, or the gain that the parameter `gains` sets for this label; null for an unlabelled document."""
         label = replaced = nw.col("relevance")
         for given, gain in self._gains.items():
             replaced = nw.when(label == float(given)).then(nw.lit(float(gain))).otherwise(replaced)
@@ -169,7 +169,7 @@ class Ranks:
 
     @property
     def k(self) -> nw.Expr:
-        """The rank of a document; with `judged_only`, among the documents with a label >= 0."""
+        """The rank of a document; with the parameter `judged_only`, its rank among the documents with a label of at least 0."""
         if self._place is not None:
             return nw.col(self._place)
         if not self._judged_only:
@@ -187,7 +187,7 @@ class Ranks:
 
     @property
     def not_relevant(self) -> nw.Expr:
-        """1 for a document with a label below `rel`, else 0."""
+        """1 for a document with a label below `rel`, else 0 (also without a label)."""
         return _mark_where(self.label < self.parameters["rel"])
 
     @property
@@ -197,13 +197,13 @@ class Ranks:
 
     @property
     def relevant_so_far(self) -> nw.Expr:
-        """The number of relevant documents at ranks 1..k."""
+        """The number of relevant documents at ranks 1..k, as a value of the document at rank k."""
         name = f"{self._position} {self._num_rel}"
         self._sums.windows[name] = self._count_so_far(self.label >= self.parameters["rel"])
         return nw.col(name)
 
     def product_before(self, x: nw.Expr) -> nw.Expr:
-        """Return the product of x over the ranks before k. x must be above 0; a document without a label has the factor 1."""
+        """Return the product of x over the ranks before k. Each x must be above 0; where x is null, the factor is 1."""
         name = f"{self._name} product {len(self._sums.windows)}"
         logarithm = x.log(math.e).fill_null(0.0)
         self._sums.windows[name] = logarithm.cum_sum().over("query", order_by=self._position) - logarithm
@@ -222,7 +222,7 @@ class Ranks:
 
     @property
     def num_ret(self) -> nw.Expr:
-        """The number of documents in the whole ranking."""
+        """The number of documents in the whole ranking; with the parameter `judged_only`, of those with a label of at least 0."""
         if not self._judged_only:
             return nw.col("NumRet")
         return self._add(self._sums.summed, _mark_where(self.label >= 0))
@@ -248,5 +248,5 @@ class Ranks:
 
 
 def _mark_where(condition: nw.Expr) -> nw.Expr:
-    """Return 1 where a condition holds, else 0. A null condition, of a document without a label, gives 0."""
+    """Return 1 where a condition is true, else 0. A condition that is null, as for a document without a label, gives 0."""
     return nw.when(condition).then(nw.lit(1.0)).otherwise(nw.lit(0.0))

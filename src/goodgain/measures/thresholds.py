@@ -1,4 +1,4 @@
-"""The thresholds of measures, and notices if the labels of the qrels do not fit these thresholds."""
+"""Finds the thresholds of measures (smallest good labels), and gives notices if the labels of the qrels do not fit them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_LABEL = "no label of the qrels reaches the threshold"
 
 
 def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
-    """Return the sorted thresholds that measures use for the ledger; the default threshold if no measure uses any."""
+    """Return the sorted thresholds of the measures of iterations; only the default threshold if none of them has one."""
     return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
 
 
@@ -47,9 +47,9 @@ def warn_of_labels(
     switch: bool = True,
     provider: str | None = None,
 ) -> None:
-    """Give notices if no label reaches a threshold, or if labels exceed the scale of the default threshold.
+    """Give notices if no label reaches a threshold, if thresholds differ, or if a label is too large for the default threshold.
 
-    `rel` is the threshold of the call, for measures without `rel`. `switch` says whether the call has the option `rel`.
+    `rel`: the threshold of the call for measures without one. `switch`: whether the call has an option `rel` to recommend.
     """
     measures = [*measures]
     using = _find_using(measures)
@@ -66,7 +66,7 @@ def warn_of_labels(
 
 
 def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.Measure], provider: str | None) -> None:
-    """Give a notice on classic measures whose threshold no label reaches, such as 1 with labels from 0 to 1."""
+    """Give a notice on classic measures whose threshold no label reaches, such as 1 with labels from 0 to 0.9."""
     classic = [measure for measure in measures if not isinstance(measure, IterationMeasure)]
     beyond = [measure for measure in classic if 0 < largest < (_find_rel(measure) or 0)]
     if beyond:
@@ -86,9 +86,9 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
 def _warn_of_differing_thresholds(
     qrels: pl.DataFrame, measures: Sequence[ir_measures.Measure], rel: float | None, switch: bool
 ) -> None:
-    """Give a notice if default thresholds differ, and a judged document is good for only some measures of the call.
+    """Give a notice if measures have different default thresholds, so that a judged document is good for only some measures.
 
-    The notice is minor if every query with a good document has a good document for all measures.
+    The notice is minor if each query that has a good document for one measure has one for every measure.
     """
     largest: Any = qrels.get_column("relevance").max()
     by_rel: dict[float, list[ir_measures.Measure]] = {}
@@ -129,7 +129,7 @@ def _spell_rel(rel: float) -> str:
 
 
 def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
-    """Give a notice if IterationsForAllGoodResults is 0 or 100 for some queries: these values are not iterations."""
+    """Give a notice if IterationsForAllGoodResults is 0 or 100 for some queries, because 0 and 100 mark special cases."""
     for measure in (one for one in measures if one.NAME == "IterationsForAllGoodResults"):
         found = scores.per_query.filter(measure=str(measure)).get_column("value")
         least, most = int((found == 0).sum()), int((found == NEVER).sum())
@@ -144,7 +144,7 @@ def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> Non
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
-    """Give a notice if no label reaches `rel`, in a call that names no measures."""
+    """Give a notice if no label reaches `rel`, the threshold of a call that names no measures."""
     largest: Any = qrels.get_column("relevance").max()
     if rel > largest:
         remedy = f"Give {_spell_rel(min(1, largest))}" if largest > 0 else "Check the labels"
@@ -161,9 +161,9 @@ def warn_if_no_label_reaches(
     switch: bool = False,
     write: Callable[[IterationMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
 ) -> None:
-    """Give one notice on the thresholds that no label reaches: no document is good for their measures.
+    """Give one notice for all measures whose threshold no label reaches, because no document is good for these measures.
 
-    `write` returns the name of a measure with a threshold, for calls without the option `rel`.
+    `write` takes a measure and a threshold, and returns the name to recommend if the call has no option `rel`.
     """
     largest: Any = qrels.get_column("relevance").max()
     beyond = [measure for measure in measures if measure.rel > largest]
