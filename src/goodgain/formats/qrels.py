@@ -13,7 +13,7 @@ import narwhals as nw
 import polars as pl
 from ir_measures.util import Qrel
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import Frame, Problem, RowSource, check_rows, find_problems, number_lines, number_rows
 from goodgain.files.json_text import begins_json, parse_if_json, read_nested
 from goodgain.files.opening import check_fork, container, make_path, read_bytes, stem
@@ -152,7 +152,7 @@ class Qrels(PandasFacade):
         rows = self.rows
         if self.labels is not None:
             if differing := label_rules.count_differing_labels(self.frame):
-                taken = f"the largest label of the {differing} documents whose labels differ"
+                taken = f"the largest label of each document whose labels differ ({count_of(differing, 'document')})"
                 other = "goodgain.evaluate takes the label at the first occurrence"
                 notice(f"labels by iteration: a classic measure computed by another tool takes {taken}; {other}")
             rows = self.largest.with_columns(iteration=pl.lit("0"))

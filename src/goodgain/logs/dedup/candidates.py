@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from goodgain.errors import count_of
 from goodgain.logs.dedup.document_types import NAMED_BY_URL, SEVERAL, TYPES, list_comparable_types, text_length
 from goodgain.logs.dedup.rows_and_trusted_ids import MIN_SNIPPET, Records, has_item_id
 
@@ -76,8 +77,10 @@ class SkippedPairs:
     pairs: int
 
     def __str__(self) -> str:
-        what = "mixed groups" if self.kind == "group" else f"keys of kind {self.kind}"
-        return f"{self.buckets:,} {what} with too many results, {self.pairs:,} of their pairs left out"
+        one, several = ("mixed group", "mixed groups") if self.kind == "group" else ("key", "keys")
+        kind = "" if self.kind == "group" else f" of kind {self.kind}"
+        buckets = f"{count_of(self.buckets, one, several)}{kind} with too many results"
+        return f"{buckets}: {count_of(self.pairs, 'pair')} left out"
 
 
 def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
