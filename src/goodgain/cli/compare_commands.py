@@ -131,7 +131,7 @@ def compare(given: shared.Given) -> None:
             others = (given.required, given.junit, given.comment, given.plot, given.groups, given.baseline)
             if changes_values or any(others):
                 raise InputError(
-                    "one run can only write a baseline. Leave out --require, --junit, --comment, --plot, --groups, "
+                    "with one run, compare only writes a baseline file. Leave out --require, --junit, --comment, --plot, --groups, "
                     "--baseline, --bounds and --incomplete, or check one run with goodgain evaluate --require"
                 )
             _write_one(x, wanted, given)

@@ -87,7 +87,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         if not own and len(others) > 1:
             remedy = " or ".join(spell("columns", {other: ours}) for other in others[:2])
             wrong = f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}"
-            raise InputError(f"{wrong}. Name one of them: {remedy}")
+            raise InputError(f"{wrong}. To choose a column, pass {remedy}")
         understood |= dict.fromkeys(() if own else others, ours)
         found |= dict.fromkeys(own or others, ours)
     likely = None
