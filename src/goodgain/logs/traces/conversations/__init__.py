@@ -1,4 +1,4 @@
-"""Builds a trace from the messages of a conversation: turns, steps, calls and answers. Formats import the names from here."""
+"""Builds a trace from the messages of a conversation: turns, steps, calls and answers. Exports the names that formats use."""
 
 from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations.turns_and_calls import Conversation

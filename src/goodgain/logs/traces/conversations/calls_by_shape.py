@@ -80,7 +80,7 @@ class _Fields:
         return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
 
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
-        """Return the first key with a value, and the value. If all values are null, return the first key found and None."""
+        """Return two things: the first key whose value is not null, and this value. If all values are null: the first key, None."""
         held = self.select(names)
         return next((pair for pair in held if pair[1] is not None), held[0] if held else (None, None))
 
@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Answer the open calls inside an object with the object's output. If the output does not fit, find calls in the output."""
+        """Answer the unanswered calls in an object with the object's output. If their numbers differ, find calls in the output."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
@@ -269,7 +269,7 @@ class CallFinder:
 
 
 def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
-    """Return the fields of a call, and the key of the inner object with these fields (None: no inner object).
+    """Return two things: the fields of a call, and the key of the inner object that has the fields (None: no inner object).
 
     Example of an inner object: `{"tool": "search", "state": {"input": ..., "output": ...}}`.
     """

@@ -62,7 +62,7 @@ class Key(NamedTuple):
 
 
 def split_traces(one: Found) -> list[Found]:
-    """Return one `Found` for each trace in `one`, which may hold several traces that a known format read."""
+    """Split `one` into one `Found` per trace. If `one` has fewer than two traces, return a list that holds only `one`."""
     if len(one.traces) < 2:
         return [one]
     records = [((*one.place, number), trace) for number, trace in enumerate(one.traces)]
@@ -90,7 +90,7 @@ def tell_queries_apart(
 ) -> Callable[[Found], Key | None]:
     """Return a function that finds the query of a call or an answer.
 
-    The first of these properties that all calls have identifies their queries. If there is none, the log is one query:
+    The first property in this list that all calls have identifies the queries. Without such a property, the log is one query:
 
     1. an id in an object around the call
     2. the question of a record with one call
@@ -173,13 +173,13 @@ def _is_below(one: Found, level: int) -> bool:
 
 
 def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
-    """Return the query of a call. The query id is the key of the record in `places` that holds the call. No `places`: one query."""
+    """Return the query of a call: the record in `places` that holds the call. If `places` is empty, all calls are one query."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
 
 
 def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
-    """Return the key that `find` gives, with the run in its `query`. If a list in `whole` holds the record, add the place too."""
+    """Add the run to `query` of the key that `find` returns. If a list in `whole` holds the record, add the record's place too."""
     if (key := find(one)) is None:
         return None
     is_whole = key.place[:-1] in whole and not is_part(dict(one.holders)[key.place])
@@ -247,7 +247,7 @@ def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
 def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> _KeyedRecords:
     """Return the records in an object if the keys of the object are, or may be, query ids.
 
-    `is_asked` says that an outer object has a question, which may be the question of all records.
+    `is_asked` says that the object or an outer object has a question, which may be the question of all records.
     """
     searching = {str(one.place[len(place)]): None for one in calls}
     alike = _select_alike(held, searching)
@@ -276,7 +276,7 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
 
 
 def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str, Any]:
-    """Return the values like those under the keys `searching`: lists, or objects with a field that all values there have."""
+    """Return the values of `held` that resemble those under the keys `searching`: all lists, or all objects with a common field."""
     values: list[Any] = [held.get(key) for key in searching]
     if all(isinstance(value, list) for value in values):
         return {key: value for key, value in held.items() if isinstance(value, list)}
@@ -293,7 +293,7 @@ def _are_groups(values: Iterable[Any]) -> bool:
 
 
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
-    """Return whether values are parts of one run: a key is a word such as `step`, a record looks like a step or names another."""
+    """Return whether values form one run, as with keys such as `step`, records like a step, or a record with another's key."""
     records = [value for value in alike.values() if isinstance(value, dict)]
     named = ((value, record) for record in records for value in record.values() if isinstance(value, str))
     names_other = (value in alike and alike[value] is not record for value, record in named)
@@ -309,7 +309,7 @@ def _names_part(key: str) -> bool:
 
 
 def _select_ids(keys: Iterable[str]) -> set[str]:
-    """Return the keys that look like query ids; none if their forms differ, or if they are list positions such as 0, 1, 2."""
+    """Return the keys that look like query ids. Return no keys if their forms differ, or if they are list positions (0, 1, 2)."""
     short = [key for key in keys if len(key) <= _LONGEST_ID]
     ids = {key for key in short if _QUERY_ID.fullmatch(key)}
     if any(map(str.isdecimal, ids)):

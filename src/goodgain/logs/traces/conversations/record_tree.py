@@ -100,7 +100,7 @@ def convert(record: Any, kind: type[T], at: str) -> T:
 
 
 def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
-    """Return a list and its path: the value itself if it is a list (path ""), else the first list at one of `paths`, else None."""
+    """Return two things: a list and its path. The list is the value itself (path ""), else the first list in `paths`, else None."""
     if isinstance(value, list):
         return value, ""
     for path in paths:
@@ -139,7 +139,7 @@ def find_messages(value: Any, at: str) -> Iterator[Placed]:
 
 
 def find_message_key(value: Any) -> str | None:
-    """Return the key of an object under which its messages are: `messages`, else the first known key with messages, else None."""
+    """Return the key that holds the messages of an object: `messages`, else the first known key with messages, else None."""
     if not isinstance(value, dict):
         return None
     if "messages" in value:
@@ -173,7 +173,7 @@ def message_text(content: Any) -> str:
 def read_call(
     item: dict[str, Any], at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
 ) -> ToolCall:
-    """Read the call in an item. `name`, `call_id` and `arguments` are the keys of these values in the item."""
+    """Read the call in an item. `name`, `call_id` and `arguments` are the keys to read from the item."""
     tool = expect_text(item.get(name), f"{at}/{name}")
     return ToolCall(tool, at, expect_id(item.get(call_id), f"{at}/{call_id}"), item.get(arguments))
 

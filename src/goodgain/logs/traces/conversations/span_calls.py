@@ -14,7 +14,7 @@ from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_o
 
 
 def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> dict[int, Span | None]:
-    """Return a dict with the keys `id(span)` of the spans of tools and retrievers that do not count as searches.
+    """Find tools and retrievers whose spans do not count as searches. Return a dict with the key `id(span)` for each span.
 
     The value for a retriever is the span of the tool that counts instead; the value for a tool is None.
 
@@ -67,7 +67,7 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
 
 
 def name_in_summary(span: Span, above: Span | None) -> ToolCall:
-    """Return a call for the summary: its span does not count as a search. The name includes the tool that counts (`above`)."""
+    """Return the call that the summary shows for a span that does not count as a search. The name includes the tool `above`."""
     call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())

@@ -155,7 +155,7 @@ def _drop_bodies(source: Source, span: Span) -> None:
 
 
 def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
-    """Return the roots with a span of a known kind. Other roots, such as a web server's `GET /health`, are not turns."""
+    """Return the roots with a span that may be a model's, tool's or agent's. Other roots, such as `GET /health`, are not turns."""
     others = [root for root in roots if not root.is_of_agent]
     if others and len(others) == len(roots):
         names = Counter(root.top.name or "without a name" for root in others)
@@ -171,7 +171,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
 
 
 def _split_session(roots: list[_Root]) -> list[list[_Root]]:
-    """Group root spans by query id. If one root span's history has the question of an earlier one, all are turns of one query."""
+    """Group root spans by query id. If the history of a root span has the question of an earlier root span, all are one query."""
     queries: dict[str | None, list[_Root]] = {}
     for root in roots:
         queries.setdefault(root.query_id, []).append(root)
@@ -287,7 +287,7 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 
 
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
-    """Add the searches that a model called but no tool span records.
+    """Add the searches that a model asked for but no tool span records.
 
     Add nothing if the steps have calls already, and tool spans are missing or lack call ids. If nested model spans show the
     same call, the call belongs to the step of the innermost span.

@@ -155,7 +155,7 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 
 
 def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
-    """Return the kind of a span (such as TOOL) for its type. If the type is generic, the span's name decides."""
+    """Convert the type of a span to a kind, such as TOOL. If the type is generic, the span's name decides."""
     kind = given.upper() if isinstance(given, str) else ""
     found = kinds.get(kind, kind)
     return found if found != BY_ITS_NAME else "TOOL" if is_search(name) else "CHAIN"

@@ -53,9 +53,9 @@ class Conversation:
         """Yield the traces of a file. A trace is a list of objects, such as messages or steps.
 
         Args:
-            find: yields the objects of a value, which is a list or holds a list.
-            of_list: returns whether a list with this member is one trace. If `of_list` is None, every list is a list of traces.
-            of_line: returns whether all lines of a file with this line are one trace.
+            find: yields the objects in a value, which is a list or holds a list.
+            of_list: takes a member of a list, and returns whether the list is one trace. If None, every list is a list of traces.
+            of_line: takes a line of a file, and returns whether all lines of the file are one trace.
         """
         if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
             with source.handle_errors():
@@ -198,11 +198,11 @@ class Conversation:
     def read_calls(
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
-        """Add the calls in a list to the trace. `name`, `call_id` and `arguments` are the keys of these values in each call."""
+        """Add the calls in a list to the trace. `name`, `call_id` and `arguments` are the keys to read from each call."""
         return [self.call(tree.read_call(*one, name, call_id, arguments)) for one in tree.walk(calls, at)]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
-        """For each search that the usage of an answer counts, add a search without results. Return the number of added searches."""
+        """For each search counted in the usage of an answer, add a search without results. Return the number of added searches."""
         holders = tree.objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
         numbers = (one.get("web_search_requests") for one in holders)
         number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
@@ -244,7 +244,7 @@ class Conversation:
     def trace(self, at: str, *, query_id: str | None = None, session_id: str | None = None, tag: Any = None) -> Trace:
         """Return the trace, with at least one turn. Call this method once, at the end.
 
-        The query id is an id in the record (`query_id`, `task_id`), else the argument, else `self.query_id`, else the session's id.
+        The query id is the first of: an id in the record, the argument `query_id`, `self.query_id`, the session's id.
         """
         self._end(at)
         session, turns = session_id or self.session_id, self._turns or [Turn()]
@@ -270,7 +270,7 @@ class Conversation:
         self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
 
     def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
-        """Report parts with a type not in `types` as not understood. A part without a type needs a key in `keys` (if not empty)."""
+        """Report parts with a type not in `types` as not understood. With `keys`, a part without a type needs a key in `keys`."""
         for part, part_at in tree.walk_parts(content, at):
             if "type" not in part and keys:
                 if part.keys().isdisjoint(keys):
@@ -283,7 +283,7 @@ class Conversation:
         self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
-        """Report each field of `item` not in `read` that looks like a search or, if the item has no content, like content."""
+        """Report each field of `item` that is not in `read` but looks like a search (or like content, if `item` has no content)."""
         lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
             if key in read:

@@ -1,4 +1,4 @@
-"""Joins recorded requests to a model, and their responses, into conversations."""
+"""Builds conversations from the recorded requests and responses of a model."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator
@@ -165,7 +165,7 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:
-    """Return the hash of each beginning of `messages`, from no message to all. A message without a key does not change the hash."""
+    """Return the hashes of no message, the first message, the first two ... A message without a key does not change the hash."""
     found = [start]
     for message, _ in messages:
         key = reader.key(message) if isinstance(message, dict) else None

@@ -73,7 +73,7 @@ def get_format(name: str) -> Format:
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
-    """Return the only format that recognises a file, else None. Raise an InputError if several formats do, or the file is empty."""
+    """Return the one format that recognises a file, else None. Raise an InputError if several do, or `head` is empty or cut off."""
     claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]

@@ -125,7 +125,7 @@ class _Messages(JoinedConversation):
 
 
 def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
-    """Return three facts from a result block: the id of the answered call, the content, and whether the call failed."""
+    """Return three things from a result block: the id of the answered call, the content, and whether the call failed."""
     call_id = tree.require_id(block, at, "tool_use_id")
     content = block.get("content", UNANSWERED)
     failed = block.get("is_error") is True

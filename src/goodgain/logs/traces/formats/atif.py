@@ -68,7 +68,7 @@ class _Trajectory(Conversation):
             raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
 
     def _set_output(self, calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
-        """Set the output of the call that a result answers. Join several results of one call in order."""
+        """Add a result to the output of its call. Join several results of one call in order."""
         call_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
         content = tree.expect_output(result.get("content"), f"{at}/content")
         if call_id is None and not calls:

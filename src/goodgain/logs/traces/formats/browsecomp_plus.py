@@ -1,7 +1,7 @@
 """BrowseComp-Plus runs: one object per query, with `result` entries of type tool_call, reasoning and output_text.
 
-The runs do not record which calls belong to one step, so each call is an iteration. iteration="step" groups calls without
-reasoning or text between them.
+The runs do not record which calls belong to one step, so each call is an iteration. With iteration="step", consecutive calls
+without reasoning or text between them are one iteration.
 
 Lost: The failed searches of published runs: only their number is in `tool_call_counts`. Failed searches, and searches with
 `output: ""`, are unrecorded.

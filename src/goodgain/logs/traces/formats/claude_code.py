@@ -101,7 +101,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_lines(source: Source) -> Iterator[_Line]:
-    """Yield the lines of a file without copies: a resumed session repeats earlier lines with the same `uuid`."""
+    """Yield each line of a file once: a resumed session repeats earlier lines with the same `uuid`."""
     seen: set[str] = set()
     for record, at in _walk_lines(source):
         with source.handle_errors():
@@ -128,7 +128,7 @@ def _walk_lines(source: Source) -> Iterator[tuple[Any, str]]:
 
 
 def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
-    """Return the lines of each session. A line without a session id belongs to the session of the previous line."""
+    """Group lines by session. A line without a session id belongs to the session of the previous line."""
     found: dict[str | None, list[_Line]] = {}
     session: str | None = None
     for line in lines:
@@ -155,7 +155,7 @@ class _Branches:
                 self._of_call.setdefault(call_id, []).append(index)
 
     def select_live(self, members: list[_Line]) -> list[_Line]:
-        """Return the lines on the branch to a session's last line, without branches that edited prompts or retries replaced."""
+        """Return the lines on the branch to a session's last line. Skip the old branches that edited prompts and retries leave."""
         linked = [line for line in members if "parentUuid" in line.record]
         followed = {line.parent for line in members if line.parent is not None}
         if not linked:

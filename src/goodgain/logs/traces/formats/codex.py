@@ -70,7 +70,7 @@ class _Rollout(ItemReader):
     web_remedy = _REMEDY
 
     def read_lines(self, lines: list[tree.Placed]) -> Trace:
-        """Return the trace of a session from its items and events. What is both an item and an event counts once."""
+        """Return the trace of a session from its items and events. If an event repeats an item, only one of the two counts."""
         items: list[tree.Placed] = []
         session = None
         events = [_read_payload(record, "event_msg") for record, _ in lines]
@@ -123,7 +123,7 @@ def _is_of_user(item: dict[str, Any]) -> bool:
 
 
 def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the items of an event: a user's message, or an MCP tool's call and output unless the log has them as items."""
+    """Yield the items in an event: a user's message, or the call and output of an MCP tool. Skip calls and outputs in `seen`."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
         yield {"role": "user", "content": tree.message_text(event.get("message"))}

@@ -3,7 +3,7 @@
 A message of the model, an event of an agent (ADK) or a `gemini` message (CLI) is a step. A message of the user is a turn. The
 grounding of an answer is one search that Google ran.
 
-Lost: Results of grounding without chunks: the search is unrecorded. Grounding links to redirects: a page can have several URLs.
+Lost: Results of a search without grounding chunks: the search is unrecorded. URLs are redirects: a page can have several URLs.
 Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
 Record: Record the answers too, because requests do not hold the grounding.
 """
@@ -248,7 +248,7 @@ class _Contents(JoinedConversation):
 
 
 def _set_output(call: ToolCall, response: Any) -> None:
-    """Set the output of a call: `error` of the response, `result` or `output` if it is the only field, else the whole response."""
+    """Set the output of a call: the `error` of a response without result, a lone field `result` or `output`, or the response."""
     if isinstance(response, dict):
         held = [key for key in ("result", "output") if response.get(key) is not None]
         if response.get("error") is not None and not held:

@@ -3,7 +3,7 @@
 A root run is a turn. The turns of a thread are one trace. A search belongs to the step of the latest model run that started
 before the search. Searches before the first model run are one step. `dotted_order` gives the order of runs.
 
-Lost: Results of runs that were exported without `outputs`. Such searches are unrecorded.
+Lost: Results of searches that were exported without `outputs`. These searches are unrecorded.
 Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the thread's id, else the trace's id.
 Record: Use `langsmith trace export --full`, or select `inputs` and `outputs`. Put `thread_id` into the metadata to join turns.
 """

@@ -3,7 +3,7 @@
 An MLflow trace is a turn. The turns of a session are one trace. A search belongs to the step of the latest model span that
 started before the search. Searches before the first model span are one step.
 
-Lost: Results of a traced function that does not return them. Such searches are unrecorded.
+Lost: Results that a traced search function does not return: the search is unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session's id, else the trace's id.
 """
 

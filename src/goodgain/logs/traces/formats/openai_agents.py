@@ -2,8 +2,8 @@
 
 Steps are those of the format `openai_responses`; a session is a trace.
 
-Lost: Hosted searches without sources. Encrypted sessions cannot be read. All branches of a session are read as one conversation.
-Query id: The session's id. JSON Lines have none. `--tag` names the system.
+Lost: Results of hosted searches without sources; encrypted sessions. All branches of a session are read as one conversation.
+Query id: The session's id; JSON Lines have no id. `--tag` names the system.
 Record: Ask for sources as in the format `openai_responses`.
 """
 

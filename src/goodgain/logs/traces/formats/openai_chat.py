@@ -6,7 +6,7 @@ Haystack's message parts, and recorded requests and responses of OpenAI, Cohere 
 Lost: Ids, URLs and scores that the tool did not write. Searches by models such as `gpt-4o-search-preview` are unrecorded.
 Query id: The `id` beside the messages, except ids of answers (`chatcmpl-...`). The system is the `model`.
 Record: `--citations` counts the citations of an answer as results, for models that log only citations.
-Costs: `usage` of recorded answers, and `cost` in it.
+Costs: `usage` of recorded answers, including `usage.cost`.
 """
 
 import re
@@ -214,7 +214,7 @@ class _Messages(JoinedConversation):
 
 
 def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
-    """Merge the two copies that a stream of Groq has of each tool call. The first copy lacks the results."""
+    """Merge the two copies of each tool call in a stream of Groq. The first copy lacks the results."""
     found: dict[tuple[Any, ...], tree.Placed] = {}
     for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}

@@ -1,9 +1,9 @@
 """OpenAI Responses: output items such as `function_call`, `web_search_call`, `file_search_call`, `mcp_call`.
 
 Calls of the client's tools in a response are one step. OpenAI runs hosted tools inside a response. If the response has
-reasoning items, hosted calls without reasoning or a message between them are one step. Otherwise each hosted call is a step.
+reasoning items, all hosted calls between two reasoning items or messages are one step. Otherwise each hosted call is a step.
 
-Lost: Results of hosted searches, unless the request asks for them. Such searches are unrecorded.
+Lost: Results of hosted searches, unless the request asks for results. Hosted searches without results are unrecorded.
 Query id: None in the log, as `resp_...` is the id of an answer.
 Record: Pass `include=["web_search_call.action.sources", "file_search_call.results"]`.
 Costs: `usage` of each response. If a response has several steps, the first step has the whole usage.
@@ -72,7 +72,7 @@ def is_item(item: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per response or list of items, or per conversation that exchanges or `previous_response_id` form."""
+    """Yield a trace per response or list of items. Join exchanges, and responses with `previous_response_id`, to conversations."""
     if JoinedConversation.are_exchanges(source.head):
         return ItemReader.join_exchanges(source)
     if tree.any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):

@@ -3,12 +3,12 @@
 A root span is a turn. Turns with the same session.id are a trace. A search belongs to the step of the latest model span
 that started before the search under the same root. Searches before the first model span are one step.
 
-Lost: Searches whose contents were not captured, or that appear only in the model's answer. Monocle keeps 100 characters of most
-retrievals. Such searches are unrecorded.
+Lost: Results of searches whose contents were not captured, and of searches that appear only in the model's answer. Monocle keeps
+only 100 characters of the results of most retrievals. All these searches are unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the metadata of the last turn's spans, else the session's or the trace's id.
 Record: Capture contents (`recordOutputs: true`, `TRACELOOP_TRACE_CONTENT=true`). Save Phoenix's tables as Parquet or JSON Lines:
 CSV is refused, and `get_spans_dataframe()` returns 1,000 spans by default.
-Costs: `llm.token_count.*` or `gen_ai.usage.*` and `llm.cost.total` of models; seconds from start to end of spans.
+Costs: `llm.token_count.*` or `gen_ai.usage.*`, and `llm.cost.total`, of model spans; seconds from the start to the end of a span.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 A response is a step. A request with a user's prompt is a turn. Calls and returns are paired by `tool_call_id`. One
 response holds both the call and the return of a hosted tool.
 
-Lost: Hosted searches of OpenAI without sources. They are unrecorded.
+Lost: Results of OpenAI's hosted searches that have no sources. These searches are unrecorded.
 Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. The system is the model.
 Record: Ask for sources as in the format `openai_responses`.
 """

@@ -5,7 +5,7 @@ of passages is one search and one step. In a list of texts, each text is a resul
 
 Lost: The name of the tool, and results that a cutoff or a reranker removed.
 Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
-Record: An id or URL for each passage. Passages without id and URL are distinguished by text.
+Record: Write an id or URL for each passage. Passages without id and URL are distinguished by text.
 """
 
 import re
@@ -149,7 +149,7 @@ def _find_passages(value: dict[str, Any]) -> list[str]:
 
 
 def _read_passages(held: Any) -> Any:
-    """Take a list of passages out of an object that has one field. Convert a list of texts to a list of results."""
+    """Take the value out of an object with only one field. Then convert a list of texts to a list of results."""
     if isinstance(held, dict) and len(held) == 1:  # Bedrock's retrievalResults
         held = next(iter(held.values()))
     members = held if isinstance(held, list) else []

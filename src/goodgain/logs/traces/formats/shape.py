@@ -149,7 +149,7 @@ class _Log:
 
 
 def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
-    """Yield the values of a file and their places. A line of a text file holds one value, perhaps after `data:`."""
+    """Yield each JSON value of a file with its place. A line of a text file holds at most one value, perhaps after `data:`."""
     if source.head.kind not in ("text", "events"):
         yield from source.documents()
         return
@@ -189,7 +189,7 @@ def _report(members: list[Found], conversation: Conversation, depth: int, is_sea
     - User text after a call begins a turn only if the agent spoke before it: programs return pages in the user's name.
     - User text after the last search begins no turn: a program may have added it as a reminder.
 
-    The first `depth` keys of a place lead to the record: lists among them do not join calls to a step.
+    The first `depth` keys of a call's place lead to the record. Lists among these keys do not join calls to a step.
     """
     searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
     last_search = max(searches, default=0)

@@ -83,7 +83,7 @@ def _read_numbers(text: str) -> Any:
 
 
 def _read_list(text: str) -> Any:
-    """Return the JSON list of results of Search-o1's RagAgent without ids, which are list positions. Ignore a summary."""
+    """Read the JSON list of results of Search-o1's RagAgent. Drop the ids, which are positions. A summary is UNANSWERED."""
     value = parse_if_json(text)
     for one in tree.objects_in(value):
         one.pop("id", None)
@@ -192,7 +192,7 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
-    """Return the position of the next search or `<tool_call>` (-1: none) and, for a search, the span of its tags (else None)."""
+    """Return two things: the position of the next search or `<tool_call>` (-1: none), and the tags of the search (else None)."""
     search, call = tagged.find_span(_QUERY_TAGS, start), tagged.find(_CALL, start)
     if search is not None and (call < 0 or search.begin < call):
         return search.begin, search
@@ -310,7 +310,7 @@ class _Speeches(Conversation):
     def _read_search(self, tagged: TaggedText, search: Tagged, at: str) -> int | None:
         """Read a search and its results. Return the position where the results end.
 
-        Return None for empty tags without results after them, as in a warning that mentions the tags.
+        Return None if the tags are empty and no results follow, as in a warning that only mentions the tags.
         """
         query, begin = tagged.text[search.inner_begin : search.inner_end].strip(), tagged.skip_white(search.end)
         possible = [dialect for dialect in _DIALECTS if tagged.text.startswith(dialect.found[0], begin)]
@@ -331,7 +331,7 @@ class _Speeches(Conversation):
 
 
 def _answer(call: ToolCall, written: str, output: str) -> None:
-    """Set the output of a call. Remove the copy of the call that ReCall's logs have before the output."""
+    """Set the output of a call. In ReCall's logs, a copy of the call precedes the output: remove the copy."""
     if (text := output.lstrip()).startswith(written) and (label := _RECALL.match(text, len(written))) is not None:
         call.output, call.failed = _read_passages(text[label.end() :]), label[1] == "error"
     else:
@@ -339,7 +339,7 @@ def _answer(call: ToolCall, written: str, output: str) -> None:
 
 
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
-    """Return the text of the results (None if cut off) and its end. Pages may contain closing tags: the last one counts."""
+    """Return two things: the text of the results (None if cut off or damaged), and its end. The last closing tag counts."""
     begin_tag, end_tag = dialect.found
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
     last = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
