@@ -18,7 +18,7 @@ _STRONG_KINDS = ("id", "doc_id", "url")
 
 
 def _make_keys(records: Records) -> pl.DataFrame:
-    """Return a frame of the keys that at least two records of a scope share, with the columns kind, key (a hash) and record."""
+    """Return a frame of the keys that at least two records of a scope share, with the columns `kind`, `key` and `record`."""
     found = []
     for kind, name, condition, value in _list_keys(records):
         has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)

@@ -210,7 +210,7 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
 def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
     """Add to each duplicate the first occurrence of its document in the run, and the rule and confidence that join these two.
 
-    If no rule joins the two directly, take the most confident rule that joins the duplicate to any result.
+    If no rule joins the duplicate to this first occurrence, take the most confident rule that joins it to any other result.
     """
     firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
     found = found.with_columns(firsts)
@@ -241,9 +241,9 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
-    """Find the queries in which a doc_id stands for two documents. Return for each a text that names the first such doc_id.
+    """Find the queries in which a doc_id stands for two documents. Map each query to a text that names the first such doc_id.
 
-    The text also names the documents, by URL, title or type. The rules for untrusted ids must prove that they differ.
+    The text also names the documents, by URL, title or type. The rules for untrusted ids must prove that the documents differ.
     Differences in snippets, passages or the spelling of a URL prove nothing.
     """
     some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")

@@ -282,7 +282,7 @@ def text_length(text: pl.Expr) -> pl.Expr:
 
 
 def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
-    """Normalise each value by the kind (id, time, ...) of its field, which `names` has. A value with nothing left becomes null."""
+    """Normalise each value by the kind (id, time, ...) of its field in `names`. A value with nothing left becomes null."""
     kinds = names.replace_strict(KINDS, default="text", return_dtype=pl.String)
     rows = pl.DataFrame({"kind": kinds, "normal": values}).with_row_index("place")
     parts = [
@@ -293,7 +293,7 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
 
 
 def normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
-    """Normalise values of one kind, or return null if nothing is left. Ids keep their case, except GUIDs and mail addresses."""
+    """Normalise values of one kind. Values with nothing left become null. Ids keep their case, except GUIDs and mail addresses."""
     if kind == "text":
         return normalise_texts(values)
     unique = values.unique().drop_nulls()

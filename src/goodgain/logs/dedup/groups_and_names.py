@@ -41,8 +41,8 @@ def group_records(
     `earlier` has the documents of the first rows. These documents matter only in groups to which the user's pairs apply.
 
     Returns:
-        The group of each record, the number of refused joins, the pairs left uncompared within groups, and the number of
-        pairs of earlier documents that were kept apart.
+        Four things: the group of each record; the number of refused joins; counts of the pairs left uncompared within groups;
+        and the number of pairs of earlier documents that were kept apart.
     """
     same, said = pairs.filter("same"), records.said
     component = _connect(records, [same])
@@ -82,9 +82,9 @@ def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.
 def _find_conflicts(
     records: Records, component: npt.NDArray[np.int64], limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Find pairs of records in a connected component that are proven different, even if the records share no key.
+    """Find pairs of records that are connected but proven different, even if the two records share no key.
 
-    All pairs of a component are compared if its records differ in a field that can prove a difference.
+    All pairs of a connected component are compared if its records differ in a field that can prove a difference.
     """
     members = pl.DataFrame({"component": component, "record": records.frame["record"]})
     members = members.filter(pl.len().over("component") > 2)
@@ -120,7 +120,7 @@ def _join_in_order(
     The content of records breaks ties, so neither the order of rows nor the order of doc_ids matters.
 
     Returns:
-        The number of refused joins, and the number of pairs of earlier documents that were kept apart.
+        Two numbers: the refused joins, and the pairs of earlier documents that were kept apart.
     """
     nodes = pl.concat([joins["left"], joins["right"]]).unique().sort()
     hashes = dict(zip(nodes.to_list(), order_records(records.frame[nodes.to_list()]).to_list(), strict=True))
@@ -154,7 +154,7 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return groups made from the user's pairs and the earlier documents, and a dict from each group to its earlier document."""
+    """Return two things: groups made from the user's pairs and the earlier documents, and a dict group -> earlier document."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"
@@ -186,7 +186,7 @@ def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> p
 
 
 def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the units to name, with their groups, and the group of each row.
+    """Return two frames: the units that need a name, with the column `group`; and the rows, with the column `group`.
 
     A unit is a record, or a single row of a record with `apart` set: the rows of such a record are separate documents.
     """
@@ -206,7 +206,7 @@ def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tup
 
 
 def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
-    """Return the strongest name of each unit, and a number for its strength. The strongest, a trusted doc_id, has 0."""
+    """Return a row per unit with its strongest `name`, and the `strength` of this name: 0 (a trusted doc_id) is the strongest."""
     item_id = pl.lit(None, pl.String)
     for row in TYPES.values():
         own = [name for name in row.item_ids if name in records.attributes]
@@ -257,7 +257,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 
 
 def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.DataFrame[Any], pl.Series]:
-    """Put the earlier results of the same queries above the new results. Return all these rows, and the earlier documents."""
+    """Put the earlier results of the same queries above the new ones. Return all rows, and the documents of the earlier rows."""
     if "document" not in known.columns or "query_id" not in known.columns:
         raise InputError("the earlier results have no column document; convert their logs again, or deduplicate them")
     new = frame.to_polars()
@@ -282,8 +282,8 @@ def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.Da
     confident pair. If several pairs are equally confident, the document whose name sorts first wins.
 
     Returns:
-        The new rows with their documents, and the number of bridges: new results that match two earlier documents, and
-        earlier documents that prove to be several documents.
+        Two things: the new rows with their documents, and the number of bridges. A bridge is a new result that matches two
+        earlier documents, or an earlier document that proves to be several documents.
     """
     known = found.filter(pl.col("row") < len(earlier))
     known = known.with_columns(earlier=earlier.gather(known.get_column("row")))

@@ -99,7 +99,7 @@ class Records:
 
 
 def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
-    """Return a hash of the content of each record, the same on every machine."""
+    """Return one hash per row of `frame`, made from the columns `names`. Hashes are the same on every machine."""
     # Leave out nulls with their names: a column that only other rows have must not change the hash of a row.
     values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
     lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
@@ -108,7 +108,7 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
 
 
 def order_records(frame: pl.DataFrame) -> pl.Series:
-    """Return a sort key for each record: the hash of its content and URL, with the doc_id to break ties."""
+    """Return a sort key for each record: the hash of its content and URL. The doc_id breaks ties."""
     content = ("url", *(name for name in _ALL_COLUMNS if name != "doc_id"))
     return hash_columns(frame, content) + hash_columns(frame)
 
@@ -123,7 +123,7 @@ def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
 
 
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return a frame of the rows, and a frame of their ids and fields with the columns row, name and value.
+    """Return two frames: the rows; and their ids and fields, with the columns `row`, `name` and `value`.
 
     Rows with the same number in the column `scope` are deduplicated together. Rows without a result have a null scope.
     """
@@ -215,7 +215,7 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
 
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return a frame with a column for each id and field that a type uses, and a frame with all other values in a column `rest`."""
+    """Return two frames: one with a column for each id and field that a type uses; one with all other values in a column `rest`."""
     names = {raw: document_types.canonical_name(raw) for raw in pairs["name"].unique().to_list()}
     pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
     # A parent given by its URL is compared as a URL.

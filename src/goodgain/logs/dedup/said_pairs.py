@@ -55,7 +55,7 @@ class SaidPairs:
 
 
 def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
-    """Read the pairs of a file or list that was given as the argument `option`."""
+    """Read the pairs in `given`, the value (a file or a list) of the argument called `option`."""
     if isinstance(given, SaidPairs):
         return given
     if isinstance(given, (str, os.PathLike)):
@@ -87,7 +87,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 class Clusters:
-    """Disjoint sets (union-find) with marks. A set also has barred marks, and cannot join a set that has one of these."""
+    """Disjoint sets (union-find). Each set has marks and barred marks: it cannot join a set that has one of its barred marks."""
 
     def __init__(self, marks: dict[Any, Set[Any]], barred: dict[Any, Set[Any]]) -> None:
         self._marks, self._barred = marks, barred
@@ -102,7 +102,7 @@ class Clusters:
         return self._marks.get(root, frozenset()), self._barred.get(root, frozenset())
 
     def find_bars(self, one: Any, two: Any) -> Set[Any]:
-        """Return the marks that bar two sets from being joined; empty if the sets may be joined."""
+        """Return the marks of one set that the other set bars; empty if the two sets may be joined."""
         large, small = self._order(one, two)
         return self.get_marks(large)[1] & self.get_marks(small)[0]
 
@@ -132,7 +132,7 @@ class Said:
 
     Attributes:
         same, different: the pairs of names.
-        clusters: sets of records that the user says are one document. A mark is `(number of a pair in different, side)`.
+        clusters: sets of records that the user says are one document. Their marks are `(number of a pair in different, side)`.
         names: for each record that a pair names, these names.
         lines: for each record of a cluster, the place of the user's pair that joins the record to the cluster.
         pairs: the pairs of records (left < right) that hold the clusters together.
@@ -148,7 +148,7 @@ class Said:
     named: npt.NDArray[np.bool_]
 
     def state(self, pairs: pl.DataFrame, rule: int) -> pl.DataFrame:
-        """Replace the verdict on each pair of records that the user's pairs decide, and set the rule of this pair to `rule`."""
+        """Replace the verdicts on those pairs of records that the user's pairs decide. The rule of these verdicts is `rule`."""
         left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
         rules, same, confidence = (pairs[name].to_numpy().copy() for name in ("rule", "same", "confidence"))
         for place in np.flatnonzero(self.named[left] & self.named[right] & (left != right)).tolist():
@@ -201,7 +201,7 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
 
 
 def get_pair(different: SaidPairs, bars: Set[tuple[int, int]]) -> tuple[str, str, str]:
-    """Return the first pair in `different` that has one of the marks `bars`: its place and its two names."""
+    """Return the place and the two names of the first pair in `different` whose number is in `bars`, a set of (number, side)."""
     return different.pairs[min(number for number, _side in bars)]
 
 
@@ -211,7 +211,7 @@ def _contradict(line: str, different: SaidPairs, bars: Set[tuple[int, int]]) -> 
 
 
 def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, Any], dict[Any, Any]]:
-    """Map each name, and each key, to a representative key. All spellings of a URL have the same representative."""
+    """Return two dicts: name -> representative key; key -> representative key. All spellings of a URL have one representative."""
     names = list(dict.fromkeys(name for said in (same, different) for _, *pair in said.pairs for name in pair))
     clusters = Clusters({}, {})
     keys: dict[str, list[tuple[str, str]]] = {}
@@ -227,7 +227,7 @@ def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, An
 
 
 def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) -> Clusters:
-    """Return clusters that join the two names of each pair in `same`. Marks bar the names of a pair in `different` from joining."""
+    """Return sets of names in which each pair in `same` is joined. The names of a pair in `different` cannot get into one set."""
     marks: dict[Any, Set[Any]] = defaultdict(frozenset)
     barred: dict[Any, Set[Any]] = defaultdict(frozenset)
     for number, (place, one, two) in enumerate(different.pairs):
@@ -245,7 +245,7 @@ def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) 
 
 
 def _find_records(records: Records, wanted: dict[Any, Any]) -> Iterator[tuple[Any, int, int]]:
-    """Yield the key, scope and number of each record that has a name in `wanted`.
+    """Yield each pair of a record and a key in `wanted` that the record has, as (key, scope, number of the record).
 
     Ignore doc_ids that several documents of a query share, and URLs of pages with many items: neither names one document.
     """

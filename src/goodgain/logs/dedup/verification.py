@@ -38,8 +38,8 @@ _OVERLAPS_AT_ONCE = 20_000
 class Evidence:
     """Pairs of records, compared by the rules of one document type.
 
-    `left` and `right` are positions in the records' frame. `kind` is the type whose rules apply. `compatible` is
-    whether results of the types of both records can be one document.
+    `left` and `right` are positions in the records' frame. `kind` is the type whose rules apply. `compatible` says
+    whether a result of the type on the left and one of the type on the right can be one document.
     """
 
     records: Records
@@ -105,7 +105,7 @@ class Evidence:
         return agree, differ
 
     def _compare_editions(self) -> tuple[Mask, Mask]:
-        """Find pairs of one page in different language or version folders. Return two masks: URLs otherwise equal; all."""
+        """Return two masks of pairs of one page in different language or version folders: with URLs otherwise equal; all pairs."""
         differ = self.compare_values("edition")[1]
         if differ.any():
             differ = differ & self.compare("page")[0]
@@ -288,7 +288,7 @@ PROVEN_DIFFERENT = ~pl.col("same") & (pl.col("rule") < [rule.name for rule in RU
 
 
 def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Decide for each pair of records (columns left and right) whether both are the same document.
+    """Decide for each pair of records (columns `left` and `right`) whether both are the same document.
 
     The new columns are `same`, `confidence` and `rule`. `rule` is the position in `RULES` of the deciding rule, or UNDECIDED.
     """
@@ -334,7 +334,7 @@ def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 def split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """Split pairs by the types of their records. Yield positions and evidence of each part. Incompatible types become generic."""
+    """Split pairs by the types of their records. For each part, yield positions and Evidence. Incompatible types become generic."""
     types = records.frame["type"].cast(pl.Enum([*TYPES]))
     met = pl.DataFrame({"place": np.arange(len(left)), "one": types.gather(left), "other": types.gather(right)})
     for (one, other), part in met.group_by("one", "other"):

@@ -94,7 +94,7 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """Return a text unchanged, and `default` for null; for other values, a placeholder `<...>` that matches no known word."""
+    """Return a text unchanged, `default` for None, and a placeholder `<...>`, which matches no known word, for any other value."""
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"
@@ -141,13 +141,13 @@ def find_id(record: Any, names: Iterable[str] = QUERY_IDS) -> str | None:
 
 
 def find_record_id(record: Any) -> str | None:
-    """Return the id in the field `id` of a record. Return None without an id, or if it looks like the id of a model response."""
+    """Return the value of a record's field `id`; None if the field holds no id, or the id looks like that of a model response."""
     found = id_or_none(record.get("id")) if isinstance(record, dict) else None
     return None if found is None or found.startswith(_ANSWER_IDS) else found
 
 
 def find_outcomes(record: Any) -> dict[str, float]:
-    """Return a dict from name to value of the scores, rewards and feedback in a trace's record. Skip all but numbers and grades.
+    """Return a dict from name to value of the scores, rewards and feedback in a trace's record. Keep only numbers and grades.
 
     >>> find_outcomes({"scores": {"match": {"value": "C"}, "judge": {"value": {"style": 0.5}}}})
     {'match': 1.0, 'style': 0.5}

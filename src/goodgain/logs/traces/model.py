@@ -104,7 +104,7 @@ class ToolCall(msgspec.Struct, gc=False):
 
 
 class Step(msgspec.Struct, gc=False):
-    """One step of the agent, with its parallel calls and, if costs are read, its usage."""
+    """One step of the agent, with its parallel calls and, if the option `costs` is set, its usage."""
 
     calls: list[ToolCall] = msgspec.field(default_factory=list)
     index: int = 0

@@ -131,7 +131,7 @@ class Summary(msgspec.Struct):
             self.unknown[what[:200]] += 1
 
     def count(self, name: str, at: str, number: int = 1) -> None:
-        """Add `number` to the counter `name`. `at`, a place in a log or a name, is shown in the notice if it is the first one."""
+        """Add `number` to the counter `name`. The notice shows the first `at` (a place in a log, or a name) of each counter."""
         setattr(self, name, getattr(self, name) + number)
         self.firsts.setdefault(name, at)
 

@@ -96,7 +96,7 @@ _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_qu
 
 @lru_cache(maxsize=4096)
 def _normalise_name(name: str) -> str:
-    """Return a tool's name in lower case, without MCP server and punctuation, as in the table of known tools."""
+    """Return a tool's name as in the table of known tools: in lower case, without punctuation or the MCP server's prefix."""
     return _SIGNS.sub("", _MCP_SERVER.sub("", name).lower())
 
 
@@ -107,7 +107,7 @@ _TABLE: dict[str, Decision] = {
 
 @lru_cache(maxsize=4096)
 def decide_tool(name: str) -> Decision:
-    """Return the kind of a tool by its name. If the table of known tools lacks the name, the words of the name decide.
+    """Return the kind of the tool `name`: as in the table of known tools, or by the words of a name that the table lacks.
 
     >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "fetch_my_page")]
     ['search', 'search of code', 'not a search', 'search', 'open']
@@ -184,7 +184,7 @@ class ChosenTools:
         return not self.decisions and self.rule is is_search_tool
 
     def find(self, name: str) -> Decision | None:
-        """Return what the caller decided about a tool, or None. The caller may leave the MCP server out of the tool's name."""
+        """Return what the caller decided about the tool `name`, or None. The caller may omit the prefix of its MCP server."""
         if not self.decisions:
             return None
         return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))

@@ -67,7 +67,7 @@ class FileHead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the head suffices: it has a whole record or message, and 256 KiB, counting at most 64 KiB of each text."""
+        """Whether the head suffices. JSON needs a whole record or message, and 256 KiB, counting at most 64 KiB of each text."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
         is_whole, counted = self.extent
@@ -75,7 +75,7 @@ class FileHead:
 
     @cached_property
     def extent(self) -> tuple[bool, int]:
-        """Whether the head has a whole JSON value or list member (or nests too deep), and its size, with at most 64 KiB a text."""
+        """Whether the head has a whole JSON value or member (or nests too deep), and its size, counting at most 64 KiB per text."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
@@ -203,7 +203,7 @@ def parse_prefix(raw: bytes, *, whole: bool) -> Any:
 
 
 def parse_members(raw: bytes) -> list[Any]:
-    """Return the whole members of a list that was cut off, then the incomplete member as far as it can be read, or None."""
+    """Return the whole members of a cut-off list and, as the last item, the readable part of the incomplete member, or None."""
     depth = end = 0
     for mark in _JSON_TOKENS.finditer(raw):
         depth += (mark[0] in b"{[") - (mark[0] in b"}]")

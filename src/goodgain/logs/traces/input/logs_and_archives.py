@@ -74,7 +74,7 @@ def base_name(path: Path) -> str:
 
 
 def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Callable[[], Log]]:
-    """Yield a function for each log in a file, which opens the log. An archive is one log if a format reads it as a whole."""
+    """For each log in a file, yield a function that opens the log. An archive is a single log if a format reads it as a whole."""
     head = read_head(path)
     if head.kind != "zip" or is_claimed(head):
         yield lambda: _assemble(Log(path, head, partial(opening.open_stream, path)))

@@ -58,7 +58,7 @@ class Source:
     _unknown: list[UnknownItem] = field(default_factory=list, init=False)
 
     def is_tool(self, name: str) -> bool:
-        """Return whether a tool of this name searches or, if uses are read, opens documents."""
+        """Return whether the tool `name` searches or, if the option `uses` is set, opens documents."""
         return self.is_search(name) or (self.uses and self.is_search.opens(name))
 
     @cached_property

@@ -76,9 +76,9 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
             gives the files of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems
             with the same question become one query with the id of the first system, unless a system has the question twice.
         format: the name of a format. `auto` recognises the format by the beginning of each file.
-        turns: which turns become queries. last: the last turn of a trace; searching: the last turn that searched; all: each
-            turn, named `<query_id>_<turn>`; joined: all turns together, named by the first turn.
-        iteration: what an iteration is. step: all calls of a step; call: each call; None: the format's default.
+        turns: which turns become queries. `last`: the last turn of a trace; `searching`: the last turn that searched; `all`: each
+            turn, named `<query_id>_<turn>`; `joined`: all turns together, named by the first turn.
+        iteration: what an iteration is. `step`: all calls of a step; `call`: each call; None: the format's default.
         tools: which tools are searches, as names or as a function of a name. None: a table of known names decides, else the words
             search or retrieve in a name. `NAME=open` (the tool opens documents) and `NAME=search` add to this rule.
         parse: a function that takes a tool's output and returns results (objects), or None to use the built-in readers.
@@ -86,11 +86,11 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
             an id, also a constant or a function of the trace. None: the file's name.
         query_ids: a table of ids that take precedence, a path or a frame. Its columns are query_id and text (the question), or
             query_id and log (the id, file name or session of the log). Logs of one system with the same id are one query.
-        order: how searches from several logs of one query are ordered: time, or given (log by log).
+        order: how searches from several logs of one query are ordered: `time`, or `given` (log by log).
         query_text: the path of the field with the question (`/task/question`). None: the text of the user.
         citations: count the citations of an answer as the results of a search without recorded results.
-        unrecorded: how to treat searches whose results the log lacks: raise, empty (no results), skip (leave the iteration out).
-        errors: raise, or skip (leave out traces that cannot be read, and report them in a notice).
+        unrecorded: how to treat searches whose results the log lacks: `raise`, `empty` (no results) or `skip` (omit the iteration).
+        errors: `raise`, or `skip` (leave out traces that cannot be read, and report them in a notice).
         reranked: use the list of a reranker instead of the list of its retriever.
         strict: raise an error for items that are not understood, even in a trace with searches, instead of a notice.
         tag: the name of the system, if `paths` has no names. None: the name in the log.
@@ -207,7 +207,7 @@ def convert_traces(
         uses: a .jsonl or .parquet file for the documents that were returned, opened and cited, an input of `funnel`.
         system: the system to convert, if the traces hold several. `agent-2` is replicate 2 of `agent`.
         deduplicate: a function such as `goodgain.deduplicate`. It identifies the documents of queries whose results lack ids,
-            or in which an id stands for different documents. None: the id, else the normalised URL, else the text names a document.
+            or in which an id stands for different documents. None: the name is the id, else the normalised URL, else the text.
         deduplicate_all: also deduplicate queries whose results have ids.
         earlier: files of results that earlier conversions wrote. A result that matches an earlier result gets the document
             of that result. `deduplicate` is called with the earlier rows as `earlier=`.
@@ -216,7 +216,7 @@ def convert_traces(
         same, different: as for `goodgain.deduplicate`. Where all results have ids, only these pairs change the documents.
         query_ids: as for `read_traces`.
         normalise_url: a function that turns a URL into an id, without deduplication. None: the rules of deduplication.
-        progress: a function that gets the bytes read so far and the bytes in all.
+        progress: a function of two numbers: the bytes read so far, and the total bytes.
 
     With errors='skip', the known ids of queries that could not be read are written to `<output>.unread`, one per line. In
     this name, `all` replaces `{system}`.

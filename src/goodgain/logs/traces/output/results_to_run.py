@@ -91,20 +91,20 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return results with a column `name`: the doc_id of each result in the run. Missing text columns become null."""
+    """Return results with a column `name`, which has their doc_ids in the run. Missing text columns are added as null."""
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
 def list_searches(results: Any) -> pl.DataFrame:
-    """Return one row for each search of a system. `results` is the number of its results. Missing text columns become null."""
+    """Return one row per search of a system. The column `results` counts its results. Missing text columns become null."""
     rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
 
 
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
-    """Add a column `document`: the doc_id of the result in the run. It is null in rows without a result."""
+    """Add a column `document` with the doc_id that the row's result has in the run; null in rows without a result."""
     named = _name_documents(_select_columns(frame), normalise_url)
     document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
     return frame.with_columns(document=document)
@@ -182,7 +182,7 @@ def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
 def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return one row for each document that a query returned, opened or cited.
 
-    `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open` is
+    `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open`
     says whether the log has a call that opens a document; it is null if the log hides which documents were opened.
     """
     found = results.filter(pl.col("rank") > 0)

@@ -93,7 +93,7 @@ class BatchConverter:
         return batch._replace(tables={**batch.tables, **tables})
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of the chosen system, or all rows if `system` is None. A label, such as `agent-2`, selects one run."""
+        """Return the rows of the system or run (such as `agent-2`) called `system`, or all rows if `system` is None."""
         if self.system is None:
             return frame
         names = [name for name in results_to_run.list_runs(frame) if self.system in (name.system, name.label)]
@@ -196,7 +196,7 @@ class OutputWriter:
         self._batches.append(batch._replace(runs=[], results=None, postponed=None))
 
     def finish(self, new_ids: Mapping[str, str], summary: Summary, *, opens_named: bool = False) -> None:
-        """Write all tables except runs and results, with new ids of joined queries. `opens_named` is passed to `finish_uses`."""
+        """Write all tables except runs and results, and rename queries by `new_ids`. `opens_named` is passed to `finish_uses`."""
         if self._system is not None and not self._list_chosen_runs(summary):
             labels = [repr(name.label) for name in list(summary.systems)[:10] if name.label]
             known = ", ".join(labels) or "one without a name"
@@ -251,7 +251,7 @@ class OutputWriter:
         return self._appends[self.runs[label]]
 
     def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame | None]]:
-        """Yield the rows and mentions that were kept until the end, by batches of whole queries, with new ids of joined queries."""
+        """Rename queries by `new_ids` in the rows and mentions that were kept until the end, and yield batches of whole queries."""
         if not self._postponed:
             return
         found = [batch.mentions for batch in self._batches if batch.mentions is not None]

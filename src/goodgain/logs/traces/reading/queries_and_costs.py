@@ -259,7 +259,7 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
 
 
 def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
-    """Return the costs of each iteration, and then of the final answer. `ended` has how many iterations each step ends."""
+    """Return the costs of each iteration and, last, of the final answer. `ended` counts the iterations that end at each step."""
     spent: list[Usage] = []
     rest, clock = Usage(), parse_time(turn.time)
     for step, count in zip(turn.steps, ended, strict=True):

@@ -135,11 +135,11 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
 
 
 class RepeatedQueryError(InputError):
-    """Raised if two records with one query id name different runs: they are runs of one query, not a repeated id."""
+    """Raised if two records share a query id but name different runs, so they are runs of one query rather than two queries."""
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
-    """Return `read(options)`. If records with one query id turn out to be of different runs, read again with `repeats=True`."""
+    """Return `read(options)`. If this raises RepeatedQueryError, read again with the option `repeats=True`."""
     try:
         return read(options)
     except RepeatedQueryError:  # else `attempt` and `epoch` are a retry count and a time
@@ -192,7 +192,7 @@ class QueryNames:
 
 
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
-    """Return the system and replicate of a trace. The file names the system, else the option `tag`, else the log."""
+    """Return the system and replicate of a trace. The system is the argument `system`, else the option `tag`, else `trace.tag`."""
     system = system or (options.tag if options.tag is not None else trace.tag)
     return RunName(system, trace.run or find_id(trace.record, REPEATS if options.repeats else REPEATS[:1]))
 
@@ -220,7 +220,7 @@ def name_log(trace: Trace, name: str) -> str:
 
 
 def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
-    """Return the query id that `table` has for a trace's id, numbered file name, file name or session; None if it has none."""
+    """Return the entry of `table` for a trace's id, numbered file name, file name or session, tried in this order; else None."""
     names = (trace.query_id, name_log(trace, name), name, trace.session_id)
     return next((table[known] for known in names if known is not None and known in table), None)
 

@@ -82,7 +82,7 @@ class ReadOptions:
 
     @cached_property
     def ids_of_several_logs(self) -> frozenset[str]:
-        """The query ids that the table `query_ids` gives to several logs; empty with turns='all', where each turn is a query."""
+        """The query ids that the table `query_ids` has for two or more logs; empty with turns='all', where each turn is a query."""
         ids = self.query_ids or {}
         logs = {(base_name(Path(key)), query_id) for key, query_id in ids.items() if isinstance(key, str)}
         counts = Counter(query_id for _, query_id in logs if self.turns != "all")

@@ -158,7 +158,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block SIGINT, also in processes started meanwhile: on Ctrl-C, only their parent reacts, and kills these processes."""
+    """Block SIGINT, also in processes started meanwhile: on Ctrl-C, only the parent process reacts, and kills the others."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -69,7 +69,7 @@ class ResultRows:
         return len(self._results)
 
     def add(self, query: Query, *of: str | None) -> None:
-        """Add the rows of a query. The arguments `of` are the query id, the system and the replicate."""
+        """Add the rows of a query. `of` stands for three arguments: the query id, the system and the replicate."""
         turn = query.turn.index
         self.tables["queries"].append((*of, query.turn.user_text))
         if query.turn.trace_id is not None:
@@ -118,7 +118,7 @@ class ResultRows:
         return whole.select(names)
 
     def to_table(self, name: str) -> pl.DataFrame:
-        """Return the table `name`, one of those that accompany the results. `costs` and `uses` are empty if they were not read."""
+        """Return the additional table called `name`, such as `queries`. `costs` and `uses` are empty if they were not read."""
         return pl.DataFrame(self.tables[name], schema=_TABLES[name], orient="row")
 
 

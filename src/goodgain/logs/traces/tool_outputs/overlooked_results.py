@@ -74,7 +74,7 @@ def find_written_calls(text: str) -> Iterator[str]:
 
 
 def is_content(key: str, value: Any) -> bool:
-    """Return whether an unread field may hold the text of an item, if the known fields of this item have no text."""
+    """Return whether an unread field may hold an item's text. Only call this if the known fields of the item have no text."""
     if isinstance(value, str):
         return len(value.split()) > 2 or bool(value and make_key_plan((key,)).fields["snippet"])
     objects = (item for item, _ in _find_objects(value, _MAX_DEPTH))
@@ -90,7 +90,7 @@ def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[
 
 
 def _is_call(item: Object, *, in_list: bool) -> bool:
-    """Return whether a key of an object names a search tool. An object in a list may have a query, call id or tool name instead."""
+    """Return whether an object has a search tool's name as a key, or is in a list and has a query, a call id or a tool's name."""
     for key, value in item.items():
         if not value or not isinstance(value, (str, list, dict)) or len(key) > _LONGEST_NAME:
             continue
@@ -193,7 +193,7 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the layout of a line, and its address if the line has no other text. A numbered line with other text is `listed`."""
+    """Return a line's layout, and its address (None if the line has other text). A numbered line with other text is `listed`."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:

@@ -73,7 +73,7 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
 
 
 def looks_like_results(output: Any, at: str) -> bool:
-    """Return whether an output looks like two or more results, each with an id or URL."""
+    """Return whether a tool's output looks like two or more results, each with an id or URL."""
     if isinstance(output, str):
         if output.lstrip()[:1] in ("{", "[") and len(output) <= _MAX_JSON_LOOKED_AT:
             with suppress(NotJSONError):
@@ -184,7 +184,7 @@ class _OutputReader(NamedTuple):
         return _join_blocks(blocks, [self.read_value(block, depth - 1) for block in blocks])
 
     def read_list(self, members: list[Any], depth: int) -> Outcome:
-        """Read a list of results, content parts, texts, lists (one per query), or pairs (document, score)."""
+        """Read a list of results, of content parts, of texts, of inner lists (one per query), or of pairs (document, score)."""
         if not members:
             return EMPTY
         kinds = set(map(type, members))
@@ -231,7 +231,7 @@ class _OutputReader(NamedTuple):
         return UNPARSED if lists is None else self.read_blocks(lists, depth)
 
     def read_parts(self, parts: list[Object], depth: int) -> Outcome:
-        """Read content parts, as in MCP and the APIs of model vendors. Each part may hold results or citations."""
+        """Read the content parts of a message, as in MCP and the APIs of model vendors. A part may hold results or citations."""
         blocks: list[Any] = []
         for part in parts:
             kind = part.get("type", "text")

@@ -88,7 +88,7 @@ def unwrap_langchain(member: Object) -> Object:
 
 
 def _read_chroma(item: Object) -> list[Any] | None:
-    """Read Chroma's parallel lists `ids`, `documents`, `metadatas` and `distances`, which may hold an inner list for each query."""
+    """Read Chroma's parallel lists `ids`, `documents`, `metadatas` and `distances`. Each may hold one inner list per query."""
     columns = {key: item[name] for name, key in _CHROMA_KEYS.items() if isinstance(item.get(name), list)}
     rows = _transpose(columns) if "id" in columns and len(columns) > 1 else None
     if not rows or not all(isinstance(of_query, list) for of_query in item["ids"]):
@@ -113,7 +113,7 @@ def _read_weaviate(item: Object) -> list[Any] | None:
 
 
 def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | None:
-    """Read the list `item[key]` of objects. Each object has an id under `id_key`, and an object of fields under `holder`."""
+    """Read the hits in the list `item[key]`. Each hit has its id under the key `id_key`, and an object of fields under `holder`."""
     hits = item.get(key)
     if not isinstance(hits, list) or not all(isinstance(object_or_empty(hit).get(holder), dict) for hit in hits):
         return None

@@ -70,7 +70,7 @@ _Block = dict[str, list[str]]
 
 
 def read_labelled(text: str) -> Sequence[Result] | None:
-    """Read blocks of labelled lines such as `Title: t`. Each line with the first line's label begins a block, even in a text."""
+    """Read blocks of lines such as `Title: t`. Each line with the first line's label begins a block, even inside a snippet."""
     return _make_results(_split_blocks(text, ruled=False))
 
 
@@ -84,7 +84,7 @@ def read_ruled(text: str) -> Sequence[Result] | None:
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return the labelled blocks of a text as dicts label -> lines; an empty list if a line above them is not a heading."""
+    """Return the labelled blocks of a text as dicts label -> lines; an empty list if a line above the blocks is not a heading."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     for line in text.strip().splitlines():
@@ -256,7 +256,7 @@ def read_docs(text: str) -> list[Result] | None:
 
 
 def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
-    """Return the address and the other lines. The address is on the first or last non-blank line, as `URL: ...` or `ID: ...`."""
+    """Split lines into address and other lines. The address is on the first or last non-blank line, as `URL: ...` or `ID: ...`."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
         if found := _ADDRESS.fullmatch(lines[number]):

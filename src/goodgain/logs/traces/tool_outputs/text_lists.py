@@ -60,7 +60,7 @@ def is_url(text: str) -> bool:
 
 
 def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPACE) -> int:
-    """Return the position at which the bracket before `start` closes; -1 if it never closes, or `signs` finds a space first."""
+    """Return the position at which the bracket before `start` closes; -1 if it stays open or `signs` finds a space first."""
     depth = 1
     for sign in signs.finditer(text, start):
         if sign[0] not in "()":
@@ -152,8 +152,8 @@ def is_heading(line: str) -> bool:
 def split_entries(begin: Begin, text: str) -> list[Entry]:
     """Split a text into list entries. Return an empty list if text other than headings precedes the first entry.
 
-    Numbered entries must be consecutive, from 0 or 1. A line with another number belongs to the previous entry. The count may
-    include numbered lines that are not entries. It may restart at a second list if both are below headings `... results ...`.
+    Numbered entries must be consecutive, from 0 or 1. A line with another number belongs to the previous entry. The numbering may
+    include lines that are not entries. It may restart at a second list if both lists are below headings `... results ...`.
     """
     found: list[Entry] = []
     lines = text.splitlines()
@@ -197,7 +197,7 @@ def read_single_lines(begin: Begin, text: str) -> list[Result] | None:
 
 
 def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[Result] | None:
-    """Read a list of entries as results. If `with_notes`, lines around a snippet may hold the address, the date and such notes."""
+    """Read a list of entries as results. With `with_notes`, read the address, date etc. from lines around a snippet."""
     entries = split_entries(begin, text)
     if any(entry.title is None and entry.url is None for entry in entries):
         return None
@@ -295,7 +295,7 @@ def _begin_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
-    """Return the entry if a line begins with a link, or has a title and an address; else None. A label `More:` is not a title."""
+    """Return the entry if a line begins with a link, or has a title and an address; else None. `More:` is a label, not a title."""
     if (link := _begin_link(lines, index)) is not None:
         return link
     text = split_number(lines[index])[1]
@@ -306,7 +306,7 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
 
 
 def read_links(text: str) -> list[Result] | None:
-    """Read a list of Markdown links with texts below them, or a list of one-line entries: first links, then titles with URLs."""
+    """Read a list of Markdown links with texts below, or a list of one-line entries: some links, and then titles with URLs."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
     if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
         mixed = read_single_lines(_begin_title_and_address, text)

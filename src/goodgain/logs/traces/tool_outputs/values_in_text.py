@@ -85,7 +85,7 @@ def _is_python_notation(text: str) -> bool:
 
 
 def _evaluate(node: ast.expr) -> Any:
-    """Return the value of a syntax tree of constants, lists, dicts and calls. A call becomes its arguments and never runs."""
+    """Return the value of a syntax tree of constants, lists, dicts and calls. A call never runs: its value is its arguments."""
     match node:
         case ast.Constant(value=bytes() as raw):
             return raw.decode("utf-8", "replace")
@@ -140,7 +140,7 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
 
 
 def _join_values(values: list[Any]) -> Any:
-    """Return a single value unchanged. Join several values into one list, to which a value that is a list adds its members."""
+    """Return a single value unchanged. Join several values into one list; a value that is itself a list adds its members."""
     if len(values) == 1:
         return values[0]
     return [member for value in values for member in (value if isinstance(value, list) else [value])]
@@ -195,7 +195,7 @@ class TaggedText:
         return found
 
     def find_span(self, kinds: Iterable[Tags], start: int) -> Tagged | None:
-        """Find the first opening tag that a closing tag follows. Return the positions of both tags; None without such a pair."""
+        """Find the first pair of an opening tag and a later closing tag. Return the positions of both tags; None without a pair."""
         best: Tagged | None = None
         for opening, closing in kinds:
             begin = self.find(opening, start)
