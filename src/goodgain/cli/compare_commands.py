@@ -1,4 +1,4 @@
-"""The commands compare and report."""
+"""The commands `compare` and `report`."""
 
 import shlex
 import sys
@@ -158,7 +158,7 @@ def compare(given: shared.Given) -> None:
 
 
 def _check_tables(given: shared.Given, measures: Sequence[Any]) -> None:
-    """Raise `InputError` if no output uses a given table, or if a table needs one run per system and a system has several."""
+    """Raise `InputError` if a given table is unused, or if --results or --costs is given and a system has several runs."""
     asked = {"--results": given.results, "--costs": given.costs, "--queries": None if given.plot else given.queries}
     asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
     named = [name for name, of in asked.items() if of]
@@ -249,8 +249,8 @@ def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: 
 def report(given: shared.Given) -> None:
     """Write a report page: which system is better, whether by more than chance, and where and why.
 
-    QRELS and RUN are as in compare. All systems are compared with the first RUN. One RUN is shown without a comparison. The page
-    is one file and needs no network. A report in CSV has a row for each query, measure and system.
+    QRELS and RUN are as in compare. All systems are compared with the first RUN. A single RUN is shown without a comparison. The
+    page is one file and needs no network. A report in CSV has a row for each query, measure and system.
     """
     path = given.output or (Path("report.html") if given.form in (None, "html") else None)
     found = choose_format(path or Path(), given.form)

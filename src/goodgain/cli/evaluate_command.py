@@ -1,4 +1,4 @@
-"""The command evaluate, and the checks of --require for evaluate and compare."""
+"""The command `evaluate`, and the checks of --require for `evaluate` and `compare`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -185,7 +185,7 @@ def _list_means(
 
 
 def _read_people(human: str, x: Experiment) -> Qrels:
-    """Return people's labels. The options --documents and --urls change the doc_ids of people's labels as in the qrels."""
+    """Return people's labels. The options --documents and --urls change the doc_ids of these labels as they change the qrels."""
     from goodgain.judgments.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))

@@ -1,4 +1,4 @@
-"""The commands pool and judge."""
+"""The commands `pool` and `judge`."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command label."""
+"""The command `label`."""
 
 import json
 import shlex

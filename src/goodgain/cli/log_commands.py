@@ -1,4 +1,4 @@
-"""The commands convert, dedup and annotate."""
+"""The commands `convert`, `dedup` and `annotate`."""
 
 import json
 import os
@@ -130,7 +130,7 @@ def convert(given: shared.Given) -> None:
 
     TRACE is a file, a folder or a pattern; docs/reference/trace_formats.md lists the formats. NAME=TRACE names the system.
     Convert the logs of several systems in one call: then each document has the same doc_id in all runs. Standard error
-    shows what was counted, and which tools were not counted: read this once for each new agent.
+    shows what was counted, and which tools were not: check this once for each new agent.
     """
     options = vars(given)
     traces, output, policy = (options.pop(name) for name in ("traces", "output", "policy"))
@@ -215,7 +215,7 @@ def annotate(given: shared.Given) -> None:
     """Write scores to the server that has the traces: Phoenix or Langfuse.
 
     TRACE is a log of spans that the server exported. The span of each search gets the numbers of its new good, repeated and
-    unjudged results. Each trace gets the measures. Keys are read from PHOENIX_API_KEY, or LANGFUSE_PUBLIC_KEY and
+    unjudged results. Each trace gets the values of the measures. Keys are read from PHOENIX_API_KEY, or LANGFUSE_PUBLIC_KEY and
     LANGFUSE_SECRET_KEY. If you repeat the command, Phoenix replaces the annotations, and Langfuse gets the same score ids.
     """
     from goodgain.hosts import langfuse, phoenix

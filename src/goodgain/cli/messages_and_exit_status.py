@@ -41,7 +41,7 @@ _SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(s
 
 
 class _Terminated(BaseException):
-    """Raised on a signal, so context managers can clean up. The argument is the signal."""
+    """Raised on a signal such as SIGTERM, so that context managers can clean up. The exception's argument is the signal."""
 
 
 def run_to_end(program: Callable[[], object]) -> int:
@@ -169,7 +169,7 @@ def _open_standard_streams() -> Iterator[None]:
 
 
 def _flush_or_drop(stream: TextIO) -> None:
-    """Flush a stream. If flushing fails, drop the text, or else Python would flush the stream again on exit."""
+    """Flush a stream. If flushing fails, drop the text, because Python would try to flush the stream again on exit."""
     try:
         stream.flush()
     except (OSError, ValueError):

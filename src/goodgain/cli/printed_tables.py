@@ -219,7 +219,7 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
 
 
 def draw_sparkline(values: Sequence[float | None], top: float) -> str:
-    """Return a bar for each value, scaled from 0 to `top`, and a dot for a missing value. Show at most 40 values.
+    """Return one character per value: a bar scaled from 0 to `top`, or a dot if the value is missing. Show at most 40 values.
 
     >>> draw_sparkline([0.0, 2.0, None, 4.0], 4.0)
     '▁▅·█'

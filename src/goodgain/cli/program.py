@@ -1,4 +1,4 @@
-"""The goodgain program, and the commands flatten, validate, example and measures.
+"""The goodgain program, and the commands `flatten`, `validate`, `example` and `measures`.
 
 Commands print results on stdout, and everything else on stderr.
 """

@@ -1,4 +1,4 @@
-"""The commands ledger, curve, explain and funnel."""
+"""The commands `ledger`, `curve`, `explain` and `funnel`."""
 
 import sys
 from pathlib import Path
@@ -202,7 +202,7 @@ def explain(given: shared.Given) -> None:
 def funnel(given: shared.Given) -> None:
     """Print how many documents were returned, opened and cited, and how many good documents were lost.
 
-    USES are files that goodgain convert --uses writes, of one or more systems. Every mean is over all judged queries.
+    USES are files written by goodgain convert --uses, for one or more systems. Every mean is over all judged queries.
     A number in brackets says how many queries have the value: not every log records opened documents or answers.
     """
     shared.check_outputs([given.plot, given.output.path], [given.qrels, *given.uses])

@@ -72,7 +72,7 @@ def command(*examples: str) -> Callable[[Command], click.Command]:
 
 
 def join_options(*options: Decorator) -> Decorator:
-    """Return one decorator that adds all options to a command. The help lists the options in this order."""
+    """Return one decorator that adds all `options` to a command. The help lists the options in the given order."""
     return lambda command: reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
@@ -188,7 +188,7 @@ _FORM_OF = {{"markdown": ".md", "latex": ".tex"}.get(form, f".{form}"): form for
 
 
 def output_option(form: str) -> Decorator:
-    """Return the option -o. Without -o, a command prints a table on a terminal, and the form `form` elsewhere."""
+    """Return the option -o. The default is a table if standard output is a terminal, else the form `form`."""
 
     def read(context: click.Context, option: click.Parameter, given: str | None) -> Output:
         if given is None or given in FORMS:
@@ -215,7 +215,7 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | 
 
 
 def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool = True) -> Experiment:
-    """Return the experiment for a command's arguments. With `name_alone=False`, notices do not name a system that is alone."""
+    """Return the experiment for a command's arguments. With `name_alone=False`, notices do not name the only system."""
     named: dict[str, Any] = dict(find_systems(given.runs) if replicates else find_single_runs(given.runs))
     if len(named) == 1 and not name_alone:
         named = {"": next(iter(named.values()))}
@@ -226,7 +226,7 @@ def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool =
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
-    """Return {name: paths} for runs given as PATH or NAME=PATH. NAME= may have several paths, the runs of one system.
+    """Return {name: paths} for runs given as PATH or NAME=PATH. NAME=PATH,PATH gives several runs of one system.
 
     >>> find_systems(["old=main/agent.run", "new/agent.run"])
     {'old': ['main/agent.run'], 'agent': ['new/agent.run']}
@@ -261,7 +261,7 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
 
 
 def find_replicates(paths: str) -> list[str]:
-    """Return the files in `paths`, a list with commas of names and patterns. A text that is the name of a file is not divided."""
+    """Return the files in `paths`, a comma-separated list of file names and patterns. The name of an existing file is not split."""
     if exists(paths):
         return [paths]
     found: list[str] = []
@@ -293,7 +293,7 @@ def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
 
 
 def split_name(argument: str) -> tuple[str, str]:
-    """Return the name ("" if there is none) and the path in PATH or NAME=PATH. The path of an existing file may contain =."""
+    """Split an argument PATH or NAME=PATH into (name, path). The name of PATH is "". The path of an existing file may contain =."""
     name, sign, path = argument.partition("=")
     if not sign or exists(argument):
         return "", argument
@@ -303,7 +303,7 @@ def split_name(argument: str) -> tuple[str, str]:
 
 
 def name_systems(runs: Sequence[str]) -> list[str]:
-    """Return a distinct name for each file: its stem, after as many folders as needed. The name of a repeated file gets a number.
+    """Return a distinct name for each file: its stem, preceded by as many folders as needed. Repeated files get a number.
 
     >>> name_systems(["main/agent.run", "new/agent.run"])
     ['main/agent', 'new/agent']

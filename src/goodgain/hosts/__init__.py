@@ -1,1 +1,1 @@
-"""Adapters for other evaluation packages, with one file or folder each. They are imported on use."""
+"""Adapters for other evaluation packages. Each adapter is a file or folder, and is imported when used."""

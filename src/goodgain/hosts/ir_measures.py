@@ -33,9 +33,9 @@ _OTHERS = HOSTLESS_MEASURES | {
 class GoodgainProvider(Provider):
     """Computes goodgain's measures in ir_measures, also in one call with measures of other providers.
 
-    A run is a `goodgain.Run`, or any input of `goodgain.read_run` except a path: a pandas frame or named tuples with an
+    A run is a `goodgain.Run`, or any input of `goodgain.read_run` except a path, such as a pandas frame or named tuples with
     `iteration`. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
-    classic measures get all rows, with repeats. Measures of one ranking that goodgain adds always get the flattened ranking.
+    classic measures get all rows, with repeats. goodgain's own measures of one ranking always get the flattened ranking.
     """
 
     NAME = "goodgain"
@@ -56,7 +56,7 @@ class GoodgainProvider(Provider):
         return GoodgainEvaluator(ours, others, read_qrels(qrels))
 
     def run_inputs(self, measures: Iterable[ir_measures.Measure]) -> list[str]:
-        """Return the columns of a run that the measures need."""
+        """Return the names of the run's columns that the measures need."""
         return ["query_id", "doc_id", "score", "iteration"]
 
 
@@ -69,7 +69,7 @@ class GoodgainEvaluator(Evaluator):
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield values for all queries of the qrels: for missing queries, ir_measures would use one default in all measures."""
+        """Yield values for all queries of the qrels: ir_measures would give missing queries the same default in all measures."""
         import narwhals as nw
 
         from goodgain.evaluation import score_run
@@ -98,7 +98,7 @@ class GoodgainEvaluator(Evaluator):
 
 
 def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
-    """Return the measures of the current call of ir_measures that belong to other providers.
+    """Return the other providers' measures in the current call of ir_measures.
 
     ir_measures passes to a provider only the measures that the provider supports. All measures of the call are in a local
     variable of the pipeline, on the stack.
@@ -141,7 +141,7 @@ _NO_RESULTS = pl.DataFrame(
 def register() -> None:
     """Register goodgain's measures and provider with ir_measures. A second call changes nothing.
 
-    If another package has registered the name of a measure, a notice says so, and goodgain's measure is `goodgain.NAME`.
+    If another package already uses the name of a measure, a notice says so, and goodgain's measure is `goodgain.NAME`.
     """
     ours = MEASURES | {name: declared.measure for name, declared in _OTHERS.items()}
     for name, measure in ours.items():

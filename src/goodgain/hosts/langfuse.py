@@ -36,7 +36,7 @@ class _NoRedirects(HTTPRedirectHandler):  # the keys go to the given host only
 
 
 def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
-    """Convert annotations to scores of Langfuse. Scores with equal trace, span and name have the same id."""
+    """Convert annotations to request bodies for Langfuse. Scores with equal trace, span and name have the same id."""
     return [
         {
             "id": hashlib.sha256("\0".join(("goodgain", trace, span or "", name)).encode()).hexdigest()[:32],

@@ -16,7 +16,7 @@ __all__ = ["log_comparison", "metric_name", "scorer"]
 
 
 def metric_name(measure: str) -> str:
-    """Return the name of a measure in MLflow: without @ and brackets.
+    """Return the name of a measure in MLflow: `_at_` replaces @, and underscores replace other special characters.
 
     >>> metric_name("nCG@3"), metric_name("nCG(rel=1)@3")
     ('nCG_at_3', 'nCG_rel_1_at_3')
@@ -25,7 +25,7 @@ def metric_name(measure: str) -> str:
 
 
 def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **options: Any) -> Any:
-    """Return a scorer for `mlflow.genai.evaluate(data=traces, scorers=[...])`, with one feedback per measure and trace.
+    """Return a scorer for `mlflow.genai.evaluate(data=traces, scorers=[...])`. Each trace gets one feedback per measure.
 
     The RETRIEVER and TOOL spans of a trace are searches. The query id is `query_id` in the tags or the metadata of the
     trace, else in `inputs` or `expectations`, else the session. If the searches of a trace cannot be read, or the query has

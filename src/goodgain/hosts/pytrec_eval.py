@@ -1,6 +1,6 @@
 """A `RelevanceEvaluator` with the interface of pytrec_eval, for trec_eval's and goodgain's measures.
 
-pytrec_eval is compiled C and cannot register measures. The class gets measures of trec_eval from it, and adds those of goodgain.
+pytrec_eval is compiled C and cannot register measures. The class calls pytrec_eval for trec_eval's measures, and adds goodgain's.
 """
 
 import math

@@ -54,7 +54,7 @@ _SPELLINGS = {name.replace("_", ""): name for name in HOST_NAMES}
 
 
 def split_name(metric: str) -> tuple[str, str | None]:
-    """Return the name at the start of a metric, and the key of its measure in `HOST_NAMES` (None if goodgain lacks the measure)."""
+    """Return two things: the name at the start of a metric, and the matching key of `HOST_NAMES`, or None."""
     written = re.split("@|-l", metric, maxsplit=1)[0]
     return written, _SPELLINGS.get(written.replace("_", "").lower())
 
@@ -84,7 +84,7 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
 
 
 class Given:
-    """The qrels or the run given to `ranx.evaluate`, converted on first use. A run is counted once for each qrels and threshold."""
+    """The qrels or the run given to `ranx.evaluate`, converted on first use. Counts of a run are kept per qrels and threshold."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
@@ -184,7 +184,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
 
 
 class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """A copy of a report for one output. Between its values `>` means better, so that ranx marks the best values."""
+    """A copy of a report for one output. For its values, `a > b` means that a is better, so that ranx marks the best values."""
 
     def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
         self.__dict__.update(report.__dict__)
@@ -219,7 +219,7 @@ class _Value(float):
         return made
 
     def __gt__(self, other: float) -> bool:
-        """Return whether this value is better than `other`. If lower is better, it beats any plain number: ranx begins with 0."""
+        """Return whether this value is better. If lower is better, it beats any plain number: ranx starts its search at 0."""
         if self.measure.declaration.better != "down":
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)
@@ -234,7 +234,7 @@ class _Value(float):
 def register() -> None:
     """Add goodgain's measures to `ranx.evaluate` and `ranx.compare`. A second call changes nothing.
 
-    If ranx has a metric with a measure's name, this metric stays, and a notice says so. Importing this module calls `register`.
+    If ranx already uses a measure's name, ranx's metric stays, and a notice says so. Importing this module calls `register`.
 
     >>> register()
     >>> metric_labels["num_good"]
@@ -276,7 +276,7 @@ def _wrap_extract(original: Function) -> Function:
 
 
 def _wrap_switch(original: Function) -> Function:
-    """Wrap ranx's function that returns the function of a metric. Only ranx's own metrics get qrels and run in ranx's form."""
+    """Wrap ranx's lookup of the function for a metric. Only ranx's own metrics get qrels and run in ranx's form."""
 
     @functools.wraps(original)
     def metric_switch(metric: str) -> Function:

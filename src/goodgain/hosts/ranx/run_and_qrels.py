@@ -18,7 +18,7 @@ from goodgain.formats.label_rules import count_differing_labels
 
 
 def _refuse_call(why: str) -> Any:
-    """Return a method that raises `InputError`, in place of a method of ranx that goodgain's measures do not support."""
+    """Return a method that raises `InputError`. It replaces a method of ranx that does not work with goodgain's measures."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
         raise InputError(why)
@@ -33,7 +33,7 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
         source: any input of `goodgain.read_run`, or a `ranx.Run` (one iteration).
         name: the name of the system; by default the stem of the file.
         order: how the iterations become one ranking: `seen`, `interleaved` or `last`.
-        reading: the options gaps, first and errors of `goodgain.read_run`.
+        reading: the options `gaps`, `first` and `errors` of `goodgain.read_run`.
 
     Attributes:
         iterated: the `goodgain.Run`.
@@ -79,8 +79,8 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
 
     Args:
         source: any input of `goodgain.read_qrels`, or a `ranx.Qrels`.
-        name: by default the stem of the file.
-        reading: the options labels and errors of `goodgain.read_qrels`.
+        name: the name of the qrels; by default the stem of the file.
+        reading: the options `labels` and `errors` of `goodgain.read_qrels`.
 
     Attributes:
         judged: the `goodgain.Qrels`.
@@ -160,7 +160,7 @@ def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
 
 
 def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
-    """Return a frame with query_id, doc_id and a Float64 column, named by `value`, of all entries in a typed dict of ranx."""
+    """Convert a typed dict of ranx to a frame with query_id, doc_id and a Float64 column. `value` is the name of this column."""
     codes, lengths, values, sizes = _unpack_typed_dict(of_queries)
     queries = pl.Series("query_id", list(of_queries), dtype=pl.String)
     query_ids = queries.gather(np.repeat(np.arange(len(sizes)), sizes))

@@ -78,7 +78,7 @@ MapLike = Mapping[float, float] | str
 
 
 def find_map(map_: MapLike) -> ScaleMap:
-    """Parse a map: a table {grade: label}, a text such as `0:0, 1:0, 2:1`, or thresholds such as `>=7 -> 2, >=4 -> 1`.
+    """Parse a map of grades to labels: a dict {grade: label}, or a text such as `0:0, 1:0, 2:1` or `>=7 -> 2, >=4 -> 1`.
 
     >>> find_map(">=7 -> 1").apply(pl.Series([7.5, 6.0, None])).to_list()
     [1.0, 0.0, None]
@@ -126,22 +126,22 @@ def aggregate(
             grade must be on the scale. None: any number.
         map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, applied to the aggregated label.
         map_first: apply the map to each grade, before aggregation.
-        file_labels: a label for each source, such as [1, 2] for evidence and answers. It replaces all grades of the
-            source that are above 0. The largest label of a document counts, unless `how` is given.
+        file_labels: a label for each source, such as [1, 2] for evidence and answers. It replaces every grade above 0 in
+            the source. The largest label of a document counts, unless `how` is given.
         weights: {judge: weight above 0}, for a mean or majority. Judges without an entry have the weight 1. For a judge of `label`,
             the name of the model is enough.
-        urls: `join`: spellings of one web address are one document, with the largest grade of each judge. `keep`: every
-            spelling is a document.
+        urls: whether different spellings of one web address are one document (`join`; the largest grade of each judge counts)
+            or several documents (`keep`).
 
     Returns:
         A frame with query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null without a grade or a
-        majority), n_judges (number of grades), n_null (number of null grades) and tie (whether several grades have the most
-        votes). Documents are in the order of first appearance. For nuggets (autonuggetizer) there is a row per nugget, and
-        the column iteration has the text. `read_qrels(..., labels="subtopic")` then gives a document the largest label.
+        majority), n_judges (number of grades), n_null (number of null grades) and tie (whether several grades share the most
+        votes). Documents are in the order of first appearance. Nuggets (autonuggetizer) have one row each, with their text
+        in the column `iteration`. `read_qrels(..., labels="subtopic")` then gives a document the largest label.
 
     Raises:
         InputError: grades cannot be read, a judge gave a document two grades, a grade is not on the scale or not in the
-            map, a weight is for an unknown judge, or weights are given for another rule than `mean` and `majority`.
+            map, a weight is for an unknown judge, or weights are given for a rule other than `mean` or `majority`.
 
     Source: the rules of SearchTweak.
 
@@ -246,7 +246,7 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with the columns document and tie (whether several grades have the most votes), without ungraded documents."""
+    """Return the columns `document` and `tie` (whether several grades share the most votes). Ungraded documents have no row."""
     vote = pl.col("weight").sum() if "weight" in frame.columns else pl.len()
     votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=vote)
     most = votes.group_by("document").agg(most=pl.col("votes").max())
@@ -255,7 +255,7 @@ def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_disputed(grades: Any) -> pl.DataFrame:
-    """Return the query_id and doc_id of documents for which judges tie, or give grades that differ by 2 or more.
+    """Return the query_id and doc_id of documents whose judges tie, or give grades that differ by 2 or more.
 
     >>> find_disputed({"anna": {"q": {"a": 0, "b": 3, "c": 2}}, "ben": {"q": {"a": 4, "b": 3, "c": 1}}}).rows()
     [('q', 'a'), ('q', 'c')]
@@ -273,7 +273,7 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
 
     Args:
         qrels: any input of `read_qrels`.
-        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`. A value below all thresholds gets the label 0.
+        map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`. A label below all thresholds becomes 0.
 
     Raises:
         InputError: the qrels cannot be read, or a label is not in the table.

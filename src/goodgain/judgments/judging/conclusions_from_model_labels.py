@@ -32,11 +32,11 @@ class OrderAgreement:
     """How well the order of systems under a model's labels agrees with the order under people's labels.
 
     Attributes:
-        means: a frame with the columns system, human and model (means by people's and by the model's labels), best `human` first.
+        means: a frame with the columns system, human and model (mean under people's or the model's labels), best human first.
         tau: Kendall's tau-b over all systems; None if undefined, for example if all systems tie.
         tau_top: tau-b over the better half of the systems by people's labels.
         tau_ap: the AP correlation, where a swap of two systems near the top counts more.
-        intervals: {name of a correlation: (low, high)}, the 95 % bootstrap interval over queries, or None in place of (low, high).
+        intervals: a dict {name of a correlation: 95 % bootstrap interval (low, high) over queries, None if undefined}.
     """
 
     means: pl.DataFrame
@@ -125,8 +125,8 @@ def estimate_difference(
     n - 1 degrees of freedom.
 
     Args:
-        human: people's labels of n queries, complete for both runs.
-        model: the model's labels of n + N queries.
+        human: people's labels for n queries. All documents of both runs need a label in these queries.
+        model: the model's labels for n + N queries.
         runs: {name: any input of `read_run`}, for two systems.
         measure: one measure.
         confidence: the level of the interval, above 0 and below 1.
@@ -152,11 +152,11 @@ def estimate_means(
 ) -> dict[str, PoweredEstimate]:
     """Estimate the means of one system with prediction-powered intervals, corrected by people's labels.
 
-    The formula of `estimate_difference` is applied to the values of the system instead of differences.
+    The formula is that of `estimate_difference`, with the values of one system in place of the differences of two systems.
 
     Args:
-        human: people's labels of n random queries, complete for the run.
-        model: the model's labels of these queries and of further queries.
+        human: people's labels for n random queries. All documents of the run need a label in these queries.
+        model: the model's labels for these queries and for further queries.
         run: any input of `read_run`.
         measures: as in `evaluate`.
         confidence: the level of the intervals, above 0 and below 1.
@@ -211,7 +211,7 @@ def _score_both(
 def compute_intervals(
     human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
 ) -> PoweredEstimate:
-    """Estimate a mean. `human` and `model` are values of the same queries, `further` of queries that only the model judged."""
+    """Estimate a mean. `human` and `model` have values of the same queries, `further` of queries that only the model judged."""
     from scipy.stats import t
 
     n, more = len(human), len(further)
@@ -277,7 +277,7 @@ def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
 
 
 def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
-    """Return tau-AP, averaged over all orders of systems with equal model means. A pair with equal human means is half right."""
+    """Return tau-AP, averaged over all ways to break ties of model means. A pair that ties in human means is half concordant."""
     human, model = np.split(means, 2)
     if len(set(model.tolist())) < 2:
         return None

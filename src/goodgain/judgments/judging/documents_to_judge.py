@@ -58,27 +58,27 @@ def pool(
 ) -> pl.DataFrame:
     """Return the unjudged documents that at least one run has among the first k results of an iteration.
 
-    The classic pool of depth k looks at the first k documents of one ranking per query. It never sees the third search of an
-    agent that searches ten times. `flattened=True` gives the classic pool.
+    The classic pool of depth k takes the first k documents of one ranking per query, so it can miss all results of an agent's
+    later searches. `flattened=True` gives the classic pool.
 
     Args:
         runs: {name: any input of `read_run`}, for one run or more.
-        k: the number of results of every iteration, by rank, repeats included. None: 20, or all with `sample_queries`.
+        k: the number of results to take from each iteration, by rank and with repeats. Default: 20, or all with `sample_queries`.
         qrels: any input of `read_qrels`. Documents with a label are left out.
         results: a results frame, or a file that `goodgain convert --results` wrote, with titles, URLs and snippets.
-        queries: query_id and text: a file, a frame, a dict, or an ir_datasets id.
+        queries: the texts of the queries, as a file or frame with query_id and text, a dict, or an ir_datasets id.
         flattened: take the first k documents of the flattened run (order `seen`), not of every iteration.
         sample_queries: the number of queries to draw at random. If people label all documents of the drawn queries, their
             labels show how far a model's labels can be trusted.
         seed: the seed of the draw.
         columns: {column of a run or of the qrels: its name in goodgain}, such as {"step": "iteration"}.
-        urls: `join`: spellings of one web address are one document. `keep`: every spelling is a document.
+        urls: whether different spellings of one web address are one document (`join`) or several documents (`keep`).
 
     Returns:
-        A frame sorted by query_id and doc_id. Further columns are runs (the number of runs that found the document),
-        first_iteration (1..N, the smallest over all runs) and an empty grade. `queries` adds the column query after query_id.
-        `results` adds columns before the grade: search_query (the first search that found the document), title, url and
-        snippet (of the longest result).
+        A frame sorted by query_id and doc_id. Further columns are `runs` (the number of runs that found the document),
+        `first_iteration` (1..N, the smallest over all runs) and an empty `grade`. `queries=` adds the column `query` after
+        query_id. `results=` adds columns before `grade`: search_query (the first search that found the document), title,
+        url and snippet (of the longest result).
 
     Raises:
         InputError: a run, the qrels or the results cannot be read, k is not a whole number from 1, or there are fewer
@@ -172,14 +172,14 @@ def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
-    """Return a title, url and snippet for each query and document, each from the longest result in which that field has a text."""
+    """Return a row per (query, document). Title, url and snippet each come from the longest result that has this field."""
     length = pl.sum_horizontal(pl.col("title", "snippet").str.len_chars().fill_null(0))
     fullest = results.sort(length, descending=True, maintain_order=True).group_by(DOCUMENT, maintain_order=True)
     return fullest.agg(pl.col(name).filter(pl.col(name) != "").first() for name in _TEXTS)
 
 
 def check_sheet_name(path: Path) -> str:
-    """Return the format of a sheet, `csv` or `jsonl`, by the end of its file name. Raise `InputError` for other file names."""
+    """Return the format of a sheet, `csv` or `jsonl`, by the suffix of its file name. Raise `InputError` for other suffixes."""
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
         raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
@@ -220,7 +220,7 @@ def collect_documents(
     k: int | None = None,
     max_characters: int = 8_000,
 ) -> tuple[pl.DataFrame, list[str]]:
-    """Return a frame of the unjudged documents, and the names of the systems that found them. `label` describes all arguments.
+    """Return two things: a frame of the unjudged documents, and the systems' names. The arguments are described in `label`.
 
     The frame has the columns query_id, doc_id, query, description, text (or null) and cut (whether the text was cut).
     """

@@ -1,6 +1,6 @@
 """Reads one file of grades: a table in long form, a sheet of `goodgain pool`, qrels, or the export of a judging tool.
 
-The judging tools are Quepid (a book) and RAGElo in CSV, OpenSearch (a judgment list) and autonuggetizer in JSON.
+From Quepid (a book) and RAGElo, the export is CSV. From OpenSearch (a judgment list) and autonuggetizer, it is JSON.
 """
 
 from collections.abc import Callable, Iterator, Sequence

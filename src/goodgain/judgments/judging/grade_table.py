@@ -89,8 +89,8 @@ class Grades:
     """Grades of several judges.
 
     `frame` has a row per grade, in the order of sources and rows. The columns are query_id, doc_id, subtopic (a nugget's text,
-    0 for a whole document), judge, grade (Float64 or null), source and row (where the grade was read), and document (a number
-    that stands for the query, document and subtopic).
+    0 for a whole document), judge, grade (Float64 or null), source and row (where the grade was read), and document (a distinct
+    number for each combination of query_id, doc_id and subtopic).
     """
 
     frame: pl.DataFrame
@@ -174,7 +174,7 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
-    """Return (judge, source) pairs. If a source does not name its judges, all its grades count as grades of `judge`."""
+    """Return a list of pairs (judge, source). `judge` is the judge of all grades in a source that does not name its judges."""
     if isinstance(source, Mapping):
         found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
     else:

@@ -1,6 +1,6 @@
 """Measures coverage, ties, leniency and agreement beyond chance (Cohen, Krippendorff, Gwet) of several judges.
 
-AC1 and AC2 depend on all grades of the scale, also on grades that no judge gave. A coefficient that is 0/0 is None.
+AC1 and AC2 depend on all grades of the scale, even on grades that no judge gave. A coefficient that is 0/0 is None.
 """
 
 import math
@@ -35,17 +35,17 @@ class Agreement:
 
     Attributes:
         scale: the name of the scale.
-        overall: a dict with the keys `documents`, `coverage` (share of documents with a grade), `several` (documents with two
-            grades or more), `tie_rate` (share of `several` where judges tie), `alpha_nominal` and `alpha_ordinal`
-            (Krippendorff), `ac1` and `ac2` (Gwet; `ac2` has quadratic weights).
-        judges: a frame with judge, grades, coverage (share of the documents that the judge graded) and leniency (the
+        overall: a dict with the keys `documents`, `coverage` (share of documents with a grade), `several` (number of documents
+            with two grades or more), `tie_rate` (share of these documents where judges tie), `alpha_nominal` and
+            `alpha_ordinal` (Krippendorff), `ac1` and `ac2` (Gwet; `ac2` has quadratic weights).
+        judges: a frame with judge, grades (their number), coverage (share of the documents that the judge graded) and leniency (the
             judge's grade minus the mean grade of the other judges, averaged over documents with several grades).
         pairs: a frame with judge, other, documents (graded by both), agreement (share with equal grades), kappa,
             kappa_quadratic.
         confusion: a frame with judge, other, grade, other_grade, documents (how many documents got this pair of grades).
-        intervals: a frame with coefficient, judge, other (null for coefficients of all judges), low, high. These are 95 %
-            intervals of kappa and alpha by the bootstrap over queries, or over documents if there are fewer than ten
-            queries. None if not requested.
+        intervals: a frame with coefficient, judge, other (null for coefficients of all judges), low and high: the ends of the 95 %
+            intervals of kappa and alpha. The bootstrap resamples queries, or documents if there are fewer than ten queries.
+            The attribute is None if intervals were not requested.
 
     >>> import goodgain as gg
     >>> found = gg.agreement({"anna": {"q": {"a": 0, "b": 4}}, "ben": {"q": {"a": 0, "b": 4}}}, scale="0..4")
@@ -81,7 +81,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
 
     Args:
         grades: grades in any form that `aggregate` takes.
-        scale: the scale of the grades. `ac1` and `ac2` depend on all its grades, also on grades that no judge gave.
+        scale: the scale of the grades. `ac1` and `ac2` depend on all grades of the scale, even on grades that no judge gave.
         names: show the judges' names. By default judges are anonymous: `judge 1`, `judge 2` ...
         intervals: also compute intervals of kappa and alpha.
 
@@ -195,9 +195,9 @@ def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
 
 
 def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None]) -> tuple[float, float] | None:
-    """Resample rows of `units`, and return the 95 % percentile interval of `statistic`, a function of the sum of these rows.
+    """Bootstrap the rows of `units`. Return the 95 % percentile interval of `statistic`, applied to the sum of the drawn rows.
 
-    The seed is fixed. The result is None for fewer than two units, or if the statistic is undefined in most of 1,000 samples.
+    The seed is fixed. Return None for fewer than two rows, or if the statistic is undefined in most of 1,000 samples.
     """
     rows, counts = np.unique(units, axis=0, return_counts=True)
     if counts.sum() < 2:
@@ -235,7 +235,7 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
-    """Return Gwet's AC1 (2014; identity weights) or AC2. `weights` is for grades that judges gave, `scale` for the whole scale."""
+    """Return Gwet's AC1 (2014; identity weights) or AC2. `weights` covers the grades that judges gave, `scale` the whole scale."""
     graded = patterns.sum(axis=1)
     several = graded > 1
     if not several.any():

@@ -97,7 +97,7 @@ def _join_parts(content: Any) -> Any:
 
 
 def read_usage(body: Any) -> tuple[int | None, int | None]:
-    """Return the numbers of input and output tokens that a completion reports (as OpenAI or Anthropic name them)."""
+    """Return the numbers of input and output tokens that a completion reports under OpenAI's or Anthropic's names."""
     usage = body.get("usage") if isinstance(body, dict) else None
     if not isinstance(usage, dict):
         return None, None
@@ -137,7 +137,7 @@ def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequenc
 
 
 def describe_error(error: Any, depth: int = 8) -> str:
-    """Return the message in the body of an error as one line, or "". The message may be nested in lists and objects.
+    """Return the message in an error response as one line, or "" if it has no message. Lists and objects are searched.
 
     >>> describe_error({"message": {"detail": [{"loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]}})
     'body.seed: Extra inputs are not permitted'
@@ -201,7 +201,7 @@ _AT_ONCE = 500
 
 
 class Journal:
-    """A SQLite file of answers by key. Answered calls are never repeated.
+    """A SQLite file that stores each answer under a key, so that answered calls are never repeated.
 
     Threads may share a journal, processes may not. Each answer is committed immediately, so a killed process loses no answer.
     """

@@ -28,7 +28,7 @@ class StoppedError(InputError):
 
 
 class UnusableError(StoppedError):
-    """Raised when the endpoint cannot be reached, most of a model's first 20 answers cannot be used, or nothing is graded."""
+    """Raised if the endpoint cannot be reached, if most of a model's first 20 answers are unusable, or if nothing is graded."""
 
     exit_status = 1
 
@@ -52,7 +52,7 @@ class Pace:
     _used: float = 0.0
 
     def find_delay(self, reserved: int, now: float) -> float:
-        """Return the seconds to wait before a call with this number of reserved tokens. 0: send the call now."""
+        """Return how many seconds to wait before a call that reserves `reserved` tokens, or 0 to send it now."""
         while self._recent and self._recent[0][0] <= now - _MINUTE:
             self._recent.popleft()
         over_requests = self.requests is not None and len(self._recent) >= self.requests
@@ -77,9 +77,9 @@ class Pace:
 
 @dataclass(eq=False)
 class Budget:
-    """The limits of a job and the calls and tokens spent, shared by threads.
+    """The limits of a job, and the calls and tokens already spent. Threads share a budget.
 
-    `jobs` is the number of calls at once, `tries` the most times to send a failing call. Each request reserves the most tokens
+    `jobs` is the number of calls at once, `tries` the maximum number of attempts per call. Each request reserves the most tokens
     that it can use. After the answer, the tokens actually used replace the reserved tokens.
     """
 
@@ -182,12 +182,11 @@ def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: b
 def send_calls(
     plan: Plan, endpoint: Endpoint, journal: Journal, report: Callable[[Answer], object] = lambda answer: None
 ) -> dict[str, Answer]:
-    """Send the calls of a plan, and return all answers by key. `endpoint.budget.ended` says why a call was not sent.
+    """Send the calls of a plan. Return a dict {key: answer}, which includes the answers that the journal already had.
 
-    Each answer is written to the journal, and then passed to `report`. Only one thread at a time calls `report`.
-
-    Raise `UnusableError` if most answers of a model's first 20 calls cannot be used, and `StoppedError` if no further call can
-    succeed.
+    Each new answer is written to the journal, and then passed to `report`. Only one thread at a time calls `report`. If some
+    calls were not sent, `endpoint.budget.ended` says why. Raise `UnusableError` if most answers to a model's first 20 calls
+    cannot be used, and `StoppedError` if no further call can succeed.
     """
     answers = dict(plan.known)
     lock = threading.Lock()

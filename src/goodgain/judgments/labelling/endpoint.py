@@ -132,7 +132,7 @@ class Endpoint:
         self._client.close()  # pending calls end with an error
 
     def ask(self, request: Request) -> Answer:
-        """Send one request, and return the model's answer, or an answer that describes the failure.
+        """Send one request. Return the model's answer, or, if the request fails, an `Answer` that describes the failure.
 
         Raise `StoppedError` if no call can succeed, as with a wrong key or an unknown model, and `JobEnded` if the job has ended.
         """

@@ -46,7 +46,7 @@ class Key:
 
 
 def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that replaces secrets in a text by `***`, also escaped or wrapped ones. Hide secrets before you cut a text.
+    """Return a function that replaces secrets in a text by `***`, even if escaped or wrapped. Hide secrets before you cut a text.
 
     >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
     '{"Authorization": "Bearer ***"}'

@@ -89,8 +89,8 @@ def label(
         samples: how often a model grades each document. Each sample counts as a judge, such as `...#2` for the second.
         schema: request answers that follow a JSON schema.
         max_output_tokens: the limit of one answer, thinking included. None: 2,000, and 400 for `good-gain-1`.
-        output_limit: the endpoint's name for `max_output_tokens`, max_completion_tokens or the older max_tokens. If the endpoint
-            refuses the name, `label` tries the other name.
+        output_limit: the endpoint's name for `max_output_tokens`: `max_completion_tokens`, or the older `max_tokens`. If the
+            endpoint refuses this name, `label` tries the other.
         reasoning_effort: how much a model thinks, such as `low`. None: the endpoint's default.
         extra_body: more fields of the request, for one server or model.
         headers: more HTTP headers of the request. Their values are hidden in messages, as the key is.
@@ -149,7 +149,7 @@ def label(
 def prepare_job(
     source: Any, queries: Any, models: Iterable[str], given: Mapping[str, Any]
 ) -> tuple[list[Request], pl.DataFrame, list[str]]:
-    """Return the requests, the documents to grade and the names of the systems. `given` holds arguments of `label` by name."""
+    """Return three things: the requests, the documents to grade, and the names of the systems. `given` is {argument: value}."""
     told, samples = read_prompt(given["prompt"]), given["samples"]
     asked = {name: given[name] for name in Parameters.__dataclass_fields__ if name != "model"}
     if asked["max_output_tokens"] is None:
@@ -186,7 +186,7 @@ def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> 
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
-    """Return a sentence on how many unused answers to the prompt `good-gain-1` the journal has for these requests, or ""."""
+    """Return a sentence that counts the journal's unused answers to `good-gain-1` for these requests, or "" if there are none."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
         replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key

@@ -57,7 +57,7 @@ class Prompt:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of answers. Except for `good-gain-1`, the reason precedes the grade, so that a model reasons first."""
+        """The JSON schema of answers. The reason comes before the grade, so that a model reasons first (not in `good-gain-1`)."""
         grade = {"grade": {"type": ["integer", "null"], "enum": [*self.grades, None]}}
         reason = {"reason": {"type": "string"}}
         fields = grade | reason if self.name == FIRST_PROMPT else reason | grade
@@ -65,7 +65,7 @@ class Prompt:
         return {"type": "json_schema", "json_schema": {"name": "grade", "strict": True, "schema": schema}}
 
     def messages(self, query: str, document: str, *, description: str | None = None) -> list[Message]:
-        """Return the chat messages for one document. Its delimiters contain a hash that does not occur in the document."""
+        """Return the chat messages for one document. The tags around the document contain a hash that is not in the document."""
         mark = _find_mark(document)
         values = {
             "query": query,
@@ -82,7 +82,7 @@ class Prompt:
 
 
 def read_prompt(name: str | Path | None = None) -> Prompt:
-    """Read a prompt. `name` is that of a built-in prompt (None: `good-gain`), or the path of a file.
+    """Read a prompt. `name` is the name of a built-in prompt or the path of a file. None is the built-in `good-gain`.
 
     A prompt in umbrela's form, with `{query}` and `{passage}`, has the grades 0 to 3.
 
@@ -122,7 +122,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of a request, named as in `label`. All are part of the key under which the journal keeps the answer."""
+    """The parameters of a request, named as in `label`. They are all part of the key under which the journal keeps an answer."""
 
     model: str
     temperature: float | None = 0.0
@@ -150,7 +150,7 @@ class Parameters:
 
     @property
     def key(self) -> str:
-        """The parameters as JSON. If `reasoning_effort` and `extra_body` are unset, JSON omits both: old journals stay valid."""
+        """The parameters as JSON. If `reasoning_effort` and `extra_body` are unset, both are left out: old journals stay valid."""
         first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
         return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
 
@@ -222,6 +222,6 @@ class Request:
 def make_requests(
     wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, judge: str = "", sample: int = 1
 ) -> list[Request]:
-    """Return a request for each document of `collect_documents`."""
+    """Return a request for each row of `wanted`, the frame that `collect_documents` returns."""
     columns = wanted.select("query", "description", "query_id", "doc_id", "cut", document="text")
     return [Request(prompt, parameters, judge=judge, sample=sample, **row) for row in columns.iter_rows(named=True)]
