@@ -53,7 +53,7 @@ Unread = tuple[str, frozenset[str]]
 
 
 def read_unread(source: Any) -> Unread:
-    """Return the name of the file `RUN.unread` or `all.unread` beside a run, and the queries in it; both empty without a file."""
+    """Return two things: the name of the file `RUN.unread` or `all.unread` beside a run, and its query ids; both can be empty."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         for name in (path.name, path.name.replace(stem(path) or path.name, "all", 1)):
@@ -166,7 +166,7 @@ def _list_notes(
 
 
 def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
-    """Return a matrix with a row per system and a column per query: whether some series of the system has the query."""
+    """Return a matrix with a row per system and a column per query: true if a series of the system has the query."""
     joined = [
         pl.concat([query_ids.clear(), *(of for of in several if of is not None)]) for several in of_systems.values()
     ]
@@ -187,7 +187,7 @@ def _average_runs(
 def _stack_values(
     question: Question, scores: Mapping[str, Scores], query_ids: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Return a frame of measures and outcomes, and one of outcomes or None. The columns are query_id, measure, system, value."""
+    """Return two frames with query_id, measure, system, value: one of measures and outcomes, one of outcomes alone (or None)."""
     by_system = stack_systems({name: of.per_query for name, of in scores.items()})
     values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
     if question.table is None:

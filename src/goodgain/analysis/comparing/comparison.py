@@ -144,7 +144,7 @@ class Comparison:
     detectable = cached_property(tabulate_detectable)
 
     def tables(self, layout: Layout | None = None) -> list[Table]:
-        """Return the tables that all forms show: means, differences, and any groups, correlations and replicates."""
+        """Return the tables that all forms show: means, differences and, if computed, groups, correlations, replicates."""
         return build_tables(self, layout or Layout())
 
     def to_text(

@@ -92,7 +92,7 @@ def build_tables(comparison: Comparison, layout: Layout) -> list[Table]:
 
 
 def build_brief_tables(comparison: Comparison, layout: Layout) -> list[Table]:
-    """Return a table of means (only for three systems or more), a table of pairs, and further tables, for example on groups."""
+    """Return short tables: means (only for three systems or more), then pairs, then any of groups, correlations, replicates."""
     made = comparison.signature
     one_pair = comparison.systems.height == 2
     system, against = comparison.pairs.select("system", "against").row(0)
@@ -110,7 +110,7 @@ def build_brief_tables(comparison: Comparison, layout: Layout) -> list[Table]:
 
 
 def build_column_table(comparison: Comparison, places: int) -> Table:
-    """Return a table of the pairs with few columns. The column p has the p-value of the randomisation test, corrected by Holm."""
+    """Return a narrow table with a row per pair and measure. `p` is from the randomisation test, corrected by Holm's method."""
     others = comparison.pairs.get_column("against").unique().to_list()
     title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
     columns = ["measure", "system", "against", "difference", "interval", "Holm"]
@@ -250,7 +250,7 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
 
 
 def _add_letters(means: Table, comparison: Comparison) -> Table:
-    """Add a letter to each system's name. Put after each mean the letters of the systems that are significantly worse."""
+    """Name systems by letters (by numbers beyond 26), and put after each mean the letters of the significantly worse systems."""
     names = comparison.systems.get_column("system").to_list()
     few = len(names) <= len(ascii_lowercase)
     signs = dict(zip(names, ascii_lowercase if few else map(str, range(1, len(names) + 1)), strict=False))
@@ -272,7 +272,7 @@ def _write_csv(comparison: Comparison, layout: Layout) -> str:
 
 
 def stack_groups(comparison: Comparison) -> pl.DataFrame:
-    """Return the pairs over all queries. With groups, add a column `group` (`all` for these rows) and the pairs of each group."""
+    """Return the frame `pairs`. If there are groups, append the frame `groups`; the rows of `pairs` then have the group `all`."""
     if comparison.groups is None:
         return comparison.pairs
     whole = comparison.pairs.select(pl.lit("all").alias("group"), pl.all())

@@ -182,7 +182,7 @@ class Question:
     ) -> ScoredRun:
         """Apply `missing` and `bounds` to the scores of a run. Raise `InputError` if the run does not fit the baseline file.
 
-        `incomplete` has the queries that broke off. If `empty`, the scores of a run without results, is given, it replaces theirs.
+        `incomplete` has the queries that broke off. If `empty` (a run without results) is given, these queries get its scores.
         """
         if kept is not None:
             check_run(self.baseline_file, kept.signature, scores.signature, self.needed)

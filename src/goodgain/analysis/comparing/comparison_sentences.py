@@ -80,7 +80,7 @@ def _quote(query_ids: pl.Series) -> str:
 def describe_absent(
     name: str, of: SharedQueries, missing: str, unread_file: str, unread: Collection[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield notes on judged queries without a search, or without a row in a run. `unread`: queries that convert could not read."""
+    """Yield notes on judged queries that never searched in a run, or are absent. `unread` has ids that `convert` could not read."""
     if idle := len(of.never_searched):
         shown = join_examples(of.never_searched)
         yield GoodgainNotice(f"{count_queries(idle)} never searched in {name}: {shown} ({_COUNTED['zero']}).")
@@ -281,7 +281,7 @@ def name_test(found: Comparison, corrected: str) -> str:
 
 
 def build_legend(found: Comparison) -> list[str]:
-    """Return the sentences that explain the columns and marks of all tables."""
+    """Return the sentences that explain the columns of all tables, and signs such as * and †."""
     return [_explain_columns(found), *_explain_bounds(found.signature)]
 
 
@@ -297,7 +297,7 @@ def _explain_columns(found: Comparison) -> str:
 
 
 def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
-    """Yield sentences on the columns and marks of a LaTeX table. `in_column`: the table of differences fits a page column."""
+    """Yield sentences on columns and signs of a LaTeX table. `in_column`: whether the table of differences fits a page column."""
     made, cells = found.signature, [cell for row in table.rows for cell in row]
     interval = _explain_intervals(made)
     if table.name == DIFFERENCES and in_column:

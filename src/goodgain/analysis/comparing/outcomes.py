@@ -94,7 +94,7 @@ def find_incomplete(
 ) -> dict[str, pl.Series]:
     """Return a dict from runs to their judged queries that broke off. Runs without such queries are left out.
 
-    `called` maps runs to file names. File names by `convert` end in the replicate. If the runs of a system cannot be matched to
+    `called` maps runs to file names; `convert` ends a file name with the replicate. If the runs of a system do not match the
     replicates, raise `InputError` or, if `how` is `keep`, return one entry for the system instead of its runs.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
@@ -122,10 +122,10 @@ def find_incomplete(
 def _match_runs(
     runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
 ) -> Mapping[str, str | None] | None:
-    """Return a dict from runs to replicates (None: all rows), by ends of file names or, without names, in order. None: no match."""
+    """Match runs to replicates by the ends of file names or, without file names, in order. Return None if they do not match."""
     numbers = replicates.unique().drop_nulls().to_list()
     if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
-        return {runs[0]: None}
+        return {runs[0]: None}  # all rows
     by_file = {run: called[run].rpartition(".")[2] for run in runs}
     in_order = {run: str(k) for k, run in enumerate(runs, 1)}
     for matched in (by_file, in_order) if not any(called.values()) else (by_file,):
@@ -135,7 +135,7 @@ def _match_runs(
 
 
 def count_as_empty(of: Scores, empty: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Replace the scores of some queries by the scores of `empty`, a run without results."""
+    """Replace the scores of the queries in `query_ids` by the scores of `empty`, a run without results."""
     is_there = pl.col("query_id").is_in(query_ids.implode())
     ours, classic = (
         pl.concat([there.filter(~is_there), none.filter(is_there).select(there.columns)]).sort("query_id")

@@ -182,7 +182,7 @@ def decide(
 ) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
-    The columns `wins`, `ties` and `losses` replace `above` and `below`. They are null without a better direction.
+    The columns `wins`, `ties` and `losses` replace `above` and `below`, and are null for a measure without better direction.
     `need_results` has the measures for which a system without results has no value. `incomparable` maps (measure, system,
     against) to a verdict; these pairs get no p-values.
     """
@@ -255,7 +255,7 @@ def find_unranked(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_best(means: list[float], better: str | None) -> set[float]:
-    """Return the means that equal the best mean up to rounding; an empty set if all means are equal, or no direction is better."""
+    """Return the means that equal the best mean up to rounding; an empty set if all means are equal, or `better` is None."""
     if not means or better is None:
         return set()
     top = max(means) if better == "up" else min(means)
@@ -264,7 +264,7 @@ def find_best(means: list[float], better: str | None) -> set[float]:
 
 
 class ScoredRun(NamedTuple):
-    """The scores of a run, and what each unjudged result could add to the value of a measure if its label were the largest."""
+    """The scores of a run, and the value that each unjudged result alone would add to a measure if it had the largest label."""
 
     scores: Scores
     added: Mapping[str, pl.DataFrame]  # name of a measure with bounds -> query_id, doc_id, added (by this result alone)
@@ -306,7 +306,7 @@ def add_bounds(
 
 
 def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_sum: bool) -> tuple[float, float]:
-    """Return the smallest and the largest mean difference that unjudged documents allow. Each query can get its own labels."""
+    """Return the smallest and the largest mean difference over all labels that the unjudged documents of each query can have."""
     values = (run.scores.per_query.filter(measure=measure) for run in (system, against))
     first, second = (of.select("query_id", "value").drop_nulls() for of in values)
     queries = first.join(second, on="query_id", suffix="_other")

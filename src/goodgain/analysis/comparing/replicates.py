@@ -112,7 +112,7 @@ def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | No
     Args:
         passes: a row per run, a column per query: whether the value passes the threshold.
         known: whether the run has a value of the query.
-        k: how many runs pass_at_k and pass_all_k draw (queries with fewer are left out); None: the fewest runs of any query.
+        k: how many runs pass_at_k and pass_all_k draw (queries with fewer runs are left out); None: the fewest runs of any query.
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code (pass@k); tau-bench (pass^k).
 
@@ -173,7 +173,7 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
 
 
 def compute_noise_p(loss: float, floor: float) -> float:
-    """Return the one-sided p of a loss under the baseline's noise: .05 at the noise floor, less above; 0 or 1 without noise."""
+    """Return the one-sided p of a loss under the baseline's noise: .05 at `floor`, less for a larger loss; 0 or 1 without noise."""
     from scipy.special import ndtr
 
     return float(ndtr(-loss / (floor / _ONE_SIDE))) if floor else float(loss <= 0)
@@ -182,7 +182,7 @@ def compute_noise_p(loss: float, floor: float) -> float:
 def compute_power(difference: float, spread: float, queries: int, *, alpha: float = 0.05) -> float:
     """Return the power of the paired t-test, two-sided: the chance that it finds a true difference.
 
-    P(|T| > t) for the noncentral t distribution with n - 1 degrees of freedom and ncp = |difference| sqrt(n) / spread.
+    P(|T| > t), with the critical t, for the noncentral t of n - 1 degrees of freedom and ncp = |difference| sqrt(n) / spread.
 
     `difference` is the true mean, `spread` the standard deviation of the differences over queries.
 
@@ -225,7 +225,7 @@ def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0
 
 @cache
 def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:
-    """Return the smallest true difference that the paired t-test finds with power .8 on `queries` queries; None: there is none.
+    """Return the smallest true difference that the paired t-test finds with power .8 on `queries` queries, or None.
 
     >>> round(compute_detectable_difference(1.0, 128), 3)
     0.25

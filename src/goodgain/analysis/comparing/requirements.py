@@ -151,7 +151,7 @@ def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float,
 
 
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
-    """Correct p by Holm's method, over the family or else over the systems of each requirement. Decide which requirements hold."""
+    """Decide which requirements hold. Holm's method corrects p over the `family` or, without one, within each requirement."""
     decided = list(checked)
     tested_together: dict[object, list[int]] = {}
     for k, one in enumerate(checked):
@@ -198,7 +198,7 @@ def _check_line(
     settings: Settings,
     noise: pl.DataFrame | None = None,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of a requirement for each system, before p is corrected. `shares` has the judged share of each system."""
+    """Yield the outcome of a requirement for each system, with uncorrected p. `shares`: the judged share of results by system."""
     name = str(line.measure)
     of_measure = values.filter(measure=name)
     if of_measure.is_empty():

@@ -83,7 +83,7 @@ def run_t_test(differences: Matrix) -> Vector:
 
 
 def compute_effect_size(differences: Matrix) -> Vector:
-    """Return Cohen's d for paired values: the mean of the differences divided by their standard deviation; 0 if all are 0.
+    """Return Cohen's d for paired values: the mean of differences divided by their standard deviation; 0 if all differences are 0.
 
     Source: Cohen, Statistical Power Analysis, d_z.
     """

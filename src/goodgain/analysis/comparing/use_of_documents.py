@@ -74,7 +74,7 @@ class Funnel:
     rel: float
 
     def count_queries(self) -> pl.DataFrame:
-        """Return a frame with a row per system: how many queries have a value, for each mean of a `Funnel`."""
+        """Count the queries that have a value. The frame has a row per system, and a column for each mean of a `Funnel`."""
         has_value = self.per_query.group_by("query_id", "system", maintain_order=True).agg(
             *(pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS),
             (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),
@@ -170,7 +170,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
 
 
 def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Return uses with document ids spelled as in `known`. If a document has uses under two ids, add them up."""
+    """Spell the document ids of uses as in `known`. If two ids of a document become one, their rows are merged."""
     named = spell_like(uses, known)
     key = [*_QUERY, "doc_id"]
     if not named.select(key).is_duplicated().any():
@@ -289,7 +289,7 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
 
 
 def check_uses(qrels: Qrels, uses: Any) -> None:
-    """Raise `InputError` if the uses have ids of chunks, and the run was mapped from chunks to documents."""
+    """Raise `InputError` if uses are given and the run was mapped from chunks to documents: the uses name chunks."""
     if uses is not None and "documents" in qrels.documents and qrels.documents.get("documents_of") != "qrels":
         raise InputError(
             f"{spell('uses')} has ids of chunks, but {spell('documents')} maps the run to documents. "
@@ -298,7 +298,7 @@ def check_uses(qrels: Qrels, uses: Any) -> None:
 
 
 def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
-    """Read the uses of the given systems. Raise `InputError` if a system has no uses, or uses of several replicates."""
+    """Read a table of what systems opened and cited. Raise `InputError` unless it has one replicate of each given system."""
     table = read_uses(uses)
     for system in systems:
         select_system(table, spell("uses"), system)
@@ -306,7 +306,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add a column per system: what the system did with each document, null without uses. `systems` maps new columns to systems."""
+    """Add a column per system: what it did with each document; null in queries without uses. `systems` maps columns to systems."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)

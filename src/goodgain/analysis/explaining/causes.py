@@ -1,6 +1,6 @@
 """Finds the causes of a difference: for each good document, which of two systems counted it, and why the other did not.
 
-What the documents add sums up to the difference of a query: CG, NumGood, DCGG, nCG and nDCGG are sums over documents.
+The amounts that documents add sum up to the difference of a query: CG, NumGood, DCGG, nCG and nDCGG are sums over documents.
 """
 
 import math
@@ -111,7 +111,7 @@ def divide_measure(measure: object) -> Parts:
 
 
 def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
-    """Return the rows of `Explanation.documents` for a sum over documents, without titles and uses."""
+    """Return the rows of `Explanation.documents` for a measure that sums over documents, without titles and uses."""
     last = Parts(measure, measure).last
     is_good = pl.col("relevance") >= measure.rel
     counted = (is_good & (pl.col("iteration") <= last)).fill_null(False)
@@ -180,9 +180,9 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of `Explanation.queries` for one measure, without sentences.
 
-    The systems differ in an iteration if only one of them found some good document in it. For rates of results, they also
-    differ if the number of results or of repeats differs. The change of the numerator of a rate is weighted by the mean of
-    1 / denominator, and the change of 1 / denominator by the mean of the numerators.
+    The systems differ in an iteration if only one of them found some good document in it or, for a rate per result, if their
+    numbers of results or of repeated results differ. `from_numerator` is the change of the numerator times the mean of
+    1 / denominator; `from_denominator` is the change of 1 / denominator times the mean of the numerators.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))

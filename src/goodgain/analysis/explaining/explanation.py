@@ -49,11 +49,11 @@ class Explanation:
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
             counted_by (also `neither`), cause (null: adds nothing), amount, title (null without results), use_base and
             use_new (`returned at 2, never opened`; null without uses). One row per measure and good document.
-        iterations: system, query_id, iteration, query_text, searches, new_good, new_other, repeated, unjudged (results),
-            failed, empty, repeated_queries (searches), is_repeated_query, brought_nothing_good (while good documents were
-            missing), rel (the smallest good label; two thresholds have two rows per iteration). Without results query_text,
-            failed and repeated_queries are null, and empty also counts failed searches.
-        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (later iterations), rel. Only
+        iterations: system, query_id, iteration, query_text, searches, numbers of results (new_good, new_other, repeated,
+            unjudged), numbers of searches (failed, empty, repeated_queries), is_repeated_query, brought_nothing_good (while
+            good documents were missing), rel (the smallest good label; two thresholds have two rows per iteration). Without
+            results query_text, failed and repeated_queries are null, and empty also counts failed searches.
+        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (iterations after it), rel. Only
             queries that have a good document.
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
             up to the cutoff of the measure.
@@ -262,7 +262,7 @@ def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl
 
 
 def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run]]:
-    """Repeat each query for each pair of a base run and a new run. Return qrels, and one run of each system, with these queries."""
+    """Repeat each query for each pair of a base run and a new run. Return two things: qrels and a dict with a run per system."""
     (base, of_base), (new, of_new) = runs.items()
     positions = [*product(range(len(of_base)), range(len(of_new)))]
     pairs = pl.DataFrame(positions, schema=["b", "n"], orient="row")

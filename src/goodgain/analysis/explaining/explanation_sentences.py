@@ -108,12 +108,12 @@ class Account:
         return {*self.of.absent.select("system", "query_id").iter_rows()}
 
     def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
-        """Return why a system has no results in these queries, in words: `otherwise` if its run has a row of each query."""
+        """Say in words why a system has no results in some queries: `otherwise` if its run has a row of each of these queries."""
         are_absent = {(name, query_id) in self.absent for query_id in query_ids}
         return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
-        """Yield texts on the first iteration in which systems differ, and on causes. `named` adds documents and failed searches."""
+        """Yield texts on the first iteration in which systems differ, and on causes. With `named`, documents are named."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         rel = self.find_rel(parts)
         searches = {name: self.iterations.get((query_id, name, rel), []) for name in self.names}
@@ -167,7 +167,7 @@ _PARTS = {
 
 
 def add_parts(queries: pl.DataFrame) -> dict[str, float]:
-    """Return the sum of a rate's differences in parts: from the `numerator`, the `denominator`, or `none` (division by 0)."""
+    """Sum what each part of a rate adds to the differences: `numerator`, `denominator`, or `none` where a denominator is 0."""
     return {part: math.fsum(queries.select(amount).to_series().drop_nulls()) for part, amount in _PARTS.items()}
 
 

@@ -53,7 +53,7 @@ _LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)
 
 
 class SystemCounts(NamedTuple):
-    """The counts of each run of a system, as a dict by `rel` (the smallest good label), and the coverage of all runs together."""
+    """The counts of each run of a system, in a dict by `rel` (the smallest good label), and the coverage of all its runs."""
 
     runs: Sequence[Mapping[float, Counts]]
     coverage: Coverage
@@ -159,7 +159,7 @@ _Point = tuple[dict[str, Any], Vector]
 def _list_iterations(
     counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
 ) -> Iterator[_Place]:
-    """Yield the values of a run at each iteration. Memory holds the values of a single iteration."""
+    """Yield the values of a run at each iteration, one iteration at a time to save memory."""
     lengths = _get_lengths(counts)
     shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
@@ -246,7 +246,7 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
 
 
 def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple[pl.DataFrame, Coverage]:
-    """Return a frame of the relevant documents that were retrieved, sorted by query_id and rank, and return the coverage.
+    """Return two things: a frame of the relevant documents that were retrieved, sorted by query_id and rank, and the coverage.
 
     The columns are query_id, R (relevant documents of the query), so_far (relevant documents up to this rank) and precision
     (the highest at this rank or a later rank).

@@ -89,7 +89,7 @@ def _build_outcomes_table(outcomes: Iterable[Outcome]) -> Table:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Return measure, system, baseline of the pair to explain (a failed one if possible), and whether the measure has causes."""
+    """Choose the pair to explain, if possible a failed one. Return measure, system, baseline and whether the measure has causes."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))

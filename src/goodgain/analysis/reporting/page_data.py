@@ -29,7 +29,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class Evidence:
-    """The data of a report. The first system is the base. `searched`, `recalls`, `ledgers` cover only each system's first run."""
+    """The data of a report. The first system is the base. `searched`, `recalls` and `ledgers` cover only a system's first run."""
 
     opening: Opening  # what the page says first
     scores: Mapping[str, Scores]
@@ -67,7 +67,7 @@ class Evidence:
         """A frame with the columns query_id, query_text, groups, measure, system, value: a row per query, measure and system.
 
         With several systems, `difference` is the value minus the value of the base. The columns cause and first_differing_iteration
-        are null except for the explained measure, where its first runs and its means differ in the same direction.
+        are null except for the explained measure, in queries whose first runs differ in the same direction as the means.
         """
         ids, names, key = self.qrels.query_ids, self.systems, ["query_id", "measure", "system"]
         about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}
@@ -126,7 +126,7 @@ class Evidence:
         return describe_query(measure, first, self.texts.get(first), shown)
 
     def tell_cause(self, text: str) -> str:
-        """Return a text on causes or searches. Put `Of the first runs:` before the text if a system has several runs."""
+        """Put `Of the first runs:` before a text on causes or searches if a system has several runs; else return it unchanged."""
         return f"Of the first runs: {text}" if self.has_replicates else text
 
 
@@ -180,7 +180,7 @@ def _list_groups(of: Evidence) -> list[list[str]]:
 
 
 def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
-    """Return a dict: counts (distinct rows), lengths (iterations per query), iterations (the position in counts of each)."""
+    """Return a dict: `counts` (distinct rows), `lengths` (iterations per query), `iterations` (for each, its row in `counts`)."""
     rows = of.iterations.select("system", "query_id", "iteration", pl.col(KINDS).cast(pl.Int64))
     distinct = rows.select(KINDS).unique(maintain_order=True).with_row_index("code")
     coded = rows.join(distinct, on=KINDS, nulls_equal=True, maintain_order="left").sort("query_id", "iteration")
@@ -194,7 +194,7 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each chosen query id with its searches, documents and good documents. `reasons` numbers texts on causes and uses."""
+    """Yield each chosen query id with its searches and documents. Texts on causes and uses become numbers, kept in `reasons`."""
 
     def code(said: str | None) -> int | None:
         return None if said is None else reasons.setdefault(said, len(reasons))
@@ -270,7 +270,7 @@ def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any
 
 
 def _describe(doc_id: str, label: float | None, title: str | None, url: str | None) -> list[Any]:
-    """Return a list of id, label, title and link of a document; cut nulls at its end. A link must be a printable web address."""
+    """Return a list of id, label, title and link of a document, without nulls at the end. A link is a printable web address."""
     address = url or doc_id
     is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
     number = int(label) if label is not None and float(label).is_integer() else label

@@ -42,7 +42,7 @@ _ID = re.compile(r' id="([^"]*)"')
 
 
 def draw_all(of: Evidence) -> list[dict[str, str]]:
-    """Return a dict for each picture of a report, with title, text (a sentence on what the picture shows) and svg."""
+    """Return a list with a dict per picture of a report: title, text (a sentence on what the picture shows) and svg."""
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # not the style of the user

@@ -81,7 +81,7 @@ class Opening(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The system with the highest mean: of those `better` than the first system or, if none is, of all except the first."""
+        """The system with the highest mean among those `better` than the first system; if none is, among all but the first."""
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)
@@ -173,7 +173,6 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
 
 
 def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
-    """Return the tile of tokens per query, with known costs per query below: fewer tokens can cost more."""
     of = {row["system"]: row for row in spent.iter_rows(named=True)}
     tokens = [of[name]["tokens"] for name in systems]
     values = [(name, f"{number:,.0f}") for name, number in zip(systems, tokens, strict=True)]
@@ -187,7 +186,7 @@ def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
 
 
 def show_shares(*shares: float) -> list[str]:
-    """Return shares in per cent. Show up to two decimals where fewer would make two shares look equal, or one like 0 or 1.
+    """Return shares in per cent. Add up to two decimals if two shares would look equal, or a share like 0 or 1.
 
     >>> show_shares(0.7326, 0.7198), show_shares(0.984, 0.9838), show_shares(0.9999)
     (['73 %', '72 %'], ['98.40 %', '98.38 %'], ['99.99 %'])

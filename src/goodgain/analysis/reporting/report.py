@@ -102,7 +102,7 @@ class Plan(NamedTuple):
         return self.explained.measure.rel
 
     def list_tiles(self, lengths: pl.Series) -> tuple[int, list[Any]]:
-        """Return the cutoff and the measures of the tiles. The default cutoff is the median number of iterations."""
+        """Return two things: the cutoff of the tiles (by default, the median number of iterations) and their measures."""
         cutoff = self.cutoff or max(1, math.ceil(lengths.median() or 1))  # type: ignore[arg-type]  # of numbers
         named = " ".join(page_sentences.TILES).format(i=cutoff)
         tiles = parse_measures(named, rel=self.rel)  # not self.good: a threshold that nobody named has its own notice

@@ -107,7 +107,7 @@ class _Quantity(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The value of the quantity over all queries in `counted`; NaN if there are none."""
+        """The value of the quantity over all queries in `counted`; NaN without queries."""
         sums = self.columns[self.counted].sum(axis=0, keepdims=True)
         return float(self.evaluate(sums)[0]) if self.counted.any() else math.nan
 
@@ -167,7 +167,7 @@ def _list_ratios(
 
 
 def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
-    """Return a dict from systems to the outcome `solved` of each query; NaN where unknown."""
+    """Return a dict from systems to the outcome of each query: `solved`, or the only outcome; NaN where unknown."""
     names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
     if "solved" not in names and len(names) > 1:
         told = f"{spell('outcomes')}: has the columns {', '.join(names)}"
@@ -192,7 +192,7 @@ def _drop_unknown(
 
 
 def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:
-    """Return the bootstrap percentile interval of each quantity, or NaN. Quantities over the same queries share samples."""
+    """Return the bootstrap percentile interval of each quantity, NaN if unknown. Quantities over the same queries share samples."""
     values = [np.empty(0)] * len(quantities)
     groups: dict[bytes, list[int]] = {}
     for k, one in enumerate(quantities):

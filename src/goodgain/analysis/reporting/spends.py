@@ -35,7 +35,7 @@ _ADDED = {"new_good": "GR", "gain": "G", "repeats": "Dup"}
 
 
 class Spends(NamedTuple):
-    """The cumulative spend of the queries of a system by iteration."""
+    """What a system has spent up to each iteration of each query."""
 
     query_ids: pl.Series  # the judged queries whose costs are known
     rows: pl.DataFrame  # query_id, iteration and spend (cumulative), sorted
@@ -92,7 +92,8 @@ def find_spends(
 def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     """Return 1 if the run numbers iterations from 0 and the costs number them from 1, else 0.
 
-    Costs numbered from 1 go beyond the last iteration of each query in the run; costs without an amount are also compared.
+    Costs are numbered from 1 if they go beyond the last iteration of every query in the run; costs without an amount are also
+    compared. Raise `InputError` if both numberings are possible.
     """
     if run.get_column("number").min() != 0:
         return 0
@@ -154,7 +155,7 @@ def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
 
 
 def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[float]:
-    """Return the amounts at which a curve has points, ascending: `at`, or at most 50 observed amounts, evenly spaced in rank."""
+    """Return the ascending amounts at which a curve has points: `at`, else at most 50 observed amounts, evenly spaced in rank."""
     if at is not None:
         given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
         if not given or not all(is_number(x) and x >= 0 for x in given):
@@ -168,7 +169,7 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
 def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataFrame:
     """Return a frame with a row per system: mean searches per judged query, and means of amounts spent (such as tokens) per query.
 
-    An amount that some system lacks is left out. The mean of an amount is over the queries whose costs all systems know.
+    An amount that some system lacks is left out. The mean of an amount is over the queries whose amounts are known in all systems.
     A query that never searched costs nothing.
     """
     table = pl.DataFrame({"system": [*counts], "searches": [of.pools.get_column("N").mean() for of in counts.values()]})
@@ -186,8 +187,8 @@ def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataF
 def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFrame | None) -> pl.DataFrame:
     """Return a row for each system and search: what the search adds on average, over the queries with this search.
 
-    The columns are system, search, searching (queries that make this search), new_good, gain, repeats. If all systems
-    have costs of iterations, tokens, cost and seconds follow: means over the queries with known costs.
+    The columns are system, search, searching (queries that make this search), new_good, gain and repeats. Of `tokens`, `cost`
+    and `seconds`, those that every system records per iteration are added: means over the queries with known costs.
     """
     rows = {name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()}
     listed = [] if costs is None else [select_costs(costs, name, [*counts]) for name in counts]

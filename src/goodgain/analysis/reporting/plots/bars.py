@@ -187,7 +187,7 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
 
 
 def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
-    """Draw how many documents each system returned, opened and cited in a query, with good documents below others.
+    """Draw how many documents each system returned, opened and cited per query, with good documents below others.
 
     The number above a bar is the share of good documents. A question mark stands for a stage that the logs do not record.
 

@@ -78,7 +78,7 @@ def style_of(number: int) -> dict[str, Any]:
 
 
 def open_ax(ax: Axes | None, *, height: float = _SIZE[1]) -> tuple[Axes, bool]:
-    """Return the axes to draw on, and whether they are on a new figure. The axes have a light grid and no frame."""
+    """Return two things: the axes to draw on, with a light grid, and whether they are on a new figure."""
     own = ax is None
     ax = ax or Picture(height).add_subplot()
     ax.spines[["top", "right"]].set_visible(False)
@@ -99,7 +99,7 @@ def take_ink(ax: Axes) -> None:
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend: below the axes of a new figure, inside the user's axes, or beside them if it takes too much room."""
+    """Add a legend: below the axes of a new figure, inside the user's axes, or beside them if the legend is large."""
     figure: Any = ax.figure  # not a subfigure if it is a new one
     if isinstance(figure, Picture) and figure.shared is not None:
         figure.shared |= {entry.label: entry for entry in entries}
@@ -165,7 +165,7 @@ def spell_measure(name: str) -> str:
 
 
 def describe_values(name: str, when: str) -> str:
-    """Return the title of a plot: what the measure shows, and `when`.
+    """Return the title of a plot: a text on what the measure shows, followed by the text `when`.
 
     >>> describe_values("nCG", "after each search"), describe_values("DRG", "after each search")
     ('Share of all good gain found after each search', 'Discounted Rate of Good Gain after each search')
@@ -216,7 +216,7 @@ def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
 
 
 def _spread(wanted: NDArray[np.float64], heights: NDArray[np.int64], room: float) -> NDArray[np.float64]:
-    """Return places from 0 to `room`, near the wanted places, at which texts of these heights do not overlap."""
+    """Return a place from 0 to `room` for each text, near its place in `wanted`, so that texts of these heights do not overlap."""
     order = np.argsort(wanted, kind="stable")
     stacked = np.cumsum(heights[order]) - heights[order] / 2
     free = wanted[order] - stacked  # places do not overlap if this never falls

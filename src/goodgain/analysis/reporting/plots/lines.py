@@ -70,7 +70,7 @@ def curve(
 
 
 class _Band(NamedTuple):
-    """A band around a system's line, from column `low` to column `high`. For a single iteration, a bar of `width` points."""
+    """A band around a system's line, from column `low` to column `high`; for a single iteration, a bar `width` points wide."""
 
     low: str
     high: str
@@ -88,7 +88,7 @@ class _Band(NamedTuple):
 def _draw_systems(
     ax: Axes, points: pl.DataFrame, rows: pl.DataFrame, bands: bool | None, alpha: float
 ) -> tuple[list[Entry], list[Entry]]:
-    """Draw lines and bands. Return legend entries for the lines (none if names stand beside the lines) and for the bands."""
+    """Draw lines and bands. Return two lists of legend entries: for lines (empty if names stand beside the lines), for bands."""
     systems = rows.partition_by("system", maintain_order=True)
     bands_of_data = (  # the faint band goes behind
         _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),

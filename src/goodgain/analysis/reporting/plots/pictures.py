@@ -192,7 +192,7 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
 
 
 def _build_table(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = None) -> Table:
-    """Return a table of the first rows of a frame, with a note on how many rows follow. `bars`: pictures for a first column."""
+    """Return a table of the first rows of a frame, and a note on how many are left out. `bars`: pictures for a new first column."""
     cells = [[Cell(_format(value)) for value in row] for row in frame.head(rows).iter_rows()]
     header = frame.columns
     if bars is not None:

@@ -69,7 +69,7 @@ def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFram
 
 
 def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
-    """Return a frame of means over queries: iteration, new_good (good documents first found in this iteration), share (nCG)."""
+    """Return a row per iteration with means over queries: new_good (good documents first found in this iteration), share (nCG)."""
     rows = _read_frame(frame, _POINT, "gg.curve(qrels, runs, 'NumGood nCG')")
     rows = rows.filter(system=_choose(rows, "system", system))
     measures = list(dict.fromkeys(rows.get_column("measure")))
@@ -97,8 +97,8 @@ def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
 def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
     """Count the judged queries that end in each iteration (`last`), or found their last good document in it (`last_good`).
 
-    Iteration 0 has the queries that never searched, or never found a good document. Queries that never
-    searched are not in a ledger, and are counted only if `qrels` has them.
+    At iteration 0, `last` counts the queries that never searched, and `last_good` those that never found a good document.
+    Queries that never searched are not in a ledger, and are counted only if `qrels` has them.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     when_good = pl.when(pl.col("GR") > 0).then("iteration").otherwise(0)
