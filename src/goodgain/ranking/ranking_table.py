@@ -75,7 +75,7 @@ class Judgments:
         return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
 
     def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
-        """Rank each query's labels > 0, largest first, in a frame of query, k, relevance. `gains` replaces labels by gains."""
+        """Replace labels by `gains`, if given. Rank each query's values above 0, largest first: query, k, relevance."""
         relevance = pl.col("relevance")
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
