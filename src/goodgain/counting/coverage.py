@@ -35,7 +35,7 @@ _NO_QUERIES = pl.Series("query_id", [], pl.String)
 
 
 class SharedQueries(NamedTuple):
-    """The query ids of a run and qrels: ids in both, ids only in the run, and ids only in the qrels."""
+    """The query ids of a run and qrels, by where they occur: in both, only in the run, or only in the qrels."""
 
     both: pl.Series
     only_searched: pl.Series  # only in the run
@@ -148,12 +148,12 @@ def list_shares(coverages: pl.DataFrame) -> str:
 
 
 def share_of_smaller(both: int, first: int, second: int) -> float:
-    """Return the number of shared queries divided by the number of queries of the smaller side; 1 if a side has no queries."""
+    """Return `both` / min(`first`, `second`), which are numbers of queries. Return 1 if `first` or `second` is 0."""
     return both / min(first, second) if first and second else 1.0
 
 
 def warn_if_few_shared(queries: SharedQueries) -> None:
-    """Give a notice if run and qrels spell query ids differently, or share less than half the queries of the smaller side."""
+    """Give a notice if run and qrels spell query ids differently, or if `share_of_smaller` is below a half."""
     both = len(queries.both)
     if pairs := _find_other_spellings(queries):
         of_run, of_qrels = pairs[0]
@@ -255,7 +255,7 @@ def is_one_time(doc_id: Any) -> Any:
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
-    """Give the notice that no document has a label. `described` states how many documents there are: `12 unique results`."""
+    """Give the notice that no document has a label. `described` says how many documents there are, such as `12 unique results`."""
     rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
     example = "" if advice else _show_example(judgments, rows)
@@ -283,7 +283,7 @@ def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
 
 
 def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
-    """Return text with a doc_id of the run and a doc_id of the qrels, if possible equal except for case, punctuation and %XX."""
+    """Return text with a doc_id of the run and of the qrels, if possible a pair that differs only in case, punctuation and %XX."""
     judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
     plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"%[0-9a-f]{2}|[\W_]", "").alias("plain")
     for keys in (["query_id", plain], ["query_id"]):

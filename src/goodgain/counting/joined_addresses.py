@@ -90,7 +90,7 @@ def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
     """Return a frame with the columns chunk_id (a URL to replace) and doc_id (the URL of the same page to write instead).
 
-    The URL to write is the first of the page in `known`, in sorted order, else the first in `ids`.
+    The column doc_id has the page's first URL in `known`, in sorted order, or else the page's first URL in `ids`.
     """
     from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
 
@@ -111,7 +111,7 @@ def select_addresses(ids: pl.Series, hashes: pl.Series | None = None) -> pl.Seri
 
 
 class _Ids(NamedTuple):
-    """The distinct URLs of a run, and the hashes of query_id and doc_id of each row (None for a long file or on an engine)."""
+    """The distinct URLs of a run; and per row, the hashes of query_id and doc_id (None for a long file or a run on an engine)."""
 
     addresses: pl.Series
     hashes: pl.DataFrame | None
@@ -136,7 +136,7 @@ def _list_ids(run: Run | RunFile) -> _Ids:
 
 
 def _list_ids_of_block(block: Block) -> tuple[pl.Series, pl.DataFrame]:
-    """Return the distinct doc_ids of a block, and the hashes of each row's query_id and doc_id."""
+    """Return two things: the distinct doc_ids of a block, and a frame with the hash of query_id and of doc_id for each row."""
     ids = block.read_ids()
     rows = _hash_ids(ids)
     return ids.get_column("doc_id").gather(rows.get_column("document").arg_unique()), rows
@@ -147,14 +147,14 @@ def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with doc_id (each URL of a page with several), document (hash of doc_id), page (hash of the kept URL)."""
+    """Return a row per URL of a page with several URLs: `doc_id`, `document` (hash of doc_id), `page` (hash of the kept URL)."""
     names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
     page = pl.col("doc_id").hash()
     return pl.concat([spellings, names]).select(doc_id="chunk_id", document=pl.col("chunk_id").hash(), page=page)
 
 
 def _find_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> pl.DataFrame:
-    """Return hashes of the rows whose doc_id is in `pages`, as the columns query, document and page (the kept URL of the page)."""
+    """Return three hashes per row with a doc_id in `pages`: query (query_id), document (doc_id), page (the page's kept URL)."""
     spelled, pages = pages.select("doc_id"), pages.drop("doc_id")
     if hashes is not None:
         return hashes.join(pages, on="document")

@@ -37,8 +37,8 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
     """Count R^i, UR^i, GR^i and G_i of the Retrieved Good Gain guideline. Return the `Counts` of each threshold.
 
     A document is good if its relevance is at least the threshold. `qrels` have the columns query_id, doc_id and relevance. With
-    `labels="iteration"` the qrels also have iteration (Int64, null for any): the label for the iteration that first returned a
-    document counts. `run` is a frame of any engine: query_id, iteration (Int64), doc_id (`-` for an iteration without results).
+    `labels="iteration"` the qrels also have iteration (Int64, null for any): a document gets its label for the iteration that
+    first returned it. `run` is a frame of any engine: query_id, iteration (Int64), doc_id (`-` for an iteration without results).
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
     >>> qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [3.0]})
@@ -61,7 +61,7 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
 def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
     """Count the results of each query and iteration, on the engine of the run.
 
-    The columns are query_id, iteration (number in the run), R, UR, Unjudged, and two for each threshold: GR0, G0, GR1 ...
+    The columns are query_id, iteration (number in the run), R, UR, Unjudged, and two columns per threshold: GR0, G0, GR1 ...
     """
     rows = to_lazy(nw.from_native(run))
     judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
@@ -90,7 +90,7 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
 def tally_first_occurrences(
     firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
 ) -> pl.DataFrame:
-    """Count as `tally` does, but from the first occurrences in the order `seen` and their labels (`relevance`)."""
+    """Count as `tally` does, but from first occurrences in the order `seen`. `relevance` has the label of each first occurrence."""
     number = firsts.iterations.height
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
@@ -117,10 +117,10 @@ def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
 def _add_up_good(
     of: Any, label: Any, number: int, rels: Sequence[float], names: tuple[str, str], unit: float
 ) -> dict[str, Any]:
-    """For each row of a table and each threshold, count and sum the labels of the row that reach the threshold.
+    """Count and sum the labels that are at least the threshold, for each row of a table and each threshold.
 
-    The table has `number` rows; `of` gives the row of each label. `names` are the prefixes of the columns of counts and sums:
-    `GR` becomes `GR0`, `GR1` ... `unit` is the result of `find_unit` for all labels.
+    The table has `number` rows; `of` is the index of the row to which each label belongs. `names` are two prefixes, for the
+    columns of counts and of sums: `GR` becomes `GR0`, `GR1` ... `unit` is the result of `find_unit` for all labels.
     """
     columns: dict[str, Any] = {}
     whole = np.floor(label / unit) * unit if unit else label
@@ -152,7 +152,7 @@ def find_unit(labels: Any) -> float:
 def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
     """Count the good documents and their gain for each judged query: the part of `count` that needs no run.
 
-    The columns are query_id (sorted), and per threshold GoodPool0, GainPool0, GoodPool1, GainPool1 ...
+    The columns are query_id (sorted), and two columns per threshold: GoodPool0, GainPool0, GoodPool1, GainPool1 ...
     """
     query, label = (judgments.labels.get_column(name).to_numpy() for name in ("query", "relevance"))
     sums = _add_up_good(query, label, len(judgments.query_ids), rels, ("GoodPool", "GainPool"), find_unit(label))
@@ -207,7 +207,7 @@ def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with a row per query: query_id, N, lowest and highest (iteration numbers), is_dense (no number is missing)."""
+    """Return query_id, N, the `lowest` and `highest` iteration number, and `is_dense` (no number is missing): one row per query."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
     end = pl.col("row").shift(-1, fill_value=numbered.height)

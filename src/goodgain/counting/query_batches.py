@@ -230,8 +230,8 @@ class QrelsByQuery:
 def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
     """Return one label per document from judgments with labels by iteration.
 
-    A retrieved document gets the label for the iteration of its first occurrence. Without such a label it is unjudged, even
-    if a later iteration has a label. A document that was not retrieved gets its largest label.
+    A retrieved document gets the label for the iteration of its first occurrence, else its label for any iteration. Labels for
+    later iterations do not count. A document that was not retrieved gets its largest label.
     """
     key = ["query_id", "doc_id"]
     retrieved = firsts.select(*key, label_by_iteration(firsts, judgments)).drop_nulls()

@@ -116,7 +116,7 @@ def read_whole(run: Run | RunFile) -> Run:
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a run: lines of text, or a frame with the places of its rows in the file (`rows`)."""
+    """A part of a run: either lines of text, or a frame. `rows` gives the position in the file for each row of the frame."""
 
     file: RunFile
     text: Content | None = None
@@ -135,7 +135,7 @@ class Block:
         return run if file.page is None else cut_run(run, file.page)
 
     def read_ids(self) -> pl.DataFrame:
-        """Return query_id and doc_id of each row. Other columns may stay unchecked."""
+        """Return query_id and doc_id of each row. The other columns are not always checked."""
         as_written = not self.file.mappings and self.file.only is None and self.file.page is None
         found = read_ids(self.text) if self.text and as_written else None
         return self.run.rows.select("query_id", "doc_id") if found is None else found
@@ -245,7 +245,7 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
 def partition_by_query(file: RunFile) -> Iterator[Block]:
     """Yield a run in blocks. No query is in two blocks. Within a block, rows keep the order of the file.
 
-    Rows are first divided among temporary files, by a hash of query_id. These files need as much disk space as a run in text.
+    Rows are first divided among temporary files, by a hash of query_id. The files are as large as the run would be as text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)

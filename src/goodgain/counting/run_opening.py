@@ -123,7 +123,7 @@ def map_documents(
 ) -> tuple[Any, dict[str, Any]]:
     """Replace ids of chunks by ids of documents, if `documents` is given. Return the qrels (or None) and the runs.
 
-    If both qrels and runs are mapped, an id in the qrels is kept if it is the id of a document that has chunks in a run.
+    If qrels and runs are both mapped, an id in the qrels does not change if it is the id of a document with chunks in a run.
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
@@ -248,7 +248,7 @@ def stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 
 
 def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
-    """Map each system to the names of its replicates. `convert` names replicates agent.1, agent.2; a single run is left out."""
+    """Map each system to the names of its replicates, such as agent.1 and agent.2. A system with a single run is left out."""
     found: dict[str, list[str]] = {}
     for name in names:
         front, _, number = name.rpartition(".")

@@ -98,7 +98,7 @@ class Analyses(SharedSteps):
         return counts
 
     def join(self, measures: Sequence[GoodGainMeasure]) -> dict[str, SystemCounts]:
-        """Return the counts of the runs of each system, without notices on labels and coverage."""
+        """Combine the counts of each system's runs. Give no notices on labels and coverage."""
         return join_counts(self.count_runs(find_thresholds(measures)), self.opened.names)
 
     def curve(self, asked: Sequence[GoodGainMeasure], **own: Any) -> pl.DataFrame:

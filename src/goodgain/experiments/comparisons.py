@@ -96,7 +96,7 @@ def compare(
 
 
 def compare_kept(of: Analyses, measures: Measures, own: Mapping[str, Any]) -> Comparison:
-    """Compare the systems, or return the cached comparison. `own` has the arguments of `gg.compare`, None if not given."""
+    """Compare the systems, or return the cached comparison. `own` maps arguments of `gg.compare` to values (None: not given)."""
     asked = parse_measures(measures, rel=of.options["rel"])
     return of.keep_result("compare", {**own, "measures": asked}, lambda: _compare(of, asked, own))
 

@@ -155,8 +155,8 @@ def curve(
         upto: the last iteration. None: the last iteration of any query of any run.
         over: the quantity spent: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`. None: rows by iteration.
         costs: a table as `convert --costs` writes (file or frame), or a list of tables, for tokens, cost and seconds. A judged
-            query whose costs are unknown is left out of all systems, with a notice. Costs need one run of each system.
-        at: the amounts spent to show. None: at most 50 observed amounts, evenly spaced in rank.
+            query whose costs are unknown is left out of all systems, with a notice. With costs, each system must have a single run.
+        at: the amounts spent for which rows are returned. None: at most 50 observed amounts, evenly spaced in rank.
         {options}
 
     Returns:
@@ -249,7 +249,7 @@ def spend(
     Args:
         qrels, runs: as in `curve`. Gains and searches of several runs of a system are averaged query by query.
         costs: costs as in `curve`, with or without a column iteration. A judged query whose costs are unknown is left
-            out of all systems, with a notice. Costs need one run of each system.
+            out of all systems, with a notice. With costs, each system must have a single run.
         outcomes: a table of query_id, system and solved, as in `compare`.
         price_per_search: the gain that a search must yield to be worth its price.
         per_query: return a row per system, query and quantity instead: system, query_id, quantity, value. An undefined

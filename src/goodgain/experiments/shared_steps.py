@@ -166,9 +166,9 @@ class SharedSteps:
     def score_runs(
         self, asked: Sequence[ir_measures.Measure], needed: Sequence[ir_measures.Measure] | None = None
     ) -> dict[str, Scores]:
-        """Return the scores of each run on the measures `asked`, and on the counts that a comparison needs.
+        """Score each run on the measures `asked`, and on the further counts that a comparison needs.
 
-        If `needed` (all measures) is None, counts are added unless a run may lack iterations: then counts would cause a notice.
+        `needed` lists all measures, including the counts. By default counts are added, unless they would cause a notice.
         """
         opened = self.opened
         is_unsure = any(run.likely_iteration is not None for run in opened.runs.values())
@@ -244,7 +244,7 @@ class SharedSteps:
                     warn_of_ends(of, asked)
 
     def search(self, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
-        """Return the documents that one run of each system found. `runs` maps the name of each system to the name of the run."""
+        """Return the documents found by one run of each system. `runs` maps names of systems to names of runs."""
         opened = self.opened
         rels = find_rels(parts)
         counts = self.count_runs(rels)

@@ -107,7 +107,7 @@ Problem = tuple[nw.Expr, str]
 
 
 def lacks(name: str) -> Problem:
-    """Return the condition that a value of a column is missing or empty, and a description for errors."""
+    """Return two things: the condition that a value of the column is missing or empty, and its description for errors."""
     return nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}"
 
 
@@ -118,7 +118,7 @@ def check_rows(
 
     `errors="raise"` raises an error for a bad row, `skip` leaves out bad rows with a notice. None also raises an error, for
     callers without this option. A column `row` must be the position of each row in the source. Without `show`, errors do
-    not quote the row: the row may name a judge.
+    not quote the row, because it may contain the name of a judge.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers
@@ -152,7 +152,7 @@ def check_rows(
 
 
 def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
-    """Collect a few rows; Polars' streaming engine finds them without the whole frame in memory."""
+    """Collect a lazy frame of few rows. Polars' streaming engine does not hold the whole source in memory."""
     native = frame.to_native()
     if isinstance(native, pl.LazyFrame):
         return nw.from_native(native.collect(engine="streaming"))

@@ -1,6 +1,6 @@
 """Reads rows of text into columns: CSV and TSV with a header, and TREC text.
 
-Polars reads TREC text without bad rows; other TREC text is read line by line, which is slower.
+If TREC text has no bad rows, Polars reads it. Otherwise it is read line by line, which is slower.
 """
 
 import csv
@@ -109,7 +109,7 @@ def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
 
 
 def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
-    """Report lines with more or fewer values than the header, and replace them by blank lines: later rows keep their numbers."""
+    """Report lines with more or fewer values than the header, and blank them, so that later rows keep their line numbers."""
     plain = text  # with the separators and line feeds between quotes hidden
     if separator == "," and b'"' in text:
         plain = _QUOTED.sub(lambda found: found.group().translate(_HIDE), text)

@@ -46,7 +46,7 @@ class NotJSONError(ValueError):
 
 
 class RepeatedKeyError(NotJSONError):
-    """Raised for an object with a repeated key: parsers silently keep only the last one."""
+    """Raised for an object with a repeated key, because parsers silently keep only the last of its values."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -142,7 +142,7 @@ def parse_concatenated(text: str) -> list[Any] | None:
 def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any], int] | None:
     """Parse concatenated values from position `at`. Return the values and the position after the last value.
 
-    Return None if a value is damaged, or if there are over 100,000 values. `start` matches the beginning of each value.
+    Return None if a value is damaged, or if there are over 100,000 values. The pattern `start` must match where a value begins.
     """
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     values: list[Any] = []
@@ -255,7 +255,7 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
 
 
 def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
-    """Put each element of a JSON array on its own line; keep any other text. Return the text, and its name for errors."""
+    """Put each element of a JSON array on its own line; keep other text. Return the text and the name that errors use for it."""
     if not content.data.lstrip().startswith(b"["):
         return content, str(path)
     try:
@@ -299,7 +299,7 @@ class ObjectRows:
             self._close_block()
 
     def refuse(self, number: int, wrong: str) -> None:
-        """Report an object as bad, after the bad objects that were added before it."""
+        """Report a bad object that was not added. Bad objects that were added earlier are reported first."""
         self._close_block()
         self._refuse(number, wrong)
 
@@ -321,7 +321,7 @@ class ObjectRows:
         self._objects, self._numbers = [], []
 
     def to_frame(self) -> tuple[pl.DataFrame, list[int]]:
-        """Return a frame with the columns that at least one object has, and for each row the number of its object."""
+        """Return two things: a frame with the columns that at least one object has, and the number of each row's object."""
         self._close_block()
         whole = pl.concat(self._frames, rechunk=True)
         return whole.select(name for name in self._types if name in self._given), self._kept

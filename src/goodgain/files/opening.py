@@ -135,7 +135,7 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path, size: int | None) -> Iterator[IO[bytes]]:
-    """Decompress a `gz` or `zst` file as a stream. Its compressed `size` sets the limit against decompression bombs."""
+    """Decompress a `gz` or `zst` file as a stream. `size`, the compressed size, sets the limit against decompression bombs."""
     pieces = iter(partial(gzip.GzipFile(fileobj=file).read, _BUFFER), b"") if kind == "gz" else _unpack_zst(file)
     with BufferedReader(_Pieces(_limit_size(pieces, path, size)), _BUFFER) as stream:
         yield stream
@@ -181,7 +181,7 @@ def error_reason(error: OSError | ValueError) -> str:
 
 
 def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iterator[bytes]:
-    """Yield the pieces. Raise an error above both 64 MiB and 100 times the compressed size (real data: about 10 times)."""
+    """Yield the decompressed pieces. Raise an error if they exceed both 64 MiB and 100 times the compressed size `packed`."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     done = 0
     for piece in pieces:
@@ -228,7 +228,7 @@ def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class Content(NamedTuple):
-    """The decompressed bytes of a file, or some lines of `part_of`, a file that is too large for memory.
+    """The decompressed bytes of a file, or of some lines of a file that is too large for memory (`part_of`).
 
     `data` begins at byte `offset` of the decompressed file. If `data` is empty, `lines` reads the file again.
     """
@@ -299,7 +299,7 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Return the size of the unfinished line after a piece, from its size `before` the piece. Raise an error if it is too large."""
+    """Return the size of the unfinished line after a piece; raise an error if it is too large. `before` is the previous result."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:

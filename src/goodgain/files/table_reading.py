@@ -68,7 +68,7 @@ def explain_container_errors(path: Path, kind: str) -> Iterator[None]:
 
 
 def read_container(content: Content, path: Path, kind: str, *, rows: int | None = None) -> pl.DataFrame:
-    """Read the bytes of a `parquet` or `arrow` file; with `rows`, only the first rows of Parquet.
+    """Read the bytes of a `parquet` or `arrow` file. `rows` limits the number of rows read from Parquet.
 
     pyarrow raises an error for a damaged file. Polars trusts a wrong number of rows, and requests so much memory that the
     process is killed.

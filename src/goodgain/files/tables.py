@@ -17,8 +17,8 @@ from goodgain.files.escaping import escape_html
 class Cell(NamedTuple):
     """One cell of a table; `best` prints the cell in bold.
 
-    The verdicts `better` and `worse` highlight a cell. `picture` is an SVG for HTML, and is not escaped. LaTeX shows `marks`
-    as superscripts.
+    The verdicts `better` and `worse` highlight a cell. `picture` is an SVG for HTML, and is not escaped. `marks` are superscripts
+    in LaTeX: the letters of the systems with significantly worse means.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Table(NamedTuple):
     Attributes:
         words: the number of leading columns that hold words. The others hold numbers, which are never broken into two lines.
         name: the suffix of the LaTeX label; the tables of one result have different suffixes.
-        notes: sentences below the table, such as the meaning of marks.
+        notes: sentences below the table, such as the meaning of superscripts.
         drop: the headings of columns that a narrow terminal leaves out, in this order.
     """
 

@@ -198,7 +198,7 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Encoded rows, the number of rows, and the number of ids escaped for TREC text. Parquet and Arrow have a frame as content."""
+    """Encoded rows, with the number of rows and of ids escaped for TREC text. For Parquet and Arrow, `content` is a frame."""
 
     content: bytes | pl.DataFrame
     rows: int

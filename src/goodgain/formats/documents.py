@@ -127,7 +127,7 @@ class DocumentMap:
             return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
-            """If a document has a label for an iteration, chunks without a label there get their label for any iteration."""
+            """Copy a chunk's label for any iteration to the iterations in which only other chunks of its document have a label."""
             document = replace(frame).get_column("doc_id").alias("document")
             chunks, place = frame.with_columns(document), ["query_id", "document"]
             any_label = chunks.filter(pl.col("iteration").is_null()).select(*place, "doc_id", of_any="relevance")

@@ -38,7 +38,7 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
     """Convert the column `iteration` to Int64. Numbers do not change; a word that is in all rows of a query becomes `first`.
 
     `errors="skip"` leaves out rows without a number if other rows of the query have numbers. Two different words in a query
-    are always an error: either may be right. The third returned value is whether any query has numbers.
+    are always an error: either may be right. Return the frame, its `RowSource`, and whether any query has numbers.
     """
     column = nw.col("iteration")
     if frame.collect_schema()["iteration"].is_integer():
@@ -125,8 +125,8 @@ class UnnamedRows(NamedTuple):
 def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
     """Find the rows with a null doc_id that may be results with a lost id.
 
-    A row for an empty iteration also has a null doc_id, but rank and score are 0 or null. If rank and score are both null or
-    missing, the row for an empty iteration is the only row of the iteration.
+    A null doc_id can also mark an iteration without results. Such a row has 0 or null as rank and score. If both are null or
+    missing, the row counts as a result with a lost id only if its iteration has other results.
     """
     schema = frame.collect_schema()
     is_null = nw.col("doc_id").is_null()
@@ -151,7 +151,7 @@ def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
 
 
 def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
-    """Give one notice of all rows that `find_unnamed_rows` found in the parts of a run."""
+    """Give one notice about all rows that `find_unnamed_rows` found in the parts of a run."""
     found = [part for part in parts if part.number]
     if found:
         count = sum(part.number for part in found)

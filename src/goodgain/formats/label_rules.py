@@ -33,7 +33,7 @@ GRADES_OF_NUGGETS = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
 def take_out_null_labels(
     frame: pl.DataFrame, rows: RowSource, *, report: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame | None, RowSource]:
-    """Return the rows with a label, the rows with a null label (or None), and the places of the rows with a label."""
+    """Return three things: rows with a label; rows with a null label, or None; and the `RowSource` of the rows with a label."""
     is_null = frame.get_column("relevance").is_null()
     if not is_null.any():
         return frame, None, rows
@@ -100,7 +100,7 @@ def count_differing_labels(frame: pl.DataFrame) -> int:
 
 
 def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Remove repeated labels. Return two tables: one row per (query, document), and one row per (query, document, column 2)."""
+    """Return two tables without repeated labels: the first per (query, document), the second per (query, document, column 2)."""
     key = ["query_id", "doc_id"]
     by_iteration = frame.get_column("iteration").unique().str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
@@ -145,7 +145,7 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[
 
 
 def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two tables: the largest label per (query, document), and one row per (query, document, subtopic).
+    """Return two tables. The first has the largest label per (query, document), the second a row per (query, document, subtopic).
 
     The second table is sorted by label, because a tool without subtopics keeps the last row of a document.
     """

@@ -56,7 +56,7 @@ class Qrels(PandasFacade):
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
         ungraded: query_id, iteration, doc_id of rows with a null label; these documents are unjudged and not in `frame`.
-        documents: the part of the signature for options that chose or changed rows.
+        documents: the entries of the signature for options that selected or changed rows.
         ids_mapped: the number of chunk ids that became documents, each counted once per query.
 
     >>> import goodgain as gg

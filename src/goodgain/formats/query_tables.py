@@ -58,7 +58,7 @@ def read_queries(source: Any) -> pl.DataFrame:
 
 
 def read_questions(source: Any) -> dict[str, str]:
-    """Return query_id -> text on one line, for tables and plots. Queries with equal texts also show their ids."""
+    """Return a dict from query_id to one-line text, for tables and plots. If queries have equal texts, their ids are appended."""
     texts = read_queries(source).with_columns(pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars())
     named = pl.when(pl.len().over("text") > 1).then(pl.format("{} ({})", "text", "query_id")).otherwise("text")
     return dict(texts.select("query_id", named).iter_rows())
@@ -248,7 +248,7 @@ def read_uses(source: Any) -> pl.DataFrame:
 
 
 def _read_numbers(column: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return a column with blank values as null, and the column as numbers (null for text other than numbers and truth values)."""
+    """Return two columns: the values, with blanks as null; and the values as numbers (`true` is 1, `false` 0, other text null)."""
     number = column
     if column.dtype == pl.String:
         column = column.str.strip_chars().replace("", None)
@@ -307,8 +307,8 @@ def read_costs(source: Any) -> pl.DataFrame:
     """Read the costs of queries, with the columns of `COSTS` and `tokens` (input plus output). Unknown costs are null.
 
     The source is a file, a frame, or a list of such sources. The columns are query_id[, system][, replicate][, iteration],
-    and any of calls, input_tokens, output_tokens, seconds and cost. Rows without a system belong to the only run. Rows without an
-    iteration (or with iteration 0) belong to the query as a whole.
+    and any of calls, input_tokens, output_tokens, seconds and cost. Rows without a system are allowed for a single run. Rows
+    without an iteration (or with iteration 0) belong to the query as a whole.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     if not sources:
@@ -351,7 +351,7 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
 
 
 def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl.DataFrame:
-    """Select the costs of a system as `select_system` does. Rows without a system belong to the only run."""
+    """Select the costs of a system as `select_system` does. Rows without a system are allowed if the call has a single run."""
     without = costs.get_column("system").null_count()
     if without and (len(systems) > 1 or without < len(costs)):
         there = "several runs" if len(systems) > 1 else "rows that have one"

@@ -317,7 +317,7 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
-    """Raise `InputError` for an invalid option, for options given with a `Run` (read before), and in a forked process."""
+    """Raise `InputError` for an invalid option, for options given with a `Run`, and in a forked process (see `check_fork`)."""
     check_fork()
     if isinstance(source, Run) and Reading(gaps, first, errors) != Reading():
         options = f"{spell('gaps')}, {spell('first')} and {spell('errors')}"
@@ -332,7 +332,7 @@ def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None)
     """Write a run as TREC text, or in the format of the file's name: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
     In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX; one notice counts
-    them. Other formats keep ids. Column 6 of TREC text is `tag`, else the run's tag, else the run's name, else
+    them. Other formats keep ids unchanged. Column 6 of TREC text is `tag`, else the run's tag, else the run's name, else
     `goodgain`. The file is written whole or not at all.
 
     Raises:

@@ -142,7 +142,7 @@ def canonicalise_url(url: str | None) -> str | None:
 def parse_url(url: str, wrappers: int = 0) -> Url | None:
     """Return all forms of one URL; None if the URL does not name a page.
 
-    If the URL contains another URL, as in an archive, the forms of the inner URL are returned. `wrappers` counts outer URLs.
+    If `url` contains another URL, as in an archive, return the forms of the inner URL. `wrappers` is the number of outer URLs.
     """
     common = _COMMON.fullmatch(url)
     if common:
@@ -198,7 +198,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
 
 
 def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
-    """Return the forms of a URL with a web identity; None if an inner URL does not name a page, or is nested too deeply."""
+    """Return the forms of a URL of a well-known site. Return None if an inner URL does not name a page, or is nested too deeply."""
     address, parameters, carries = known
     if carries:
         text = address + ("?" + "&".join(parameters) if parameters else "")

@@ -218,7 +218,7 @@ _DOTS = re.compile(r"/\.\.?(?:/|$)")
 
 
 class Rule(NamedTuple):
-    """One spelling of a web identity. Patterns are compiled on first use, because compiling all takes 14 ms."""
+    """One of the `spellings` of a `WebIdentity`. A pattern is compiled on first use: compiling all patterns takes 14 ms."""
 
     identity: WebIdentity
     path: str
@@ -281,7 +281,7 @@ _DEFAULT_PORTS = {"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": 
 
 @lru_cache(maxsize=65_536)
 def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]]:
-    """Return the authority without user information and default port, the host without www and m, and the rules for this host.
+    """Return three things: authority without user information and default port, host without www and m, and rules for the host.
 
     Raises ValueError for an impossible host.
     """

@@ -150,8 +150,8 @@ def tabulate_on_engine(
 def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
     """Add columns of `POSITIONS` to the first occurrences of queries with one iteration.
 
-    A query that keeps its scores is ordered by score, any other query by the columns of `PLACED_BY`. One window function
-    orders both kinds: the columns that are not used for a query are null in its rows.
+    A query that keeps its scores is ordered by score, any other query by the columns of `PLACED_BY`. A single window function
+    sorts by all these columns: in the rows of a query, the columns that must not affect its order are null.
     """
     keeps = nw.col("keeps")
     score = nw.col("score").cast(nw.Float64) + 0.0  # -0.0 becomes 0.0
@@ -197,7 +197,7 @@ def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
 def _find_firsts(run: Lazy, order: str) -> Lazy:
     """Return the first occurrences of a run.
 
-    The columns are query_id, doc_id, times (how often the document occurs), score, iteration, rank, tag and `PLACED_BY[order]`.
+    Columns: query_id, doc_id, `times` (how often the document occurs), score, iteration, rank, tag, and `PLACED_BY[order]`.
     """
     results = _take_results(run, order)
     if order == "interleaved":
@@ -211,7 +211,7 @@ def _find_firsts(run: Lazy, order: str) -> Lazy:
 
 
 def _add_keeps(firsts: Lazy, one_iteration: nw.Expr) -> Lazy:
-    """Add two columns: kept (the number of first occurrences of the query) and keeps (whether the query keeps its scores)."""
+    """Add two columns: `kept` (the query's number of first occurrences) and `keeps` (whether the query keeps its scores)."""
     counted = firsts.with_columns(
         results=nw.col("times").sum().over("query_id"),
         kept=nw.col("doc_id").count().over("query_id").cast(nw.Int64),
@@ -282,8 +282,8 @@ def _count_facts(run: Lazy, order: str) -> tuple[Orders, int]:
 def _find_odd_queries(results: Lazy) -> Lazy:
     """Return the queries with ties in rank, or with scores that contradict ranks.
 
-    Columns: query_id; rising and by_score (1 or 0, as in `FirstOccurrences`); tied (the number of results that share a rank
-    within an iteration).
+    The columns are query_id, `rising` and `by_score` (1 or 0, defined as in `FirstOccurrences`), and `tied` (the number of
+    results that share a rank within an iteration).
     """
     before = {
         f"{x}_before": nw.col(x).shift(1).over(*_IN_ITERATION, order_by=_BY_RANK) for x in ("score", "rank", "doc_id")

@@ -24,7 +24,7 @@ PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("positio
 
 
 def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
-    """Return one row per query and document, with query_id, doc_id and the aggregates `values` of the document's rows.
+    """Group the results by query_id and doc_id, and aggregate each group with the expressions `values`.
 
     The first occurrence of a document is its row in the lowest iteration, at the lowest rank in this iteration.
     """
@@ -34,14 +34,14 @@ def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[A
 def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
     """Return whether a query has one iteration and no repeats. Such a query keeps its rows, ranks and scores.
 
-    Any other query gets the scores n, n-1, ..., 1. The arguments are columns of any library: whether a query has one
-    iteration, the number of results with repeats, and the number of first occurrences.
+    Any other query gets the scores n, n-1, ..., 1. The arguments are columns of any library. `results` counts all results,
+    including repeats; `kept` counts only first occurrences.
     """
     return one_iteration & (results == kept)
 
 
 class Orders(NamedTuple):
-    """The numbers of queries in which ranks and scores give different orders."""
+    """Counts of queries: those whose ranks and scores give different orders, and those with several iterations."""
 
     contradicting: int = 0  # ranked by rank, although a better rank has a lower score within an iteration
     by_score: int = 0  # ranked by score (ties by doc_id), although the ranks have another order
@@ -127,7 +127,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Number the queries in order of appearance. Return the number of each row, and the query ids in this order."""
+    """Number the queries in order of appearance. Return two things: the query number of each row, and the query ids by number."""
     runs = query_ids.rle().struct.unnest()
     names, lengths = runs.get_column("value"), runs.get_column("len").to_numpy()
     queries = names.unique(maintain_order=True)
@@ -157,7 +157,7 @@ def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
 
 
 def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Number the iterations of sorted rows. Return the results with the number as column group, and a frame of the iterations."""
+    """Number the iterations of sorted rows. Return two frames: the results, with this number as `group`; and the iterations."""
     query, iteration = (rows.get_column(name).to_numpy() for name in ("query", "iteration"))
     differs = (query[1:] != query[:-1]) | (iteration[1:] != iteration[:-1])
     starts = np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
@@ -212,8 +212,8 @@ def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFra
 def flatten_columns() -> dict[str, nw.Expr]:
     """Return narwhals expressions that compute rank, score and iteration of a ranking.
 
-    The frame needs the columns keeps (see `keeps_scores`), place (1, 2, 3 ... in the order of the ranking) and kept (the number of
-    first occurrences).
+    The frame needs three columns: `keeps` (the result of `keeps_scores`), `place` (1, 2, 3 ... in the order of the ranking) and
+    `kept` (the number of first occurrences).
     """
     keeps, place = nw.col("keeps"), nw.col("place")
     return {

@@ -28,13 +28,13 @@ _KEY = pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)
 
 @dataclass(frozen=True)
 class Judgments:
-    """The labels of all judged queries. A number identifies each query."""
+    """The labels of all judged queries. Each query is identified by its index in the sorted query ids."""
 
     query_ids: pl.Series  # sorted; the number of a query is its position
     labels: pl.DataFrame  # query, doc_id, relevance (Float64): one row per judged document, sorted by query
 
     def number_queries(self, query_ids: pl.Series) -> pl.Series:
-        """Return the number of each query; null for a query without judgments."""
+        """Return the index of each query among the judged queries; null for a query without judgments."""
         return _number(query_ids, self.query_ids)
 
     def look_up(self, firsts: FirstOccurrences) -> pl.Series:
@@ -75,7 +75,7 @@ class Judgments:
         return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
 
     def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
-        """Return the ideal rankings, with query, k, relevance. `gains` maps labels to gains. Only values above 0 are ranked."""
+        """Replace labels by `gains`, if given. Rank each query's values above 0, largest first: query, k, relevance."""
         relevance = pl.col("relevance")
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
@@ -95,7 +95,7 @@ class RankingTable(NamedTuple):
 
 
 def name_relevant(rel: float) -> str:
-    """Return the name of the column that counts the labels of at least `rel`."""
+    """Return the name of the column with the number of labels >= `rel`."""
     return f"NumRel(rel={rel:g})" if float(f"{rel:g}") == rel else f"NumRel(rel={rel!r})"
 
 
@@ -134,8 +134,8 @@ def tabulate_first_occurrences(
 ) -> RankingTable:
     """Return the ranking table of first occurrences. `relevance` is the result of `judgments.look_up(firsts)`.
 
-    A query that keeps its scores may have ties or any order, so its documents are sorted. Any other query has the scores
-    n, n-1, ..., 1, so its documents are in order already.
+    If a query keeps the scores of the run, its documents are sorted: they may be in any order, or tied. Any other query has
+    the scores n, n-1, ..., 1, and its documents are already sorted.
     """
     number = judgments.number_queries(firsts.queries.get_column("query_id"))
     query = firsts.rows.get_column("query")
@@ -173,8 +173,8 @@ def place_documents(
     Queries with descending scores are not sorted. Only the doc_ids of tied documents are compared, by UTF-8 bytes, as
     Python orders strings.
 
-    `ranking` has query (a number; the rows of a query are adjacent) and score (Float64, never NaN). `doc_ids` returns the
-    doc_ids of given rows. Return Int64 columns in the order of the rows: `k`, and the columns of `positions` that differ from `k`.
+    `ranking` has query (a number; the rows of a query are adjacent) and score (Float64, never NaN). `doc_ids` is a function from
+    rows to doc_ids. Return Int64 columns in the order of the rows: `k`, and the columns of `positions` that differ from `k`.
 
     Source: trec_eval's form_res_rels.c; the providers msmarco and judged of ir_measures; gdeval.pl.
 
