@@ -95,7 +95,7 @@ def notice(
 ) -> None:
     """Warn with a `GoodgainNotice` that points at a line of the user's code, not at a line of an installed package.
 
-    `about`: the name of the run. In a call with several systems, the warning has the names of the systems instead.
+    `about` is the name of the run, put before the message. For several systems, the names of the systems take its place.
     """
     made, collect = GoodgainNotice(text, about, minor=minor, of_several=of_several), _collector.get()
     if collect is not None:
@@ -173,7 +173,7 @@ class NoticesOfSystems:
 
 
 def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
-    """Return the text of a notice with the names of its systems. If their figures differ, each system has its own line."""
+    """Return the text of a notice with the names of its systems. If the figures are different, each system has its own line."""
     first = next(iter(given.values()))
     if first.of_several is None or len({one.text for one in given.values()}) == 1:
         listed = ", ".join(given)

@@ -49,7 +49,7 @@ def score_run(
     """Score an opened run on measures, and give the notices about the run. The caller gives the notices about the qrels.
 
     `rel` is the threshold that the measures were parsed with. With `low=False`, no notice on low coverage is given: the
-    caller gives it. `unasked` are the measures that the user did not request. For `tables`, see `Searches`.
+    caller gives it. `unasked` are measures in `asked` that the user did not name. For `tables`, see `Searches`.
     """
     check_choice("order", order)
     if bounds and qrels.labels is not None:
@@ -172,7 +172,7 @@ def _score_batches(
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice if a column that was not read looks like the iteration; raise `InputError` instead if `needed` is true."""
+    """Give a notice, or with `needed` raise `InputError`, if a column of the run that was not read looks like the iteration."""
     if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)

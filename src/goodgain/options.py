@@ -127,7 +127,7 @@ def _write_flag(name: str) -> str:
 
 
 def spell(name: str, value: object = ...) -> str:
-    """Return an option, with its value if one is given, as users write it in Python or (`FOR_COMMANDS`) on the command line.
+    """Return an option, with its value if given, as users write it in Python, or if `FOR_COMMANDS` is set, on the command line.
 
     >>> spell("gaps", "empty"), spell("costs")
     ("gaps='empty'", 'costs=')
@@ -153,7 +153,7 @@ def check_choice(name: str, value: object) -> None:
 
 
 def check_whole_number(name: str, value: int, least: int, most: int | None = None, *, others: str = "") -> int:
-    """Return a whole number from `least` to `most`, or raise `InputError`; its message names `others`, further allowed values."""
+    """Return `value`, or raise `InputError` if it is not a whole number from `least` to `most`. The message ends with `others`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
         end = "" if most is None else f" to {most:,}"
         raise InputError(f"{spell(name, value)}: give a whole number from {least}{end}{others}")

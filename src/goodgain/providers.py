@@ -293,14 +293,14 @@ class Labelling:
 
 
 def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
-    """Return the measure to request from a provider, and how to convert the labels for it.
+    """Return two things: the measure to request from a provider, and how to convert the labels for this request.
 
     Whole labels stay unchanged. If a label is fractional, the form depends on the measure:
 
     - A measure with `rel`: 1 if label >= rel, else 0.
     - Linear nDCG: the labels are multiplied by the power of ten that makes all labels whole. The value does not change.
     - A function that the user defined: unchanged labels.
-    - Any other measure: an error.
+    - Any other measure: `MeasureError` is raised.
     """
     if fractional.is_empty():
         return measure, Labelling()

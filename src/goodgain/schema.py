@@ -59,7 +59,7 @@ class Table:
         return cls(name, columns, frozenset(columns.keys() - types.keys()), **parts)
 
     def understand(self, name: object) -> str:
-        """Return goodgain's name for a column that a source calls `name`, in any case; a synonym becomes the name it stands for."""
+        """Return goodgain's name for the column `name` of a source: in lower case, or what it is a synonym of."""
         lower = str(name).lower()
         return self.synonyms.get(lower, lower)
 

@@ -22,7 +22,7 @@ from goodgain.ranking.ranking_table import RankingTable, number_judgments, tabul
 
 
 def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
-    """Return how labels change the value of a measure (`Declaration.from_labels`); None for a measure without bounds.
+    """Return `sum` if the value is a sum over documents, `highest` if the best document determines the value, else None.
 
     >>> find_rule(ir_measures.P @ 10), find_rule(ir_measures.RR), find_rule(ir_measures.nDCG @ 10)
     ('sum', 'highest', None)
@@ -33,7 +33,7 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
-    """Return the largest label that an unjudged result could get: the largest label of the qrels, or 0 if that is negative."""
+    """Return the label of unjudged results in upper bounds: the largest label of the qrels, or 0 if all labels are negative."""
     largest: Any = qrels.get_column("relevance").max()
     return max(float(largest), 0.0)
 
@@ -44,9 +44,9 @@ def _split(measures: Sequence[ir_measures.Measure]) -> tuple[list[GoodGainMeasur
 
 
 class RaisedScores:
-    """Computes the upper bounds of measures for one batch of queries after another.
+    """Computes the upper bounds of measures, one batch of queries at a time.
 
-    The qrels must have one label per document. The columns GR0, GR1, ... of a tally count good documents at `rels`, in order.
+    The qrels must have one label per document. Column GR0 of a tally counts good documents for `rels[0]`, GR1 for `rels[1]`, ...
     """
 
     def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -57,7 +57,7 @@ class RaisedScores:
         self._ranked = RankedScores(ranked, qrels.judgments) if ranked else None
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
-        """Add a batch of queries: its tally, and its ranking table with unjudged documents. Each query is in only one batch."""
+        """Add a batch of queries: its tally, and its ranking table with all unjudged documents. Each query is in only one batch."""
         raised = {}
         for k, rel in enumerate(self._rels):
             if self._label >= rel:
@@ -84,7 +84,7 @@ def find_contributions(
 ) -> dict[str, pl.DataFrame]:
     """Return how much each unjudged result would add to each measure if this result alone had a label above 0, namely `label`.
 
-    The dict maps the name of a measure to a frame with the columns query_id, doc_id and added.
+    The dict maps the name of a measure to a frame with the columns `query_id`, `doc_id` and `added` (how much the value rises).
     """
     good_gain, ranked = _split(measures)
     of_iterations = _add_to_iterations(qrels, run, good_gain, label) if good_gain else {}
@@ -94,7 +94,7 @@ def find_contributions(
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
-    """Compute `find_contributions` for good-gain measures. All results that the same iteration found first add the same amount."""
+    """Compute `find_contributions` for good-gain measures. All results first found in the same iteration add the same amount."""
     numbers = run.rows.select("query_id", number="iteration").unique()
     numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
     firsts = run.first_iterations.rename({"iteration": "number"})
@@ -113,9 +113,9 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return how much a document with the given label adds to each measure if a given iteration is the first to find it.
+    """Return how much a document with the label `label` adds to each measure if it is first found at an iteration of `places`.
 
-    Each iteration becomes a separate query. In the ledger of this query, the document is the only good document.
+    Each iteration is scored as a separate query, and the document is the only good document in the ledger of this query.
     """
     named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
     alone: dict[float, Counts] = {}
@@ -140,7 +140,7 @@ def _score_each_iteration(
 def _add_to_ranking(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Compute `find_contributions` for measures over one ranking, with a copy of the query for each unjudged result."""
+    """Compute `find_contributions` for measures over one ranking. Each unjudged result is scored in its own copy of the query."""
     judgments = qrels.judgments
     positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)

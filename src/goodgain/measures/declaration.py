@@ -1,4 +1,4 @@
-"""Makes measures from declarations, which also give the help of each measure and its names in other tools."""
+"""Makes measures, with their help and their names in other tools, from declarations."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Declaration:
         return self.family in ("good gain", "counts", "session")
 
     def find_rule(self, name: str, info: ParamInfo) -> Rule | None:
-        """Return the rule for values of the parameter `name`; None if only the default value is allowed."""
+        """Return the rule that a value of the parameter `name` must follow; None if only the default value is allowed."""
         rules = LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES
         return find_choices(info) or RULES_OF_ONE.get((self.name, name)) or rules.get(name)
 
@@ -116,12 +116,12 @@ class Declaration:
 
     @property
     def host_name(self) -> str:
-        """The name of the measure in other tools that require lower case: avg_gain for AvgGain, n_dcgg for nDCGG."""
+        """The name of the measure for tools that require lower case, such as avg_gain for AvgGain and n_dcgg for nDCGG."""
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
     def cutoff(self) -> Literal["optional", "required", "none"]:
-        """Whether the measure has a cutoff after @: `optional`, `required` or `none`."""
+        """Whether the name of the measure takes a cutoff after @: `required`, `optional`, or `none` for no cutoff."""
         info = self.measure.SUPPORTED_PARAMS.get("cutoff")
         return "none" if info is None else "required" if info.required else "optional"
 
@@ -158,7 +158,7 @@ class Declaration:
             )
 
     def computes(self, measure: ir_measures.Measure) -> bool:
-        """Return whether goodgain can compute the measure with the parameters that it was given."""
+        """Return whether goodgain can compute `measure` with its parameters, given or default."""
         known, given = measure.SUPPORTED_PARAMS, read_parameters(measure)
         for name, value in given.items():
             rule = self.find_rule(name, known[name]) if name in known else None
@@ -188,7 +188,7 @@ class ExactMean(ir_measures.MeanAgg):
 
 
 class DeclaredMeasure(ir_measures.Measure):
-    """A measure that is made from a `Declaration`, and that ir_measures can use: `SRE(rel=3)@5`, `RankDCG@10`."""
+    """A measure made from a `Declaration`, for use with ir_measures, such as `SRE(rel=3)@5` or `RankDCG@10`."""
 
     declaration: Declaration
     __name__: str
@@ -215,7 +215,7 @@ class DeclaredMeasure(ir_measures.Measure):
         return ExactMean(skip_nan=isinstance(self, RankedMeasure) or bool(self.declaration.null_if))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle the measure by its name, because pickle cannot find a class that is made from a declaration."""
+        """Copy and pickle the measure by its name and parameters, because pickle cannot find a class made from a declaration."""
         return _copy_measure, (self.declaration.name, self.params)
 
 
@@ -243,7 +243,7 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def rel(self) -> float:
-        """The smallest label that is good: for `AreaOver` that of its inner measure, else that of this measure."""
+        """The threshold (smallest good label) of the measure; for `AreaOver`, the threshold of the inner measure."""
         from goodgain.measures.names import find_inner  # which imports this module
 
         inner = find_inner(self)
@@ -264,26 +264,26 @@ class GoodGainMeasure(IterationMeasure):
 
     @property
     def along(self) -> pl.Expr:
-        """The expression for the value at each row (query and iteration) of a ledger, which must be joined with its pools."""
+        """The expression for the value at each row (query and iteration) of a ledger. The ledger must be joined with its pools."""
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
         return value.cast(pl.Float64).alias(str(self))
 
     @cached_property
     def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
-        """The expression for the value of each query at the cutoff, and a dict of the sums in this expression (`UpTo.sums`)."""
+        """Two things: the expression for the value of each query at the cutoff, and a dict of its sums (see `UpTo.sums`)."""
         sums: dict[str, pl.Expr] = {}
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
         return value.cast(pl.Float64).alias(str(self)), sums
 
 
 class RankedMeasure(DeclaredMeasure):
-    """A measure over one ranking that ir_measures lacks (`RankDCG@10`), or has without a parameter (`nDCG(ideal='ranking')`).
+    """A measure over one ranking that ir_measures lacks, or has with fewer parameters: `RankDCG@10`, `nDCG(ideal='ranking')`.
 
-    No provider of ir_measures knows the `NAME` of the measure: under the name `nDCG`, a provider would ignore `ideal`.
+    The `NAME` of the measure is unknown to providers of ir_measures: under the name `nDCG`, a provider would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
-        """Return the measure with more parameters. If ir_measures supports all of them, the result is a measure of ir_measures."""
+        """Return the measure with `params` added, as a measure of ir_measures if ir_measures supports all the parameters."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):

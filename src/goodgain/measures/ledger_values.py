@@ -19,9 +19,9 @@ _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "it
 
 
 def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return values at the cutoffs of measures, as a frame with query_id (judged queries, sorted) and a Float64 column per measure.
+    """Return the value of each measure at its cutoff: a frame with `query_id` (judged, sorted) and a Float64 column per measure.
 
-    `counts` maps each threshold of the measures to its ledger and pools.
+    `counts` maps each threshold of the measures to the ledger and pools for this threshold.
     """
     columns: dict[str, pl.Series] = {}
     for rel, group in _group_by_threshold(measures, counts).items():
@@ -39,7 +39,7 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 
 
 def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
-    """Return values at each iteration of judged queries, as a frame with query_id, iteration and a Float64 column per measure."""
+    """Return a frame of the values at each iteration of judged queries: query_id, iteration, and a Float64 column per measure."""
     found: list[pl.DataFrame] = []
     for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = counts[rel][:2]
@@ -52,7 +52,7 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
 def tabulate_ledger(
     counts: Mapping[float, Counts], rel: float, measures: Sequence[GoodGainMeasure] = ()
 ) -> pl.DataFrame:
-    """Return the frame that `ledger` returns for the threshold `rel`. `counts` must have the thresholds of all `measures`."""
+    """Return the frame that `goodgain.ledger` returns for the threshold `rel`. `counts` must have the threshold of each measure."""
     rows, pools = counts[rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
@@ -69,14 +69,14 @@ def make_finite(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
-    """Return the mean of the values of queries; None if a value is null. With `null_if`, null values are left out instead."""
+    """Return the mean of `values`; None without values, or if a value is null. With `null_if`, nulls are left out of the mean."""
     known = values.drop_nulls() if null_if else values
     # An exact sum does not depend on the order of the queries.
     return None if known.null_count() or known.is_empty() else math.fsum(known.to_list()) / len(known)
 
 
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
-    """Return `measure` if it is a good-gain measure or count without @; raise `MeasureError` for any other measure.
+    """Return `measure` if it has no cutoff and is a good-gain measure or count; raise `MeasureError` for any other measure.
 
     `what` is the table or plot that shows the measure at each iteration, such as `the ledger`.
     """
@@ -93,7 +93,7 @@ def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainM
 def _group_by_threshold(
     measures: Iterable[GoodGainMeasure], counts: Mapping[float, Counts]
 ) -> dict[float, list[GoodGainMeasure]]:
-    """Group measures by threshold; those without a threshold, whose value is the same for all, join the first group."""
+    """Group measures by threshold. A measure without a threshold joins the group of the first threshold in `counts`."""
     groups: dict[float, list[GoodGainMeasure]] = {}
     for measure in measures:
         rel = measure.rel if measure.declaration.uses_rel else next(iter(counts))
@@ -127,9 +127,9 @@ _ROWS = 2**18
 
 
 class BatchScores:
-    """Computes good-gain measures for one batch of queries after another.
+    """Computes good-gain measures, one batch of queries at a time.
 
-    The columns GR0, GR1, ... of a tally count good documents at `rels`. Judgments are counted when needed, as batches are read.
+    Column GR0 of a tally counts good documents for `rels[0]`, GR1 for `rels[1]`, ... Judgments are counted at their first use.
     """
 
     def __init__(self, measures: Sequence[GoodGainMeasure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -152,7 +152,7 @@ class BatchScores:
             self._score(tallied, self.pools.join(tallied, on="query_id", how="semi", maintain_order="left"))
 
     def finish(self) -> tuple[pl.DataFrame, Coverage]:
-        """Return two results: a frame with query_id (sorted) and a column per measure, and the coverage of the run."""
+        """Return two things: a frame with `query_id` (sorted) and a column per measure; and the coverage of the run."""
         # Judged queries in no batch are scored last, on empty ledgers.
         scored = pl.concat([self.pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)])
         rest = self.pools.join(scored, on="query_id", how="anti", maintain_order="left")

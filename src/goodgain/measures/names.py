@@ -23,7 +23,7 @@ SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | session_m
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """Map one name per choice of a parameter to the measure: some other tools can pass only a cutoff and a threshold."""
+    """Return a dict from names to variants of `measure`, one per choice of a parameter: some tools pass only cutoff and `rel`."""
     name = measure.declaration.host_name
     return {name: measure} | {
         f"{name}_{choice}": measure(**{parameter: choice})
@@ -89,7 +89,7 @@ def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
 
 
 def find_direction(measure: ir_measures.Measure) -> str | None:
-    """Return `up` if higher values of a measure are better, `down` if lower are, None if neither; `up` if undeclared.
+    """Return `up` if higher values of a measure are better, `down` if lower are, None if neither; `up` for unknown measures.
 
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
@@ -102,23 +102,23 @@ _UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
 
 
 def _find_meaning(measure: ir_measures.Measure) -> Declaration:
-    """Return the declaration of a measure, or of the inner measure if it has one, as `PerIteration(measure='P@2')` has."""
+    """Return the declaration of a measure; for `PerIteration(measure='P@2')`, the declaration of the inner measure `P@2`."""
     if (inner := find_inner(measure)) is not None:
         return _find_meaning(inner)
     return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure) or _UNKNOWN
 
 
 def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
-    """Return the inner measure of `PerIteration` or `AreaOver`, else None. The inner `rel` is by default the outer `rel`."""
+    """Return the inner measure of `PerIteration` or `AreaOver`, else None. An inner measure without `rel` takes the outer `rel`."""
     if not isinstance(measure, SessionMeasure) or "measure" not in measure.SUPPORTED_PARAMS:
         return None
     return parse_measure(read_parameters(measure)["measure"], complete=False, rel=measure.params.get("rel"))
 
 
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
-    """Map each measure that looks better with fewer results to the name of the count of results up to the same iteration.
+    """Map measures that look better with fewer results to their counts of results: `NumResults@i` at iteration i, or `NumResults`.
 
-    `compare` needs these counts, because without results a share has no value, and a count such as NumDup is 0.
+    `compare` needs the count, because for a query without results a share has no value, and a count such as `NumDup` is 0.
 
     >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
     {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}
@@ -133,19 +133,19 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
 
 
 def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """Return the measures, and add the counts of iterations and results that a comparison needs."""
+    """Return the measures, followed by the counts that a comparison needs, such as `NumIter` and `NumResults`."""
     measures = [*measures]
     counted = find_results_counts(one for one in measures if not needs_results(one))
     return parse_measures([*measures, "NumIter", "NumResults", *counted.values()])
 
 
 def needs_results(measure: ir_measures.Measure) -> bool:
-    """Return whether `compare` leaves out queries without results, for which 0 would be the best value."""
+    """Return whether `compare` leaves queries without results out of `measure`, because 0 would be the best value."""
     return _find_meaning(measure).needs_results
 
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
-    """Return when a query has no value, as the end of "the value is null if ..."; an empty text if every query has a value."""
+    """Return a text that completes "the value is null if ...", or an empty text if the measure has a value for every query."""
     own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
     return own or _find_meaning(measure).null_if
 
@@ -161,7 +161,7 @@ def describe_lack(measure: ir_measures.Measure | str) -> str:
 def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:
     """Return whether goodgain computes a measure over one ranking; if not, a provider of ir_measures does.
 
-    goodgain computes each measure with a declaration, for the parameters that it supports. If the user names a provider,
+    goodgain computes each measure that has a `Declaration`, if it supports the parameters. If the user names a `provider`,
     goodgain computes only what ir_measures lacks.
 
     >>> is_computed_here(ir_measures.nDCG @ 10), is_computed_here(ir_measures.Bpref)
@@ -179,8 +179,7 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
     """Return distinct measures from names separated by blanks or commas, from a measure object, or from a list.
 
     A range means one measure per iteration: `CG@1-3` is `CG@1 CG@2 CG@3`. With `complete=False` a measure may lack a required
-    cutoff: `ledger` computes it at every iteration. `rel` is the smallest good label for measures of iterations that name no
-    `rel`.
+    cutoff, as in `ledger`, which shows every iteration. `rel` is the threshold of measures of iterations that name no `rel`.
 
     Raises:
         MeasureError: a name, a parameter or a value is wrong, or no measure is named. One error lists all faults.
@@ -221,7 +220,7 @@ def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
 def parse_measure(name: str, *, complete: bool = True, rel: float | None = None) -> ir_measures.Measure:
     """Return the measure with a name such as `SRE(rel=3)@5`; upper or lower case matters only if it distinguishes two measures.
 
-    `complete` and `rel` have the same meaning as in `parse_measures`, and the same errors are raised.
+    `complete` and `rel` are as in `parse_measures`. A wrong name, parameter or value raises `MeasureError`.
     """
     _refuse_names_of_other_tools(name)
     if _RANGE.fullmatch(name.strip()):
@@ -274,14 +273,14 @@ def _refuse_names_of_other_tools(name: str) -> None:
 
 
 def _known_names() -> dict[str, ir_measures.Measure]:
-    """Map every known name to its measure; measures of goodgain replace those of other packages."""
+    """Map every known name to its measure; measures of goodgain replace measures of other packages that have the same name."""
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
     ours = {name: declared.measure for name, declared in (HOSTLESS_MEASURES | SESSION_MEASURES).items()}
     return {**registry, **ours, **MEASURES}
 
 
 def _find_measure(name: str, rest: str) -> ir_measures.Measure:
-    """Return the measure with this name. `rest` is the text after the name, such as `@10`, which error messages repeat."""
+    """Return the measure called `name`. Error messages repeat `rest`, the text after the name, such as `@10`."""
     known = _known_names()
     meant = [name] if name in known else [other for other in known if other.lower() == name.lower()]
     if len({id(known[other]) for other in meant}) == 1:
@@ -309,7 +308,7 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
 
 
 def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return the normal form of a measure: whole numbers become floats if ir_measures declares floats.
+    """Return the normal form of a measure: a whole number becomes a float if ir_measures declares the parameter as a float.
 
     `ir_measures.nDCG(ideal="ranking")`, with a parameter that only goodgain knows, becomes a measure of goodgain.
     """
@@ -328,7 +327,7 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
 
 
 def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
-    """Return the normal form of a measure. A measure of iterations that names no `rel` gets the `rel` of the call."""
+    """Return the checked normal form of a measure. A measure of iterations that names no `rel` gets the argument `rel`."""
     made = _simplify(measure)
     if rel is not None:
         check_rel(rel)
@@ -353,7 +352,7 @@ _MOST_OF_RANGE = 1_000
 
 
 def _expand_range(name: str) -> list[str]:
-    """Return the names of the measures in a range of iterations; return any other name unchanged.
+    """Return a list of the names in a range such as `CG@1-3`; any other name is the only item of the list.
 
     >>> _expand_range("CG@1-3"), _expand_range("CG@3")
     (['CG@1', 'CG@2', 'CG@3'], ['CG@3'])

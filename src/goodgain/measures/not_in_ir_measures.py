@@ -2,9 +2,9 @@
 
 For a query that the run lacks, these measures score an empty ranking, while classic measures are 0.
 
-For most of these measures, a document without a grade has the label 0. GradedP skips documents without a grade; to the other
-Graded measures they add nothing. A Graded measure is null if none of the first k documents has a grade. A grade is any label,
-also a negative one.
+A grade is any label, also a negative one. In most of these measures, a document without a grade counts like the label 0.
+GradedP skips documents without a grade, and such documents add nothing to the other measures whose names begin with Graded.
+A Graded measure is null if a query has results, but none of the first k has a grade.
 """
 
 from __future__ import annotations  # narwhals takes long to import, and waits
@@ -38,7 +38,7 @@ _FINEST = 10**6
 
 
 def place_for_dcg(parameters: Mapping[str, Any]) -> str:
-    """Return the name of the rank column for DCG and nDCG: with exponential gain, ties are ordered as in gdeval."""
+    """Return the column of ranks for DCG and nDCG: `k`, or with exponential gain `k_gdeval`, which orders ties as gdeval does."""
     return "k_gdeval" if parameters["dcg"] == "exp-log2" else "k"
 
 
@@ -50,7 +50,7 @@ def compute_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
-    """Return the DCG of the ideal ranking, for which `ideal` chooses documents: all judged, all retrieved, or the first k."""
+    """Return the DCG of the ideal ranking; the parameter `ideal` chooses documents: all judged, all retrieved or the first k."""
     ideal = ranks.parameters.get("ideal")
     if ideal == "topk":
         return compute_dcg(ranks.cut_by_label)

@@ -1,4 +1,4 @@
-"""Checks the parameters of measures, both of those that goodgain computes and of those that providers of ir_measures compute.
+"""Checks the parameters of measures that goodgain computes, and of measures that providers of ir_measures compute.
 
 ir_measures declares types, choices and required parameters, but checks them with `assert`, which `python -O` removes. Further
 limits come from the definitions of measures, and from providers that silently compute something else for some values.
@@ -48,7 +48,7 @@ def check_rel(rel: Any) -> None:
 
 
 def _parse(name: Any) -> Any:
-    """Return the measure with this name, also if the name lacks a required cutoff; None for an unknown name."""
+    """Return the measure called `name`, or None if there is no such measure. The name may lack a required cutoff."""
     from goodgain.measures.names import parse_measure  # which imports this module, as those below do
 
     try:
@@ -126,7 +126,7 @@ RULES_OF_ONE = {
 
 
 def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
-    """Return a dict from each parameter of a measure that was given or has a default to its value."""
+    """Return a dict from parameters of a measure to their given or default values; parameters without a value are left out."""
     found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
     return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
 
@@ -180,7 +180,7 @@ _OWN_RULES = {
 
 
 def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
-    """Raise `MeasureError` if a measure was given an unknown parameter, or a value that `find_rule` does not allow."""
+    """Raise `MeasureError` if a measure was given an unknown parameter, or a value that breaks the rule from `find_rule`."""
     supported, given = measure.SUPPORTED_PARAMS, measure.params
     for name in given.keys() - supported.keys():
         takes = ", ".join(f"{known}=" for known in supported) or "none"

@@ -21,7 +21,7 @@ _Gains = tuple[tuple[float, float], ...]
 
 
 class RankedScores:
-    """Computes measures over one ranking, batch by batch; goodgain must compute each measure (see `is_computed_here`)."""
+    """Computes measures over one ranking, batch by batch. Each measure must be one that goodgain computes (`is_computed_here`)."""
 
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.judgments = judgments
@@ -59,7 +59,7 @@ class RankedScores:
         self._retrieved.append(table.retrieved)
 
     def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
-        """Add a lazy ranking. The engine of its frame computes the sums, and only one row per query is loaded."""
+        """Add a lazy ranking. Its query engine, such as DuckDB, computes the sums, and only one row per query is loaded."""
         counting = replace(self._of_rows, summed=self._of_rows.summed | {"NumRet": nw.lit(1.0)})
         numbered = nw.from_native(self._judged.with_columns(pl.col("query").cast(pl.Int64)))
         summed = collect(self._sum_rows(rows, move_to_engine(rows, numbered), counting))
@@ -78,7 +78,7 @@ class RankedScores:
         return sums.aggregate(rows)
 
     def finish(self) -> pl.DataFrame:
-        """Return a frame with query_id (all judged queries, sorted) and a Float64 column per measure."""
+        """Return a frame with the column `query_id` (all judged queries, sorted), and a Float64 column per measure."""
         columns = [pl.concat(self._retrieved), pl.concat(self._sums)]
         for gains, sums in self._of_ideals.items():
             if sums.summed or sums.highest:
@@ -108,7 +108,7 @@ def score_ranking(
 ) -> pl.DataFrame:
     """Return a frame with the value of each measure for every judged query, sorted by query.
 
-    `query_ids` are the judged queries, if `qrels` lack some of them. For a query that the ranking lacks,
+    `query_ids` are the judged queries; by default, the queries of `qrels`. For a judged query that the ranking lacks,
     a classic measure is 0, as in ir_measures, and any other measure has its value for an empty ranking.
 
     >>> ranking = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "score": [2.0, 1.0]})
@@ -127,7 +127,7 @@ def find_positions(measures: Iterable[ir_measures.Measure]) -> set[str]:
 
 
 def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
-    """Return a dict from each measure to its mean over the queries; for a count such as NumRet, to its sum."""
+    """Return a dict from each measure to its mean over queries; for a count such as `NumRet`, to its sum over queries."""
     return {
         str(one): math.fsum(values.get_column(str(one)).drop_nulls())
         if isinstance(one.aggregator(), ir_measures.SumAgg)

@@ -41,13 +41,13 @@ class Scores:
         coverage: a frame with the columns iteration, judged and unique (numbers of results), and coverage (judged / unique). The
             row with a null iteration counts all results; any other row counts the results that its iteration found first.
             The coverage is null without results. Queries without judgments are left out.
-        queries: the query ids that are in both run and qrels, only in the run, and only in the qrels.
+        queries: the query ids in both run and qrels (`both`), only in the run (`only_searched`), only in the qrels (`only_judged`).
         rel: the argument `rel` of the call.
         ids_mapped: two numbers: how many ids of the run, and of the qrels, `documents=` mapped; None without `documents=`.
         notes: the texts of all notices of the call, including minor notices.
-        by_group: a frame with the columns group, measure, queries (their number) and value (their mean); None without `groups`.
-        intervals: a dict from each measure to the confidence interval of its mean over queries (bootstrap percentile). It has
-            None for a sum, for a single query, or without a mean. Without `interval=True`, `intervals` itself is None.
+        by_group: a frame with group, measure, queries (how many have a value) and value (the mean); None without `groups`.
+        intervals: a dict from each measure to the confidence interval of its mean over queries (bootstrap percentile).
+            The interval is None for a sum, for a single query, or without a mean. `intervals` is None without `interval=True`.
         replicates: the scores of each run if a system has several runs; the values of the system are then means over its runs.
         lacks_iterations: whether the run, or one of the runs of the system, has no iterations.
         one_time: the number of queries with one-time URLs in two or more iterations; a service makes such URLs for each call.
@@ -103,7 +103,7 @@ class Scores:
         With `bounds=True`, the columns least and most give the bounds of the value; both are null for a measure without bounds.
 
         A value is null if it is not finite (possible with a user's function), or if the measure has no value for the query.
-        For example, a Graded measure has no value if no document at ranks <= k has a grade.
+        For example, `GradedP@k` has no value if the query has results, but no result at ranks <= k has a label.
         """
         names = {name: k for k, name in enumerate(self.means)}
         position = pl.col("measure").replace_strict(names, return_dtype=pl.Int64)
@@ -125,7 +125,7 @@ class Scores:
     def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
         """Return the scores of one run for only the given measures, in the given order.
 
-        The private frame of values keeps all its measures, because comparisons need the counts of results.
+        The private frame `_ours` keeps all its measures, because comparisons need the counts of results.
         """
         names = [str(one) for one in measures]
         return replace(
@@ -156,7 +156,7 @@ class Scores:
         return f"Scores({values}; {self._queries_of_means} queries)"
 
     def tables(self) -> list[Table]:
-        """Return a list with the table that a notebook shows: each measure with its mean and interval; below, the signature."""
+        """Return a list of one table, as notebooks show it: a row per measure with mean and interval, and the signature below."""
         ends = {name: f" [{of[0]:.4f}, {of[1]:.4f}]" for name, of in (self.intervals or {}).items() if of}
         rows = [
             [_name_with_arrow(name), "–" if value is None else f"{value:.4f}{ends.get(name, '')}"]
@@ -171,7 +171,7 @@ class Scores:
         return write_html(self.tables())
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
-        """Return the mean of one measure, whose name may be in any spelling that `evaluate` accepts; None if it has no mean.
+        """Return the mean of a measure, whose name may be in any spelling that `evaluate` accepts; None if the measure has no mean.
 
         After `evaluate(..., rel=1)` the name `nCG@6` also finds `nCG(rel=1)@6`.
         """
@@ -216,7 +216,7 @@ class Scores:
 def average_groups(
     per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the frame `Scores.by_group`: for each group, means over the queries with a value; sums for counts of ir_measures."""
+    """Return the frame `Scores.by_group`: means by group over the queries with a value, and sums for counts of ir_measures."""
     summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
     grouped = groups.join(per_query, on="query_id").drop_nulls("value")
     names = pl.Enum([str(measure) for measure in measures])
@@ -243,8 +243,8 @@ def _unpivot(values: pl.DataFrame) -> pl.DataFrame:
 def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
     """Return the scores of a system: the value of a query is the mean over the runs that have a value for this query.
 
-    With `missing="absent"`, the queries that a run lacks have no value in this run. In `Scores.queries`, a query is absent
-    only if all runs lack it.
+    With `missing="absent"`, the queries that a run lacks have no value in this run. In `Scores.queries`, a query
+    is in `only_judged` only if all runs lack it.
     """
     if len(runs) == 1:
         return leave_out_absent(runs[0], measures) if missing == "absent" else runs[0]
@@ -288,7 +288,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
 
 
 def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a dict of the options for reading runs: the value if all runs agree, else a list of `name of the run:value`."""
+    """Return a dict from each option that a run was read with to its value, or to a list of texts `run:value` if runs differ."""
     found: dict[str, Any] = {}
     for option, default in Reading._field_defaults.items():
         values = {name: signature.get(option, default) for name, signature in signatures.items()}
@@ -301,7 +301,7 @@ def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def find_values(of: Scores, missing: str) -> pl.DataFrame:
-    """Return the frame `per_query` of a run; with `missing="absent"`, without the queries that the run lacks."""
+    """Return the frame `Scores.per_query` of a run. With `missing="absent"`, the queries that the run lacks are left out."""
     absent = of.queries.only_judged.implode()
     return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(absent))
 
@@ -331,9 +331,9 @@ def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Score
 
 
 def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return scores in which each measure with `needs_results` is null for the queries without results.
+    """Return scores in which queries without results have no value for the measures that need results (see `needs_results`).
 
-    If a system has several runs, a value is the mean over the runs with results, and only `measures` are returned.
+    If a system has several runs, the value of a query is the mean over the runs with results, and only `measures` are kept.
     """
     if of.replicates:
         runs = [leave_out_empty(run, measures) for run in of.replicates]
@@ -348,7 +348,7 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
 
 
 def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
-    """Merge the queries of several runs. A query is absent if all runs lack it, and never searched if no run searched it."""
+    """Merge the queries of several runs. A query is `only_judged` if all runs lack it, `never_searched` if no run searched it."""
     judged = pl.concat([runs[0].both, runs[0].only_judged])
     both = pl.concat([of.both for of in runs]).unique().sort()
     without = pl.concat([of.only_searched for of in runs]).unique().sort()
@@ -358,7 +358,7 @@ def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
-    """Return the mean of the values (sum for counts of ir_measures); None if all are null, or one is null and no run has a mean."""
+    """Return the mean of non-null values (sum for counts of ir_measures); None if all are null, or one is and no run has a mean."""
     known = values.drop_nulls()
     if known.is_empty() or (len(known) < len(values) and all(of.means[str(measure)] is None for of in runs)):
         return None

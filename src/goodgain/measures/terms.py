@@ -1,7 +1,7 @@
 """Defines the terms from which formulas of measures are built: `UpTo` (iterations 1..i of a query), and `Ranks` (ranks 1..k).
 
 Formulas over iterations are Polars expressions over the ledger. Formulas over ranks are narwhals expressions: a ranking stays on
-the engine of the run, where one group-by returns one row per query.
+the query engine of the run, such as Polars or DuckDB, where one group-by returns one row per query.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     class _Narwhals:
-        """Imports narwhals only when a formula over ranks is computed, because `import goodgain` does not need narwhals."""
+        """Delays the import of narwhals until a formula over ranks is built, so that `import goodgain` takes less time."""
 
         def __getattr__(self, name: str) -> Any:
             import narwhals
@@ -47,9 +47,9 @@ def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
 
 @dataclass
 class UpTo:
-    """Iterations 1..i of a query, for formulas over the ledger; `parameters` are those of the measure.
+    """Iterations 1..i of a query, as terms for formulas over the ledger; `parameters` are the parameters of the measure.
 
-    If `sums` is a dict, a formula gives the value of each query at one i, and the dict collects aggregates of rows 1..i.
+    If `sums` is a dict, a formula gives the value of each query at one i, from aggregates of rows 1..i that the dict collects.
     If `sums` is None, a formula gives the value at every row of a ledger, from running sums, which are slower.
     """
 
@@ -108,7 +108,7 @@ class Sums:
 
 
 class Ranks:
-    """The ranks 1..cutoff of a query, for the formula of a measure with its parameters; without a cutoff, all ranks.
+    """The ranks 1..cutoff of a query (all ranks if there is no cutoff), as terms for the formula of a measure.
 
     `k`, `label`, `judged`, `relevant` and `relevant_so_far` are values of a document, for use inside `total` and
     `highest`. `total`, `highest`, `num_rel`, `num_judged`, `num_ret` and `num_seen` are values of the query.
@@ -117,9 +117,9 @@ class Ranks:
     def __init__(
         self, measure: ir_measures.Measure, position: str, *, sums: Sums, ideal: Ranks | None = None, prefix: str = ""
     ) -> None:
-        """Set up the ranks for a measure; `sums` collects the columns that the measure needs.
+        """Set up the ranks for a measure; `sums` collects the columns that the measure needs. Names of totals begin with `prefix`.
 
-        `ideal` is None for the ideal ranking itself, whose labels `gains` has already replaced. `prefix` marks its columns.
+        If this ranking is itself the ideal one, `ideal` is None, and the parameter `gains` has already replaced the labels.
         """
         self.parameters = read_parameters(measure)
         self.cutoff: int | None = self.parameters.get("cutoff")  # the last rank; None for all ranks
@@ -150,7 +150,7 @@ class Ranks:
         return found
 
     def _sort(self, gain: str, label: nw.Expr) -> Ranks:
-        """Return the ranking sorted by descending `label`; `gain` names the column that will hold the labels."""
+        """Return the ranking sorted by descending `label`; `gain` is the name of a new column for the sorted labels."""
         self._sums.columns[gain] = label.fill_null(0.0)
         found = copy(self)
         found._place = f"{self._position} by {gain}"
@@ -187,7 +187,7 @@ class Ranks:
 
     @property
     def not_relevant(self) -> nw.Expr:
-        """1 for a document with a label below `rel`, else 0 (also without a label)."""
+        """1 for a document with a label below `rel`; 0 for any other document, also for one without a label."""
         return _mark_where(self.label < self.parameters["rel"])
 
     @property
@@ -203,7 +203,7 @@ class Ranks:
         return nw.col(name)
 
     def product_before(self, x: nw.Expr) -> nw.Expr:
-        """Return the product of x over the ranks before k. Each x must be above 0; where x is null, the factor is 1."""
+        """Return, for each rank k, the product of x over the ranks before k. Each x must be above 0; a null x counts as 1."""
         name = f"{self._name} product {len(self._sums.windows)}"
         logarithm = x.log(math.e).fill_null(0.0)
         self._sums.windows[name] = logarithm.cum_sum().over("query", order_by=self._position) - logarithm

@@ -1,4 +1,4 @@
-"""Finds the thresholds of measures (smallest good labels), and gives notices if the labels of the qrels do not fit them."""
+"""Finds the thresholds of measures (smallest good labels), and gives notices if labels of the qrels do not fit the thresholds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_LABEL = "no label of the qrels reaches the threshold"
 
 
 def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
-    """Return the sorted thresholds of the measures of iterations; only the default threshold if none of them has one."""
+    """Return the sorted thresholds of measures of iterations; if no such measure has a threshold, only the default threshold."""
     return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
 
 
@@ -49,7 +49,7 @@ def warn_of_labels(
 ) -> None:
     """Give notices if no label reaches a threshold, if thresholds differ, or if a label is too large for the default threshold.
 
-    `rel`: the threshold of the call for measures without one. `switch`: whether the call has an option `rel` to recommend.
+    `rel` is the threshold that the user gave for measures without one. With `switch`, notices may recommend the option `rel`.
     """
     measures = [*measures]
     using = _find_using(measures)
@@ -163,7 +163,7 @@ def warn_if_no_label_reaches(
 ) -> None:
     """Give one notice for all measures whose threshold no label reaches, because no document is good for these measures.
 
-    `write` takes a measure and a threshold, and returns the name to recommend if the call has no option `rel`.
+    `write` takes a measure and a threshold, and returns the name of a measure to recommend if the call has no option `rel`.
     """
     largest: Any = qrels.get_column("relevance").max()
     beyond = [measure for measure in measures if measure.rel > largest]
