@@ -172,7 +172,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.
         usual = _add_price(bytes_sent // _BYTES_OF_TOKEN, calls * _TOKENS_OF_ANSWER, given.price)
         most = _add_price(bytes_sent, received, given.price)
         cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if given.price else ""
-        shared.say(f"room for an answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
+        shared.say(f"longest answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
         if older := model_labels.count_first_answers(plan.to_send, journal):
             shared.say(f"{older}; --prompt good-gain-1 uses them")
         if (calls > _ASK_ABOVE or older) and not given.yes:

@@ -178,7 +178,7 @@ def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     "--each-system", is_flag=True, help="Deduplicate each system separately, not all systems of a query together."
 )
 def dedup(given: shared.Given) -> None:
-    """Find results that are the same document, and write all results with a column document.
+    """Find results that are the same document, and write all results with a further column, `document`.
 
     RESULTS is a file written by goodgain convert --results.
     """

@@ -146,7 +146,9 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     if known.is_empty():
         raise InputError(f"{label}: no judged query has a group. Use the query ids of the qrels.")
     if "all" in known.get_column("group"):
-        raise InputError(f"{label}: a group is called all, which names the row for all queries. Rename the group.")
+        raise InputError(
+            f"{label}: a group has the name all, which is that of the row for all queries. Rename the group."
+        )
     if len(lacking):
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
         number = f"{len(lacking):,} of {len(judged):,} queries"

@@ -140,7 +140,7 @@ def _score_each_iteration(
 def _add_to_ranking(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Compute `find_contributions` for measures over one ranking. Each unjudged result is scored in its own copy of the query."""
+    """Do what `find_contributions` does, for measures over one ranking. Score each unjudged result in a copy of its query."""
     judgments = qrels.judgments
     positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)

@@ -89,7 +89,7 @@ class FirstOccurrences:
 
 
 def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
-    """Find the first occurrences of a run with the columns query_id, iteration, doc_id, and possibly rank, score and more.
+    """Find the first occurrence of each document of a run (query_id, iteration, doc_id, and possibly rank, score and more).
 
     The order is `seen` (iteration, then rank, then row), `interleaved` (position in the iteration, then iteration) or `last`
     (only the last iteration, even if it is empty).

@@ -43,7 +43,7 @@ def test_the_cost_stands_before_the_run_and_after_it(tmp_path: Path) -> None:
         command = [*write_job(tmp_path, 10)[3:], "--base-url", server.url, "--price", "1", "10"]
         found = run_command(*command)
     before, after = (line for line in found.stderr.splitlines() if "cost:" in line)
-    assert before.startswith("room for an answer: 2,000 tokens, thinking included; cost: about 0.0")
+    assert before.startswith("longest answer: 2,000 tokens, thinking included; cost: about 0.0")
     usual, most = (float(before.split(word)[1].split()[0].strip(",")) for word in ("about ", "at most "))
     paid = float(after.split("cost: ")[1])
     assert usual < paid * 10

@@ -94,8 +94,8 @@ def find_incomplete(
 ) -> dict[str, pl.Series]:
     """Return a dict from runs to their judged queries that broke off. Runs without such queries are left out.
 
-    `called` maps runs to file names; `convert` ends a file name with the replicate. If the runs of a system do not match the
-    replicates, raise `InputError` or, if `how` is `keep`, return one entry for the system instead of its runs.
+    `called` maps each run to the name of its file, which ends with the replicate if `convert` wrote it. If the runs of a system
+    do not match the replicates, raise `InputError` or, if `how` is `keep`, return one entry for the system instead of its runs.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}

@@ -95,7 +95,7 @@ class Parts(NamedTuple):
 
 
 def divide_measure(measure: object) -> Parts:
-    """Split a measure into numerator and denominator. Raise `MeasureError` unless it is a sum over documents or a rate of a sum.
+    """Split a sum over documents, or a quotient of sums, into numerator and denominator. Raise `MeasureError` for other measures.
 
     >>> divide_measure(CG(rel=1, cutoff=3))
     Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)

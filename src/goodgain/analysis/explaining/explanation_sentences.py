@@ -113,7 +113,7 @@ class Account:
         return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
-        """Yield texts on the first iteration in which systems differ, and on causes. With `named`, documents are named."""
+        """Yield sentences on causes, and on the first iteration in which the systems differ. `named` adds names of documents."""
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         rel = self.find_rel(parts)
         searches = {name: self.iterations.get((query_id, name, rel), []) for name in self.names}

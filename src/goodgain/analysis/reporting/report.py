@@ -52,8 +52,10 @@ def choose_format(path: Path, given: str | None) -> str:
     found = given or next((form for form, ends in FORMATS.items() if path.suffix.lower() in ends), None)
     if found not in FORMATS:
         ends = ", ".join(end for ends in FORMATS.values() for end in ends)
-        known = f"{spell('format', given)} is not one of {', '.join(FORMATS)}"
-        raise InputError(f"{known if given else f'{path}: a report ends in {ends}'}. Choose one of them.")
+        known = f"{spell('format', given)} is not a format of reports. Give one of {', '.join(FORMATS)}."
+        raise InputError(
+            known if given else f"{path}: the file name of a report ends in one of {ends}. Rename the file."
+        )
     return found
 
 

@@ -60,10 +60,9 @@ def split_name(metric: str) -> tuple[str, str | None]:
 
 
 def parse_metric(metric: str) -> GoodGainMeasure | None:
-    """Parse a metric such as `sre@3-l2.5`, with the cutoff at iteration 3 and the smallest good label 2.5.
+    """Parse a metric such as `sre@3-l2.5`: the cutoff is iteration 3, and labels from 2.5 are good.
 
-    Return None for a metric of ranx. `register` adds goodgain's names to ranx's table of labels. Names that were in the table
-    before belong to ranx.
+    Return None for a metric of ranx: a name that was in ranx's table of names before `register` added the names of goodgain.
 
     >>> parse_metric("sre@3-l2.5"), parse_metric("nCG@2")
     (SRE(rel=2.5)@3, nCG@2)

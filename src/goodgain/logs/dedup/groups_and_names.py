@@ -346,7 +346,7 @@ def _join_best(
 
 
 def _name_new_documents(new: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Give each row the name of the earlier document that it joined. If a new document has such a name too, its name gets `~2`."""
+    """Give each row the name of the earlier document that it joined. A new document whose name is taken gets a name with `~2`."""
     earlier = known.select("scope", document="earlier").unique()
     own = new.filter(pl.col("joined").is_null()).select("scope", "document").unique()
     shared = own.join(earlier, on=["scope", "document"], how="semi").sort("scope", "document")
