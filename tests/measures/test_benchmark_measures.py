@@ -71,7 +71,7 @@ def test_both_ends_of_iterations_for_all_good_results_are_counted(tmp_path: Path
     (said,) = [str(one.message) for one in given if "the best value" in str(one.message)]
     assert said.splitlines()[1:] == ["  a: 0 in 1 query, 100 in 2 queries", "  b: 0 in 1 query, 100 in 3 queries"]
     (noted,) = [note for note in found.notes if "the best value" in note]
-    assert noted.endswith("found all. a: 0 in 1 query, 100 in 2 queries; b: 0 in 1 query, 100 in 3 queries")
+    assert noted.endswith("were found. a: 0 in 1 query, 100 in 2 queries; b: 0 in 1 query, 100 in 3 queries")
     assert noted in found.to_text("markdown")
     found.write_baseline(tmp_path / "kept.jsonl", "a")
     for several in ({"b": run.head(1)}, {"b": [run, run.head(1)]}):

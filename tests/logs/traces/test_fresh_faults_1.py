@@ -50,7 +50,7 @@ _BAD_OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "tools": ({"tools": 5}, "tools= takes names of search tools"),
     "tools raises": ({"tools": _fail}, r"tools= failed with ValueError \(no search\) for 'search'"),
     "format": ({"format": ["openai_chat"]}, "no trace format is called"),
-    "tag": ({"tag": 5}, "tag= takes a text"),
+    "tag": ({"tag": 5}, "tag= takes the name of the system as text"),
 }
 
 
