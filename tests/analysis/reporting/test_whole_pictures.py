@@ -1,4 +1,4 @@
-"""Pictures of the shipped examples show what `pictures.json` says: scales, ticks, lines, bars, areas, texts and legends.
+"""Pictures of the examples show what `pictures.json` says, in three digits: scales, ticks, lines, bars, areas, texts, legends.
 
     python -m tests.analysis.reporting.test_whole_pictures
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -20,7 +21,6 @@ import goodgain as gg
 from goodgain import plots
 from tests.support.plot_labels import make_curve, make_ledger, make_precision_recall, make_spend_curve
 from tests.support.tables import ROOT
-from tests.support.whole_outputs import describe_figure
 
 FILE = Path(__file__).with_name("pictures.json")
 EXAMPLES = ROOT / "qrels_examples"
@@ -67,12 +67,65 @@ def _describe(name: str) -> list[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         figure = PICTURES[name]().figure
-        found: list[Any] = json.loads(json.dumps(describe_figure(figure)))
-    return [_round_figure(figure), *found]
+        found: list[Any] = json.loads(json.dumps(_describe_figure(figure)))
+    return [[round(float(size), 2) for size in figure.get_size_inches()], *found]
 
 
-def _round_figure(figure: Any) -> list[float]:
-    return [round(float(size), 2) for size in figure.get_size_inches()]
+def _describe_figure(figure: Figure) -> list[Any]:
+    """Return what each axes of a figure shows: scales, ticks, lines, bars, areas, texts and the legend, in three digits."""
+    figure.canvas.draw()
+    return [_describe_axes(ax) for ax in figure.axes]
+
+
+def _describe_axes(ax: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "place": _round(ax.get_position().bounds),
+        "titles": [ax.get_title(loc) for loc in ("left", "center", "right")] + [ax.get_xlabel(), ax.get_ylabel()],
+        "scales": [ax.get_xscale(), ax.get_yscale(), *_round((*ax.get_xlim(), *ax.get_ylim()))],
+        "ticks": [_describe_ticks(axis) for axis in (ax.xaxis, ax.yaxis) if axis.get_visible()],
+        "lines": [_describe_line(line) for line in ax.lines],
+        "bars": [[_round(bar.get_window_extent().bounds), *_look(bar), bar.get_hatch()] for bar in ax.patches],
+        "areas": [
+            [_round(area.get_facecolor().ravel()), _round(area.get_datalim(ax.transData).bounds), area.get_zorder()]
+            for area in ax.collections
+        ],
+        "texts": [
+            [text.get_text(), *_round((*text.get_position(), text.get_fontsize(), text.get_rotation())), *_look(text)]
+            for text in ax.texts
+        ],
+    }
+    if (legend := ax.get_legend()) is not None:
+        place = _round(legend.get_window_extent().bounds[:2])
+        found["legend"] = [[text.get_text() for text in legend.get_texts()], legend._ncols, place]
+    return {name: shown for name, shown in found.items() if shown}
+
+
+def _describe_line(line: Any) -> list[Any]:
+    look = [line.get_linestyle(), line.get_marker(), *_look(line)]
+    return look + _round([line.get_linewidth(), line.get_markersize(), line.get_xdata(), line.get_ydata()])
+
+
+def _describe_ticks(axis: Any) -> list[Any]:
+    labels = axis.get_ticklabels()
+    shown = [[label.get_text(), *_round(label.get_position())] for label in labels if label.get_text()]
+    return [shown, *_round({(label.get_rotation(), label.get_fontsize()) for label in labels})]
+
+
+def _look(artist: Any) -> list[Any]:
+    """The colour and the order of drawing."""
+    colour = artist.get_facecolor() if hasattr(artist, "get_facecolor") else artist.get_color()
+    return [colour if isinstance(colour, str) else _round(colour), artist.get_alpha(), artist.get_zorder()]
+
+
+def _round(values: Any) -> list[Any]:
+    """Numbers in three digits, or lists of them."""
+    return [_round_one(value) for value in (sorted(values) if isinstance(values, set) else values)]
+
+
+def _round_one(value: Any) -> Any:
+    if isinstance(value, (tuple, list, np.ndarray)):
+        return _round(value)
+    return value if isinstance(value, str) else float(f"{float(value):.3g}")
 
 
 @pytest.mark.skipif(
