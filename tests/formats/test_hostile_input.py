@@ -89,6 +89,13 @@ def test_numbers_that_are_no_iterations(value: float, engine: str) -> None:
         gg.read_run(FRAMES[engine](frame))
 
 
+@pytest.mark.parametrize("kind", [pl.Int128, pl.UInt128, pl.Decimal(38, 0)])
+def test_ranks_of_128_bits_as_a_sum_in_duckdb_has_them_are_numbers(kind: Any) -> None:
+    columns = {"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["b", "a", "b"], "rank": [2, 1, 1]}
+    ranking = gg.flatten(pl.DataFrame(columns, schema_overrides={"rank": kind}))
+    assert ranking.select("doc_id", "rank").rows() == [("a", 1), ("b", 2)]
+
+
 def test_tags_that_are_missing_are_no_tags() -> None:
     frame = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["a", "b", "c"], "tag": [None, "t", "u"]})
     with pytest.raises(gg.InputError, match=r"row 2 has the tag 'u' where query 'q' has 't'"):

@@ -336,8 +336,10 @@ def _make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
 
 def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
     """Cast ids to text, and scores and labels to floats. Iterations of a run that are not integers become text."""
-    types = dict(table.columns)
-    found = frame.collect_schema().get("iteration")
+    types, schema = dict(table.columns), frame.collect_schema()
+    if table is RUN and isinstance(schema.get("rank"), (nw.Int128, nw.UInt128, nw.Decimal)):
+        types["rank"] = nw.Float64()  # the 128 bits of sums in DuckDB are too many for NumPy
+    found = schema.get("iteration")
     if table is RUN and found is not None and not found.is_integer() and found != nw.Unknown:
         types["iteration"] = nw.String()
         if found.is_float():
