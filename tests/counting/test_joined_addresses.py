@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,10 +14,11 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.counting import joined_addresses
 from goodgain.counting.joined_addresses import join_labels
 from tests.support.command import run_command
 from tests.support.counts import how_many
-from tests.support.forms import in_blocks, in_every_form
+from tests.support.forms import FRAMES, in_blocks, in_every_form
 from tests.support.tables import no_notices
 
 VIDEO, WATCH = "https://youtu.be/abcdefghijk", "https://www.youtube.com/watch?v=abcdefghijk&t=4"
@@ -115,6 +118,39 @@ def test_random_spellings_have_the_numbers_of_one_spelling() -> None:
         assert means(qrels, spelled.drop("page"), measures) == pytest.approx(
             means(numbers, plain.drop("page"), measures)
         ), seed
+
+
+@pytest.mark.parametrize("kept", [0, 1000])
+def test_the_notice_counts_the_queries_in_which_a_page_has_several_ids(
+    kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oracle lists all ids of each page, query by query, for the qrels with each of two runs."""
+    monkeypatch.setattr(joined_addresses, "_MOST_KEPT", kept)  # the rows of a longer file are read once more
+    shapes = ("http://s.org/p{}", "https://s.org/p{}/", "https://www.s.org/p{}")
+    for seed in range(how_many(8, full=80)):
+        draw = Random(seed)
+        few = draw.choice((1, 2, 3))  # spellings of a system
+        queries = [f"q{k}" for k in range(12)]
+        qrels = {q: {draw.choice(shapes).format(draw.randrange(30)): 2 for _ in range(3)} for q in queries[2:]}
+        runs, expected = dict[str, pl.DataFrame](), set[str]()
+        for name in ("a", "b"):
+            own = draw.sample(shapes, few)
+            rows = [(q, i, draw.choice(own).format(draw.randrange(30))) for q in queries[:-2] for i in (1, 1, 2, 2)]
+            runs[name] = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row")
+            for query in queries:
+                ids = {*qrels.get(query, ()), *(row[2] for row in rows if row[0] == query)}
+                if len({url.strip("/").rpartition("/p")[2] for url in ids}) < len(ids):
+                    expected.add(query)
+        for name, run in runs.items():
+            gg.write_run(run, tmp_path / f"{name}.run")
+        blocks = {name: in_blocks(tmp_path / f"{name}.run", block=200) for name in runs}
+        engine = {name: FRAMES["duckdb"](run) for name, run in runs.items()}
+        for given in (runs, blocks, engine):
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                assert gg.Experiment(qrels, given).opened
+            said = re.findall(r"affects ([\d,]+) quer", " ".join(str(one.message) for one in heard))
+            assert said == [str(len(expected))] * bool(expected), (seed, given)
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.formats.documents import read_document_map
+from goodgain.formats.documents import Names, read_document_map, rename
 from tests.support.command import run_command
 from tests.support.counts import how_many
 from tests.support.forms import FRAMES, in_blocks, in_every_form
@@ -45,6 +45,23 @@ def test_the_worked_example_of_chunks_has_its_numbers(tmp_path: Path) -> None:
             assert score(QRELS, source, MEASURES, documents=documents) == pytest.approx(COLLAPSED)
             repeated = score(QRELS, source, MEASURES, documents=documents, chunks="repeat")
             assert repeated == pytest.approx(REPEATED)
+
+
+@pytest.mark.parametrize("bits", [0, 1, 2, 64])
+def test_ids_are_renamed_whatever_their_hash(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids with the same hash are compared: with fewer bits of the hash the same ids get the same names."""
+    hash_of, mask = pl.Expr.hash, 2**bits - 1
+    monkeypatch.setattr(pl.Expr, "hash", lambda column, *seeds: hash_of(column, *seeds) & mask)
+    monkeypatch.setattr(pl.Series, "hash", lambda ids, *seeds: ids.to_frame("x").select(pl.col("x").hash()).to_series())
+    table = {"a-1": "a", "b-1": "b", "c": "a-1"}
+    ids = [*"abcdefgh", "a-1", "b-1", "a-1"]
+    for few in range(len(table) + 1):
+        names = dict([*table.items()][:few])
+        frame = pl.DataFrame(
+            {"chunk_id": [*names], "doc_id": [*names.values()]},
+            schema_overrides=dict.fromkeys(("chunk_id", "doc_id"), pl.String),
+        )
+        assert rename(pl.Series("doc_id", ids), Names.of(frame)).to_list() == [names.get(one, one) for one in ids]
 
 
 def test_a_lazy_frame_of_another_engine_refuses_a_pattern() -> None:

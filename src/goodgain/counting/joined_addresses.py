@@ -1,6 +1,6 @@
 """Gives each web page a single doc_id in the runs and qrels of a call, even if the page has several URLs there."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.run_in_blocks import Block, RunFile, map_ahead
+from goodgain.counting.run_in_blocks import RunFile, map_ahead
 from goodgain.errors import count_of, notice
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.documents import DocumentMap
@@ -21,6 +21,8 @@ from goodgain.ranking.dataframe_engines import collect, move_to_engine
 _MOST_KEPT = 20_000_000
 #: Ids of blocks, beside the distinct ones of earlier blocks, that are kept before repeated ids are dropped.
 _MOST_REPEATED = 1_000_000
+#: The rows of a run, one in this many, that are compared with the labels before all rows.
+_SAMPLED = 8
 
 
 def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
@@ -36,19 +38,15 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     if urls == "keep" or (known is not None and known.is_empty()):
         return judged, dict(runs)
     found = {name: _list_ids(run) for name, run in runs.items()}
-    addresses = [of_run.addresses for of_run in found.values()]
-    spellings = find_spellings(select_addresses(pl.concat([*addresses, *([] if known is None else [known])])), known)
+    addresses = [of_run.addresses for of_run in found.values()] + ([] if known is None else [_add_hashes(known)])
+    spellings = find_spellings(_select_addresses(pl.concat(addresses)).get_column("doc_id"), known)
     if spellings.is_empty():
         return judged, dict(runs)
-    mapping = DocumentMap(spellings, of="both", chunks="repeat")
-    pages = _list_pages(spellings)
-    rows = {name: _find_rows(run, found[name].hashes, pages) for name, run in runs.items()}
-    changed = {name for name, of_run in rows.items() if (of_run["document"] != of_run["page"]).any()}
+    mapping, chunks = DocumentMap(spellings, of="both", chunks="repeat"), spellings.get_column("chunk_id").implode()
+    changed = {name for name, of_run in found.items() if of_run.addresses["doc_id"].is_in(chunks).any()}
     joined = {name: map_run(mapping, run) if name in changed else run for name, run in runs.items()}
-    nothing = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
-    labelled = _hash_ids(nothing if judged is None else judged.rows).join(pages.drop("doc_id"), on="document")
-    queries = _count_queries(rows.values(), labelled)
-    if judged is not None and known is not None and known.is_in(spellings.get_column("chunk_id").implode()).any():
+    queries = _count_queries(judged, [(run, found[name]) for name, run in runs.items()], _list_pages(spellings))
+    if judged is not None and known is not None and known.is_in(chunks).any():
         judged = mapping.map_qrels(judged, known.clear())
     if queries:
         one, other = spellings.row(0)
@@ -105,41 +103,57 @@ def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
     return table.filter(pl.col("chunk_id") != pl.col("doc_id")).sort("chunk_id")
 
 
-def select_addresses(ids: pl.Series, hashes: pl.Series | None = None) -> pl.Series:
-    distinct = ids.gather((ids.hash() if hashes is None else hashes).arg_unique())  # five times as fast as unique
-    return distinct.filter(distinct.str.starts_with("http") | distinct.str.starts_with("HTTP"))
+def select_addresses(ids: pl.Series) -> pl.Series:
+    return _select_addresses(_add_hashes(ids)).get_column("doc_id")
+
+
+def _select_addresses(ids: pl.DataFrame) -> pl.DataFrame:
+    """Return the distinct rows with a URL of a frame with the columns `doc_id` and `document` (hash of doc_id)."""
+    return _drop_repeats(ids).filter(
+        pl.col("doc_id").str.starts_with("http") | pl.col("doc_id").str.starts_with("HTTP")
+    )
+
+
+def _drop_repeats(ids: pl.DataFrame) -> pl.DataFrame:
+    return ids[ids.get_column("document").arg_unique()]  # five times as fast as unique
+
+
+def _add_hashes(ids: pl.Series) -> pl.DataFrame:
+    return pl.DataFrame({"doc_id": ids, "document": ids.hash()})
 
 
 class _Ids(NamedTuple):
-    """The distinct URLs of a run; and per row, the hashes of query_id and doc_id (None for a long file or a run on an engine)."""
+    """The URLs of a run, as `_select_addresses` returns them, and the hashes of its rows, as `_hash_ids` returns them.
 
-    addresses: pl.Series
+    The hashes of a long file or of a run on an engine are None.
+    """
+
+    addresses: pl.DataFrame
     hashes: pl.DataFrame | None
 
 
 def _list_ids(run: Run | RunFile) -> _Ids:
     if isinstance(run, RunFile):
-        found, kept, height, most = list[pl.Series](), list[pl.DataFrame](), 0, _MOST_REPEATED
-        for ids, rows in map_ahead(_list_ids_of_block, run.blocks()):
-            found.append(ids)
+        found, kept, height, most = list[pl.DataFrame](), list[pl.DataFrame](), 0, _MOST_REPEATED
+        for distinct, rows in map_ahead(lambda block: _list_distinct(block.read_ids()), run.blocks()):
+            found.append(distinct)
             if sum(map(len, found)) > most:
-                found = [select_addresses(pl.concat(found))]
+                found = [_select_addresses(pl.concat(found))]
                 most = 2 * len(found[0]) + _MOST_REPEATED
             height += rows.height
             kept = [*kept, rows] if height <= _MOST_KEPT else []
-        return _Ids(select_addresses(pl.concat(found)), pl.concat(kept) if kept else None)
+        return _Ids(_select_addresses(pl.concat(found)), pl.concat(kept) if kept else None)
     if run.lives_on_engine:
         ids_of_run = collect(nw.from_native(run.frame).select("doc_id").unique()).get_column("doc_id").cast(pl.String)
-        return _Ids(select_addresses(ids_of_run), None)
-    rows = _hash_ids(run.rows)
-    return _Ids(select_addresses(run.rows.get_column("doc_id"), rows.get_column("document")), rows)
+        return _Ids(_select_addresses(_add_hashes(ids_of_run)), None)
+    distinct, rows = _list_distinct(run.rows)
+    return _Ids(_select_addresses(distinct), rows)
 
 
-def _list_ids_of_block(block: Block) -> tuple[pl.Series, pl.DataFrame]:
-    """Return two things: the distinct doc_ids of a block, and a frame with the hash of query_id and of doc_id for each row."""
-    ids = block.read_ids()
-    rows = _hash_ids(ids)
-    return ids.get_column("doc_id").gather(rows.get_column("document").arg_unique()), rows
+def _list_distinct(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return two frames: the distinct doc_ids with their hashes (`document`), and the hashes of all rows."""
+    hashes = _hash_ids(rows)
+    return _drop_repeats(rows.select("doc_id", hashes.get_column("document"))), hashes
 
 
 def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
@@ -153,16 +167,16 @@ def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([spellings, names]).select(doc_id="chunk_id", document=pl.col("chunk_id").hash(), page=page)
 
 
-def _find_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> pl.DataFrame:
-    """Return three hashes per row with a doc_id in `pages`: query (query_id), document (doc_id), page (the page's kept URL)."""
-    spelled, pages = pages.select("doc_id"), pages.drop("doc_id")
+def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a run as hashes, as `_hash_ids` returns them. A run on an engine yields only rows with a URL of `pages`."""
     if hashes is not None:
-        return hashes.join(pages, on="document")
-    if isinstance(run, RunFile):
-        return pl.concat([_hash_ids(block.read_ids()).join(pages, on="document") for block in run.blocks()])
-    ids = nw.from_native(run.frame).select("query_id", "doc_id").unique()
-    table = move_to_engine(ids, nw.from_native(spelled))
-    return _hash_ids(collect(ids.join(table, on="doc_id"))).join(pages, on="document")
+        yield hashes
+    elif isinstance(run, RunFile):
+        yield from (_hash_ids(block.read_ids()) for block in run.blocks())
+    else:
+        ids = nw.from_native(run.frame).select("query_id", "doc_id").unique()
+        table = move_to_engine(ids, nw.from_native(pages.select("doc_id")))
+        yield _hash_ids(collect(ids.join(table, on="doc_id")))
 
 
 def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
@@ -181,15 +195,25 @@ def sign(qrels: Qrels, **options: str) -> Qrels:
     return signed
 
 
-def _count_queries(of_runs: Iterable[pl.DataFrame], labelled: pl.DataFrame) -> int:
+def _count_queries(judged: Qrels | None, of_runs: Iterable[tuple[Run | RunFile, _Ids]], pages: pl.DataFrame) -> int:
     """Count the queries for which a run and the qrels together contain several ids of the same page."""
-    queries = set[int]()
-    for rows in of_runs:
-        pages = rows.unique(["document", "page"]).get_column("page")
-        # most rows are alone: the run spells the page in one way, and the query has no label for it
-        is_spelled = pl.col("page").is_in(pages.filter(pages.is_duplicated()).implode())
-        spelled = rows.filter(is_spelled), rows.filter(~is_spelled).join(labelled, on=["query", "page"], how="semi")
-        both = pl.concat([*spelled, labelled])
-        several = pl.col("document").min() != pl.col("document").max()
-        queries.update(both.group_by("query", "page").agg(several).filter("document").get_column("query"))
+    several = pl.col("document").min() != pl.col("document").max()
+    numbers, nothing = pages.drop("doc_id"), pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
+    labelled = _hash_ids(nothing if judged is None else judged.rows).join(numbers, on="document")
+    queries = labelled.group_by("query", "page").agg(several).filter("document").get_column("query").unique()
+    for run, ids in of_runs:
+        own = numbers.filter(pl.col("document").is_in(ids.addresses["document"].implode()))
+        twice = own.filter(pl.col("page").is_duplicated())  # pages that the run itself spells in several ways
+        spelled = [labelled.clear()]
+        for rows in _list_rows(run, ids.hashes, pages):
+            if len(twice):
+                spelled.append(rows.join(twice, on="document").select(labelled.columns))
+            for some in (rows.gather_every(_SAMPLED), rows):  # a few rows often tell for most queries
+                unknown = some.filter(~pl.col("query").is_in(queries.implode())).join(own, on="document")
+                met = unknown.join(labelled, on=["query", "page"]).filter(
+                    pl.col("document") != pl.col("document_right")
+                )
+                queries = pl.concat([queries, met.get_column("query")]).unique()
+        both = pl.concat(spelled).group_by("query", "page").agg(several).filter("document").get_column("query")
+        queries = pl.concat([queries, both]).unique()
     return len(queries)

@@ -32,6 +32,19 @@ class MappedIds(NamedTuple):
     documents: pl.Series
 
 
+class Names(NamedTuple):
+    """The new names of ids, for `rename`. Hashes are joined faster than long texts."""
+
+    table: pl.DataFrame  # place (the index of the row), hash (of chunk_id), chunk_id, doc_id
+    is_hash_unique: bool
+
+    @classmethod
+    def of(cls, table: pl.DataFrame) -> "Names":
+        """Return the names of a table of chunk_id and doc_id."""
+        hashed = table.select("chunk_id", "doc_id", hash=pl.col("chunk_id").hash()).with_row_index("place")
+        return cls(hashed, not hashed.get_column("hash").is_duplicated().any())
+
+
 @dataclass(frozen=True)
 class DocumentMap:
     """A mapping of chunks to documents in the `run`, the `qrels` or `both`.
@@ -50,6 +63,10 @@ class DocumentMap:
         name = digest_rows(self.source) if isinstance(self.source, pl.DataFrame) else str(self.source)
         others = {"documents_of": self.of, "chunks": self.chunks}
         return {"documents": name} | {key: value for key, value in others.items() if value not in ("both", "collapse")}
+
+    @cached_property
+    def _names(self) -> Names | None:
+        return Names.of(self.source) if isinstance(self.source, pl.DataFrame) else None
 
     def add_documents(self, frame: Frame) -> Any:
         """Add the column `document` to a frame of any engine: the document of each chunk, null for an id that is not mapped."""
@@ -83,8 +100,8 @@ class DocumentMap:
         """Replace chunks by documents. `collapse` joins the chunks of a document in an iteration, with the best rank and score."""
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
             return cut_run(self.map_run(run.unpaged), run.reading.page)
-        if isinstance(self.source, pl.DataFrame) and self.chunks == "repeat" and not run.lives_on_engine:
-            return run.with_frame(run.rows.with_columns(rename(run.rows.get_column("doc_id"), self.source)))
+        if self._names is not None and self.chunks == "repeat" and not run.lives_on_engine:
+            return run.with_frame(run.rows.with_columns(rename(run.rows.get_column("doc_id"), self._names)))
         given = nw.from_native(run.frame if run.lives_on_engine else run.rows)
         columns = given.collect_schema().names()
         document = nw.col("document")
@@ -108,17 +125,20 @@ class DocumentMap:
 
         def replace(rows: pl.DataFrame) -> pl.DataFrame:
             if isinstance(self.source, pl.DataFrame):
-                table = self.source.filter(~pl.col("chunk_id").is_in(kept.implode()))
-                return rows.with_columns(rename(rows.get_column("doc_id"), table))
+                names = Names.of(self.source.filter(~pl.col("chunk_id").is_in(kept.implode())))
+                return rows.with_columns(rename(rows.get_column("doc_id"), names))
             found: pl.DataFrame = self.add_documents(nw.from_native(rows)).to_native()
             document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
             return found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
 
         def join(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
             mapped = replace(rows).with_row_index("row")
+            repeats = pl.struct("query_id", "doc_id").hash().is_duplicated()  # numbers are found faster than texts
+            is_repeated = mapped.select(repeats).to_series()
+            if not is_repeated.any():
+                return mapped.select(rows.columns)
             changed = mapped.get_column("doc_id").filter(mapped.get_column("doc_id") != rows.get_column("doc_id"))
-            is_repeated = pl.struct("query_id", "doc_id").hash().is_duplicated()  # numbers are found faster than texts
-            meets = is_repeated & pl.col("doc_id").is_in(changed.unique().implode())
+            meets = is_repeated & mapped.get_column("doc_id").is_in(changed.unique().implode())
             firsts = [] if "iteration" in key else [pl.col("iteration").first()]
             grouped = mapped.filter(meets).group_by("query_id", "doc_id", *key, maintain_order=True)
             joined = grouped.agg(pl.col("row").first(), pl.col("relevance").max(), *firsts).select(mapped.columns)
@@ -154,13 +174,17 @@ OWN_LEFT_OUT = DocumentMap(
 )
 
 
-def rename(ids: pl.Series, table: pl.DataFrame) -> pl.Series:
-    """Replace each id that is a chunk_id of a table by the doc_id in the same row."""
-    # Hashes are joined faster than long texts. Another id may have the same hash.
-    names = table.select(hash=pl.col("chunk_id").hash(), old="chunk_id", new="doc_id")
-    found = ids.hash().alias("hash").to_frame().with_row_index("row").join(names, on="hash")
-    found = found.filter(pl.col("old") == ids.gather(found.get_column("row")))
-    return ids.clone().scatter(found.get_column("row"), found.get_column("new"))
+def rename(ids: pl.Series, names: Names) -> pl.Series:
+    """Replace each id that is a chunk_id by the doc_id in the same row."""
+    old, new = names.table.select("chunk_id", "doc_id").get_columns()
+    if not names.is_hash_unique:
+        return ids.replace(old, new)
+    hashes, places = ids.hash().alias("hash").to_frame(), names.table.select("hash", "place")
+    place = hashes.join(places, on="hash", how="left", maintain_order="left").get_column("place")
+    is_chunk = old.gather(place) == ids  # another id may have the same hash
+    own = pl.int_range(len(new), len(new) + len(ids), dtype=pl.get_index_type())
+    texts = pl.concat([new, ids.alias(new.name)], rechunk=True)  # texts are gathered faster than written over
+    return texts.gather(pl.select(pl.when(is_chunk).then(place).otherwise(own)).to_series())
 
 
 def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse") -> DocumentMap:
