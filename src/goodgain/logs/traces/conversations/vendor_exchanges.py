@@ -53,8 +53,8 @@ class JoinedConversation(Conversation):
     ) -> Iterator[Trace]:
         """Join recorded requests and responses into conversations, and yield one trace per conversation.
 
-        An exchange is a request with its response. A request that contains the id of an earlier exchange continues this exchange.
-        Other requests continue an exchange if they begin with its messages and answer, and have its query id and run id.
+        An exchange is a request with its response. A request continues an earlier exchange if it contains the exchange's id, or
+        if it begins with the exchange's messages and answer. In the second case, query id and run id must be equal too.
         `make` converts a record to an exchange.
         """
         threads: list[list[Exchange]] = []

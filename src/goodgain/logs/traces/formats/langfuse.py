@@ -3,7 +3,7 @@
 A Langfuse trace is a turn. The turns of a session are one trace. A search belongs to the step of the latest GENERATION that
 started before the search. Searches before the first GENERATION are one step.
 
-Lost: Very large outputs: downloads omit them. A search without output is unrecorded.
+Lost: Very large outputs, because downloads omit them. A search without output is unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the metadata, else the session's id, else the trace's id.
 Record: Export JSON, not CSV, and ask the API for `fields=io`.
 """

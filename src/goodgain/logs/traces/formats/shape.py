@@ -186,7 +186,7 @@ def _report(members: list[Found], conversation: Conversation, depth: int, is_sea
     """Add calls to steps. Return whether a step has several answered calls. The agent may have made these calls in sequence.
 
     - Calls without an answer between them are one step. Calls with outputs are one step if one inner list holds them all.
-    - User text after a call begins a turn only if the agent wrote text in between. Otherwise the text may be a tool's page.
+    - User text after a call begins a turn only if the agent wrote text in between. Otherwise the text may come from a tool.
     - User text after the last search begins no turn: a program may have added it as a reminder.
 
     The first `depth` keys of a call's place lead to the record. Lists among these keys do not join calls to a step.

@@ -215,7 +215,7 @@ def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """Yield the start and the speeches of each conversation. It begins at a system prompt, else at a user's text."""
+    """Yield the start and the speeches of each conversation. A conversation begins at a system prompt, else at a user's text."""
     marks = _find_speaker_marks(text)
     opener = "system" if any(speaker == "system" for speaker, _, _ in marks) else "user"
     begins = [begin for speaker, begin, _ in marks if speaker == opener]
