@@ -3,8 +3,8 @@
 A format yields traces whose steps hold `ToolCall`s with raw output. `reading/queries_and_costs.py` turns the calls of search
 tools into `SearchCall`s.
 
-The classes are msgspec structs: these take less time to create than named tuples and dataclasses. They never form reference
-cycles. The garbage collector therefore ignores them (`gc=False`), which saves a tenth of the time.
+The classes are msgspec structs, because structs take less time to create than named tuples and dataclasses. The structs never
+form reference cycles. Therefore the garbage collector can ignore them (`gc=False`), and a conversion takes a tenth less time.
 """
 
 from typing import Any, Literal
@@ -70,12 +70,12 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        """The queries of the call, which are extracted only on demand, because most conversions do not need them."""
+        """The queries of the call. They are extracted only on demand, because most conversions do not need them."""
         return extract_queries(self.asked)
 
 
 class ToolCall(msgspec.Struct, gc=False):
-    """A tool call in a log. The object is mutable, because a log has the output of a call after the call."""
+    """A tool call in a log. The object is mutable, because logs record the output of a call later than the call."""
 
     tool: str  # the tool's name, as the log spells it
     at: str  # the place in the log
@@ -98,13 +98,13 @@ class ToolCall(msgspec.Struct, gc=False):
         return self.output is not UNANSWERED or self.failed
 
     def name_called_tool(self, tools: ChosenTools) -> None:
-        """Replace a proxy tool by the tool that its arguments name. Call this only after outputs were matched to calls."""
+        """Replace a proxy (a tool that calls another tool) by the called tool. Use this only after calls and outputs are paired."""
         if self.is_search is None and (called := tools.find_inner_tool(self.tool, self.arguments)) is not None:
             self.tool, self.arguments = called
 
 
 class Step(msgspec.Struct, gc=False):
-    """One step of the agent, with its parallel calls and, if the option `costs` is set, its usage."""
+    """One step of the agent: its parallel calls, and its usage if the option `costs` is set."""
 
     calls: list[ToolCall] = msgspec.field(default_factory=list)
     index: int = 0

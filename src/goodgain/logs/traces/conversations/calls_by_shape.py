@@ -80,7 +80,7 @@ class _Fields:
         return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
 
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
-        """Return two things: the first key whose value is not null, and this value. If all values are null: the first key, None."""
+        """Return the first key whose value is not null, and this value. If all values are null, return the first key and None."""
         held = self.select(names)
         return next((pair for pair in held if pair[1] is not None), held[0] if held else (None, None))
 
@@ -167,7 +167,7 @@ class CallFinder:
             inside = next((one.call for one in inner if one.call and self._is_search(one.call.tool)), None)
             if inside is not None and is_search:
                 twice = f"{at}: the search {tool} contains the search {inside.tool} ({inside.at})"
-                raise InputError(f"{twice}; name the tool that counts with {spell('tools')}")
+                raise InputError(f"{twice}; use {spell('tools')} to name the search that counts")
             is_sure = refers or call.answered or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
             return [Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered), *inner]
         if output_key is not None and (says_answer or refers or tool is not None):
@@ -185,7 +185,7 @@ class CallFinder:
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
     def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
-        """Raise an InputError if a tool's output contains a search, which may be a subagent's search or a quotation in a page."""
+        """Raise an InputError if a tool's output contains a search. A subagent may have searched, or a page may quote a search."""
         for one in found:
             if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
                 raise InputError(
@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Answer the unanswered calls in an object with the object's output. If their numbers differ, find calls in the output."""
+        """Answer the calls in `inner` that lack an answer. If `output` does not have one answer per call, find calls in it."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
@@ -205,7 +205,7 @@ class CallFinder:
         return []
 
     def is_certain(self, one: Found) -> bool:
-        """Return whether an object is certainly a call, or holds traces. A search with a query is certainly a call."""
+        """Return whether `one` is certain to be a call or to hold traces. A search with a query is certain to be a call."""
         if (call := one.call) is None:
             return bool(one.traces)
         asks = self._is_search(call.tool) and bool(extract_queries(call.arguments))
@@ -269,7 +269,7 @@ class CallFinder:
 
 
 def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
-    """Return two things: the fields of a call, and the key of the inner object that has the fields (None: no inner object).
+    """Return the fields of a call, and the key of the inner object that holds them. The key is None without an inner object.
 
     Example of an inner object: `{"tool": "search", "state": {"input": ..., "output": ...}}`.
     """
@@ -285,7 +285,7 @@ def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
 
 
 def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
-    """Return the first key not in `read` whose value may be the output of the tool; an empty text if there is none."""
+    """Return the first unread key that may hold the output of the tool, else an empty text."""
     held = ((key, value) for key, value in own.select(LIST_KEYS) if key not in read)
     return next((key for key, value in held if value not in (None, "", [], {})), "")
 

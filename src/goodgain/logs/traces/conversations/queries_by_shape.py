@@ -90,13 +90,15 @@ def tell_queries_apart(
 ) -> Callable[[Found], Key | None]:
     """Return a function that finds the query of a call or an answer.
 
-    The first property in this list that all calls have identifies the queries. Without such a property, the log is one query:
+    The queries are identified by one property that all calls have. The properties are tried in this order:
 
     1. an id in an object around the call
     2. the question of a record with one call
     3. the key of a record, as in `{"q1": record, "q2": record}`
     4. the position of a record in a list, if records have questions or lists of calls
     5. an id in metadata
+
+    If no property fits, all calls belong to one query.
     """
     if not calls:
         return lambda one: Key(())
@@ -179,7 +181,6 @@ def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
 
 
 def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
-    """Add the run to `query` of the key that `find` returns. If a list in `whole` holds the record, add the record's place too."""
     if (key := find(one)) is None:
         return None
     is_whole = key.place[:-1] in whole and not is_part(dict(one.holders)[key.place])
@@ -245,9 +246,9 @@ def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
 
 
 def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> _KeyedRecords:
-    """Return the records in an object if the keys of the object are, or may be, query ids.
+    """Judge whether the keys of an object are query ids. If so, return the places of the records under these keys.
 
-    `is_asked` says that the object or an outer object has a question, which may be the question of all records.
+    `is_asked` says whether the object or an outer object has a question. This may be the question of all records.
     """
     searching = {str(one.place[len(place)]): None for one in calls}
     alike = _select_alike(held, searching)
@@ -276,7 +277,6 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
 
 
 def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str, Any]:
-    """Return the values of `held` that resemble those under the keys `searching`: all lists, or all objects with a common field."""
     values: list[Any] = [held.get(key) for key in searching]
     if all(isinstance(value, list) for value in values):
         return {key: value for key, value in held.items() if isinstance(value, list)}
@@ -287,13 +287,11 @@ def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str,
 
 
 def _are_groups(values: Iterable[Any]) -> bool:
-    """Return whether at least one value has no question of its own, but holds a list with a record that has a question."""
     lists = (members for value in values if not find_question(value, ASKED) for members in _lists_of(value))
     return any(find_question(member, ASKED) for members in lists for member in tree.objects_in(members))
 
 
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
-    """Return whether values form one run, as with keys such as `step`, records like a step, or a record with another's key."""
     records = [value for value in alike.values() if isinstance(value, dict)]
     named = ((value, record) for record in records for value in record.values() if isinstance(value, str))
     names_other = (value in alike and alike[value] is not record for value, record in named)

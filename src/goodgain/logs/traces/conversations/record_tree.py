@@ -71,7 +71,7 @@ def walk_list(record: dict[str, Any], key: str, at: str) -> Iterator[Placed]:
 
 
 def sort_numbered(members: Iterable[Placed], key: str) -> Iterator[Placed]:
-    """Sort consecutive objects that have a number under `key` by this number. If a number repeats, keep the order of the log."""
+    """Sort consecutive objects by the number under `key`, unless a number repeats. Objects without a number stay in place."""
     for is_numbered, row in groupby(members, lambda one: type(one[0].get(key)) is int):
         held = list(row)
         numbers = [one.get(key) for one, _ in held]
@@ -100,7 +100,6 @@ def convert(record: Any, kind: type[T], at: str) -> T:
 
 
 def find_list(value: Any, *paths: str) -> tuple[list[Any] | None, str]:
-    """Return two things: a list and its path. The list is the value itself (path ""), else the first list in `paths`, else None."""
     if isinstance(value, list):
         return value, ""
     for path in paths:
@@ -117,7 +116,7 @@ def find_items(value: Any, at: str, paths: tuple[str, ...], expected: str) -> It
 
 
 def has_messages(value: Any, of: Callable[[dict[str, Any]], bool]) -> bool:
-    """Return whether `of` is true for at least one message in a value: a list of messages, or an object with such a list."""
+    """Return whether `of` accepts at least one message. The value is a list of messages, or an object that holds messages."""
     key = find_message_key(value)
     return any_object(value[key] if key is not None else value, lambda member: of(_as_message(member)))
 
@@ -148,7 +147,7 @@ def find_message_key(value: Any) -> str | None:
 
 
 def is_message(member: Any) -> bool:
-    """Return whether a value is a chat message: an object with a role or, as in ShareGPT, a speaker."""
+    """Return whether a value is a chat message: an object with a role, or with a speaker as in ShareGPT."""
     return isinstance(member, dict) and ("role" in member or {"from", "value"} <= member.keys())
 
 

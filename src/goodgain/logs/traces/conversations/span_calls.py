@@ -67,7 +67,7 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
 
 
 def name_in_summary(span: Span, above: Span | None) -> ToolCall:
-    """Return the call that the summary shows for a span that does not count as a search. The name includes the tool `above`."""
+    """Return a call that names an uncounted span in the summary. If the tool `above` counts instead, the name says so."""
     call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())
@@ -77,8 +77,8 @@ class StepFinder:
     """Finds the step of each call. The first rule that applies decides:
 
     1. A call belongs to the model's answer that contains the id of the call.
-    2. A call that starts while another call with the same parent runs belongs to the step of the other call,
-       unless the latest model span contains a call of the same tool.
+    2. If a call starts while another call with the same parent runs, both calls belong to one step. This rule does not apply
+       if the latest model span contains a call of the same tool.
     3. A call belongs to the step of the latest model span.
     """
 

@@ -155,7 +155,7 @@ def _drop_bodies(source: Source, span: Span) -> None:
 
 
 def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
-    """Return the roots with a span that may be a model's, tool's or agent's. Other roots, such as `GET /health`, are not turns."""
+    """Return the roots that may contain work of an agent. Other roots, such as `GET /health`, are not turns."""
     others = [root for root in roots if not root.is_of_agent]
     if others and len(others) == len(roots):
         names = Counter(root.top.name or "without a name" for root in others)
@@ -171,7 +171,7 @@ def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
 
 
 def _split_session(roots: list[_Root]) -> list[list[_Root]]:
-    """Group root spans by query id. If the history of a root span has the question of an earlier root span, all are one query."""
+    """Group root spans by query id. Return one group if the history of a root span contains an earlier root span's question."""
     queries: dict[str | None, list[_Root]] = {}
     for root in roots:
         queries.setdefault(root.query_id, []).append(root)
@@ -287,10 +287,10 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 
 
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
-    """Add the searches that a model asked for but no tool span records.
+    """Add the searches that appear in model spans but not in tool spans.
 
-    Add nothing if the steps have calls already, and tool spans are missing or lack call ids. If nested model spans show the
-    same call, the call belongs to the step of the innermost span.
+    If a step already has calls, add nothing unless tool spans exist and all of them have call ids. If nested model spans show
+    the same call, the call belongs to the step of the innermost span.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
     if any(step.calls for step in steps) and (not answered or "None" in answered):

@@ -53,8 +53,8 @@ class Conversation:
         """Yield the traces of a file. A trace is a list of objects, such as messages or steps.
 
         Args:
-            find: yields the objects in a value, which is a list or holds a list.
-            of_list: takes a member of a list, and returns whether the list is one trace. If None, every list is a list of traces.
+            find: yields the objects in a value. The value is a list, or holds a list.
+            of_list: takes a member of a list, and returns whether the list is one trace. If None, each member is a trace.
             of_line: takes a line of a file, and returns whether all lines of the file are one trace.
         """
         if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
@@ -84,7 +84,7 @@ class Conversation:
         self._turns[-1].time = tree.text_or_none(time)
 
     def spend(self, holder: Any) -> None:
-        """Add usage to the next step: a `Usage`, or an object that holds the usage. Ignored if `source.costs` is false.
+        """Add usage to the next step. `holder` is a `Usage` or an object with usage. If `source.costs` is false, do nothing.
 
         If one answer of a model has several steps, the first step gets the usage.
         """
@@ -151,7 +151,7 @@ class Conversation:
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
     def merge_copy(self, call: ToolCall) -> None:
-        """Give the answer of `call`, a copy from a repeated history, to each earlier call that has the same id and no answer."""
+        """Copy the answer of a repeated call to the earlier calls that have the same id but no answer."""
         for earlier in self._calls.get(call.call_id or "", ()):
             if not earlier.answered and call.answered:
                 earlier.output, earlier.failed = call.output, call.failed
@@ -160,9 +160,10 @@ class Conversation:
         self, call_id: str | None, output: Any, at: str, *,
         name: str | None = None, failed: bool = False, spare: Any = UNANSWERED,
     ) -> ToolCall:  # fmt: skip
-        """Answer the latest unanswered call with the id `call_id` or, without an id, the first unanswered call of the tool `name`.
+        """Answer the latest unanswered call with the id `call_id`.
 
-        An answer without a call, and a second answer to a search, are reported as not understood and left out.
+        Without an id, answer the first unanswered call of the tool `name`. Report an answer without a call as not understood.
+        Leave out a second answer to a call, and report it if the call is a search and the answers differ.
         """
         if call_id is not None:
             known = self._calls.get(call_id, [])
@@ -263,14 +264,14 @@ class Conversation:
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
-        """Report an item of an unknown kind as not understood: it may be a search. Raise an error if the kind is not text."""
+        """Report an item of an unknown kind as not understood: the item may be a search. Raise an error if the kind is not text."""
         kind = item.get(key)
         if not isinstance(kind, str):
             raise unexpected_value(f"{at}/{key}", expected, kind)
         self.source.not_understood(f"{of} of {key.removeprefix('part_')} {kind!r}", at, expected)
 
     def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
-        """Report parts with a type not in `types` as not understood. With `keys`, a part without a type needs a key in `keys`."""
+        """Report parts of unknown types as not understood. A part without a type is known if it has one of the keys in `keys`."""
         for part, part_at in tree.walk_parts(content, at):
             if "type" not in part and keys:
                 if part.keys().isdisjoint(keys):
@@ -283,7 +284,7 @@ class Conversation:
         self.source.not_understood(f"{of} with {', '.join(map(str, list(item)[:3])) or 'nothing'!r}", at, expected)
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
-        """Report each field of `item` that is not in `read` but looks like a search (or like content, if `item` has no content)."""
+        """Report unread fields that look like a search. If `item` has no content, also report fields that look like content."""
         lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
             if key in read:

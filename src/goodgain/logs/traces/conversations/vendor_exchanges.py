@@ -53,9 +53,9 @@ class JoinedConversation(Conversation):
     ) -> Iterator[Trace]:
         """Join recorded requests and responses into conversations, and yield one trace per conversation.
 
-        A request continues an earlier exchange (request and response) if the request names the id of that exchange. Otherwise
-        the messages of the request must begin with the messages and the answer of that exchange, with the same query id and
-        run id. `make` converts records of another form to exchanges.
+        An exchange is a request with its response. A request continues an earlier exchange if it contains the exchange's id, or
+        if it begins with the exchange's messages and answer. In the second case, query id and run id must be equal too.
+        `make` converts a record to an exchange.
         """
         threads: list[list[Exchange]] = []
         others: list[str] = []
@@ -165,7 +165,7 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:
-    """Return the hashes of no message, the first message, the first two ... A message without a key does not change the hash."""
+    """Return a hash for each prefix of the messages, the empty prefix first. Messages without a key do not change the hash."""
     found = [start]
     for message, _ in messages:
         key = reader.key(message) if isinstance(message, dict) else None

@@ -1,6 +1,7 @@
 """Finds the format of a file.
 
-A format is a module here or a plugin (entry point group `goodgain.traces`): `sniff` recognises a file, `read` yields its traces.
+A format is a module in this folder, or a plugin with an entry point in the group `goodgain.traces`. The function `sniff`
+recognises a file. The function `read` yields the traces of the file.
 """
 
 import importlib
@@ -73,7 +74,7 @@ def get_format(name: str) -> Format:
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
-    """Return the one format that recognises a file, else None. Raise an InputError if several do, or `head` is empty or cut off."""
+    """Return the format of a file, else None. Raise an InputError if several formats match, or `head` is empty or cut off."""
     claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]
@@ -91,7 +92,7 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
 
 
 def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
-    """Return the `read` function of the format that recognises a value; None unless exactly one format recognises the value."""
+    """Return the `read` function of the format that recognises `head`. Return None if no format or several formats recognise it."""
     claims = [known for known in _find_claims(Path(head.name), head) if known.is_inside]
     return claims[0].read if len(claims) == 1 else None
 

@@ -3,7 +3,7 @@
 The runs do not record which calls belong to one step, so each call is an iteration. With iteration="step", consecutive calls
 without reasoning or text between them are one iteration.
 
-Lost: The failed searches of published runs: only their number is in `tool_call_counts`. Failed searches, and searches with
+Lost: The failed searches of published runs, except their number in `tool_call_counts`. Failed searches, and searches with
 `output: ""`, are unrecorded.
 Query id: `query_id`. The system is `metadata.model`.
 Record: Pass `--iteration call` to confirm that each call is an iteration. Publish ids only, not the benchmark's texts.

@@ -155,7 +155,7 @@ class _Branches:
                 self._of_call.setdefault(call_id, []).append(index)
 
     def select_live(self, members: list[_Line]) -> list[_Line]:
-        """Return the lines on the branch to a session's last line. Skip the old branches that edited prompts and retries leave."""
+        """Return the lines on the branch to a session's last line. Skip branches abandoned by an edited prompt or a retry."""
         linked = [line for line in members if "parentUuid" in line.record]
         followed = {line.parent for line in members if line.parent is not None}
         if not linked:
@@ -241,7 +241,7 @@ class _SessionReader(Conversation):
         self.say(line.message.get("content"), is_call=anthropic.is_call_or_result)
 
     def _read_result(self, line: _Line, block: dict[str, Any], at: str, *, alone: bool) -> None:
-        """Read the answer of a tool. If it is the only answer on the line, `toolUseResult` may hold the answer as an object."""
+        """Read the answer of a tool. If a line has only one answer, `toolUseResult` may hold the answer as an object."""
         call_id, content, failed = anthropic.read_result_block(block, at)
         structured = line.record.get("toolUseResult", line.record.get("tool_use_result")) if alone else None
         if isinstance(structured, dict) and structured.get("detachedToolCall") is True:

@@ -248,7 +248,7 @@ class _Contents(JoinedConversation):
 
 
 def _set_output(call: ToolCall, response: Any) -> None:
-    """Set the output of a call: the `error` of a response without result, a lone field `result` or `output`, or the response."""
+    """Set the output of a call. Take the `error` of a failed response, and unwrap a lone field `result` or `output`."""
     if isinstance(response, dict):
         held = [key for key in ("result", "output") if response.get(key) is not None]
         if response.get("error") is not None and not held:

@@ -1,9 +1,9 @@
 """Inspect AI logs: `.json` or `.eval` archives. A sample is a trace; each epoch is a run of the system.
 
-An assistant message is a step, a user message a turn. Searches that a model's vendor ran are `tool_use` parts of the
+An assistant message is a step. A user message is a turn. Searches that a model's vendor ran are `tool_use` parts of the
 assistant's content.
 
-Lost: Tool events outside the sample's messages, such as those of subagents. A notice names such events if they are searches.
+Lost: Tool events outside the sample's messages, such as events of subagents. A notice names the searches among these events.
 Query id: `sample.id`. The system is the model; each epoch is a replicate.
 Costs: `usage` and `time` of the model's events.
 """
@@ -57,7 +57,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_archive(source: Source) -> Iterator[Trace]:
-    """Yield one trace for each sample in an `.eval` archive. The header, which comes before the samples, names the model."""
+    """Yield one trace for each sample in an `.eval` archive. The header comes before the samples and names the model."""
     model, found = None, False
     for value, name in read_json_members(source.path):
         at = f"{source.path}, {name}, at "

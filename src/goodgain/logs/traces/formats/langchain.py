@@ -1,6 +1,6 @@
 """LangChain and LangGraph messages as `model_dump`, `messages_to_dict` or `dumps` of langchain.load writes them.
 
-An AI message is a step, a human message a turn. Results are read from a tool message's `artifact` (Documents), else
+An AI message is a step. A human message is a turn. Results are read from a tool message's `artifact` (Documents), else
 from its content. States of a graph that repeat the messages of earlier states are one conversation.
 
 Lost: Searches that a vendor ran and logged in `additional_kwargs` or unknown parts. Such searches are reported as not understood.

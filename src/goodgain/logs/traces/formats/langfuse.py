@@ -3,7 +3,7 @@
 A Langfuse trace is a turn. The turns of a session are one trace. A search belongs to the step of the latest GENERATION that
 started before the search. Searches before the first GENERATION are one step.
 
-Lost: Very large outputs, which downloads omit. A search without output is unrecorded.
+Lost: Very large outputs, because downloads omit them. A search without output is unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the metadata, else the session's id, else the trace's id.
 Record: Export JSON, not CSV, and ask the API for `fields=io`.
 """
@@ -61,10 +61,10 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _unite_copies(spans: list[Span], source: Source) -> None:
-    """If several integrations recorded one search, keep only the longest observation as a search. The others become chains.
+    """If several integrations recorded one search, count only the longest observation.
 
-    Copies have the same input and output, and one runs within the time of the other. Observations with the same parent, name
-    and type are not copies.
+    Copies have the same input and output. The time of the longest copy includes the times of the other copies. Observations
+    with the same parent, name and type are not copies.
     """
     kept: dict[tuple[str, str], list[Span]] = {}
     for span in sorted(spans, key=lambda span: span.start - span.end):

@@ -82,7 +82,7 @@ class _Messages(Conversation):
             self.report_orphan(at, f"no open request has the id {number!r}")
 
     def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
-        """Return whether a response answers a request of the server, not a tool call of the client with the same id."""
+        """Return whether a response answers a request of the server. A tool call of the client may have the same id."""
         asked, answered = self._waiting[key][1], record.get("direction")
         if asked is not None and answered is not None:
             return bool(asked == answered)

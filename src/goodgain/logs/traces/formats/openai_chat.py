@@ -1,6 +1,6 @@
 """OpenAI Chat Completions: message lists with `tool_calls`, as vLLM, LiteLLM, Groq, Haystack and most agents log them.
 
-An assistant message is a step, a user message a turn. The format includes `function_call`, Groq's `executed_tools`,
+An assistant message is a step. A user message is a turn. The format includes `function_call`, Groq's `executed_tools`,
 Haystack's message parts, and recorded requests and responses of OpenAI, Cohere (v2) and Ollama.
 
 Lost: Ids, URLs and scores that the tool did not write. Searches by models such as `gpt-4o-search-preview` are unrecorded.
@@ -102,7 +102,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return a record's request and response; None unless the response has `choices` or (from Cohere or Ollama) `message`."""
+        """Return a record's request and response; None if the response has neither `choices` nor `message` (Cohere, Ollama)."""
         found = super().split(record) or split_exchange(record, cls.asked, "message")
         is_whole = found is not None and ("choices" in found[1] or isinstance(found[1]["message"], dict))
         return found if is_whole else None

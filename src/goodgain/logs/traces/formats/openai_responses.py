@@ -72,7 +72,7 @@ def is_item(item: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield a trace per response or list of items. Join exchanges, and responses with `previous_response_id`, to conversations."""
+    """Yield one trace per response, list of items or conversation. `previous_response_id` joins responses into a conversation."""
     if JoinedConversation.are_exchanges(source.head):
         return ItemReader.join_exchanges(source)
     if tree.any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):
@@ -279,7 +279,7 @@ def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
 
 
 def read_source(source: dict[str, Any], at: str) -> dict[str, Any]:
-    """Convert a source of a web search to a result with a URL or, for a service such as weather, with the name as title."""
+    """Convert a source of a web search to a result. If a service has no URL, its name is the title."""
     if source.get("url") is None and source.get("name"):
         return {"title": expect_text(source["name"], f"{at}/name"), "type": source.get("type")}
     return {"url": expect_text(source.get("url"), f"{at}/url")}

@@ -93,7 +93,7 @@ def read(source: Source) -> Iterator[Trace]:
 def _find_wrapper(value: Any) -> str | None:
     """Return the key under which an object holds records with passages. Return None if no key or several keys fit.
 
-    Turns of a conversation are not records, and neither are the searches in an object that has its own question.
+    Turns of a conversation are not records. An object that has its own question is one record, so the result is None.
     """
     if not isinstance(value, dict) or _find_passages(value) or _find_question(value, _OWN):
         return None

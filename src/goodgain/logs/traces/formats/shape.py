@@ -4,7 +4,7 @@ A call is an object with a tool name, arguments and an output. An output in a se
 else in order. A part of the file that another format recognises is read in that format.
 
 Lost: Costs, the agent's answer, and calls written as text.
-Query id: The first of the fields `query_id`, `question_id`, `qid`, `task_id` and others that is present around every call.
+Query id: `query_id`, `question_id`, `qid`, `task_id` or a similar field in an object around every call.
 Record: Compare the counts in the summary of `goodgain convert` with your log.
 """
 
@@ -37,7 +37,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per query. If the calls have no query id and no question, all belong to one query."""
+    """Yield one trace per query. If the calls have no query id and no question, all calls belong to one query."""
     try:
         yield from _read_queries(source)
     except RecursionError:
@@ -183,10 +183,10 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
 
 
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
-    """Add calls to steps. Return whether a step joins answered calls that the agent may have made one after another.
+    """Add calls to steps. Return whether a step has several answered calls. The agent may have made these calls in sequence.
 
-    - Calls without an answer between them are one step. Calls with outputs are one step if they share a list inside another list.
-    - User text after a call begins a turn only if the agent spoke before it: programs return pages in the user's name.
+    - Calls without an answer between them are one step. Calls with outputs are one step if one inner list holds them all.
+    - User text after a call begins a turn only if the agent wrote text in between. Otherwise the text may come from a tool.
     - User text after the last search begins no turn: a program may have added it as a reminder.
 
     The first `depth` keys of a call's place lead to the record. Lists among these keys do not join calls to a step.

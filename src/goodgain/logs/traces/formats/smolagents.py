@@ -1,12 +1,12 @@
 """smolagents: the steps of an agent's memory, as `agent.memory.get_full_steps()` gives them, or its messages.
 
-A memory step with `step_number` is a step. One text, `observations`, holds the results of all its calls. A task is a turn.
+A memory step with `step_number` is a step. The text `observations` holds the results of all calls in the step. A task is a turn.
 Messages with the roles `tool-call` and `tool-response` hold calls and observations as text.
 
 Lost: Searches inside an agent's code (`python_interpreter`), and several searches in one step, unless headings separate
-their results. Such searches are unrecorded.
+their results. These searches are unrecorded.
 Query id: None in the log.
-Record: Record spans of agents that write code (format `openinference`).
+Record: If your agent writes code, record its spans (format `openinference`).
 """
 
 import re
@@ -107,7 +107,7 @@ class _Steps(Conversation):
             self.report_kind("message", message, "role", at, "system, user, assistant, tool-call, tool-response")
 
     def _answer_all(self, calls: Sequence[ToolCall], told: str, *, failed: bool) -> None:
-        """Set the outputs of calls from one text. If there are several calls, the text needs a heading for each search."""
+        """Set the outputs of calls from one text. If there are several calls, split the text at the headings of the searches."""
         for made in calls:
             made.failed, made.remedy = failed, _SHARED if len(calls) > 1 else ""
         searches = [made for made in calls if self.source.is_search(made.tool)]

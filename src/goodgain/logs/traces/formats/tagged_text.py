@@ -83,7 +83,7 @@ def _read_numbers(text: str) -> Any:
 
 
 def _read_list(text: str) -> Any:
-    """Read the JSON list of results of Search-o1's RagAgent. Drop the ids, which are positions. A summary is UNANSWERED."""
+    """Read the JSON list that Search-o1's RagAgent writes. Drop the ids: they are list positions. A summary becomes UNANSWERED."""
     value = parse_if_json(text)
     for one in tree.objects_in(value):
         one.pop("id", None)
@@ -192,7 +192,7 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
-    """Return two things: the position of the next search or `<tool_call>` (-1: none), and the tags of the search (else None)."""
+    """Return the position of the next search or `<tool_call>`, or -1. For a search, return its tags too."""
     search, call = tagged.find_span(_QUERY_TAGS, start), tagged.find(_CALL, start)
     if search is not None and (call < 0 or search.begin < call):
         return search.begin, search
@@ -215,7 +215,7 @@ def _split_speeches(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _split_conversations(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
-    """Yield each conversation's start and speeches. A conversation begins at a system prompt or, if none exists, a user's text."""
+    """Yield the start and the speeches of each conversation. A conversation begins at a system prompt, else at a user's text."""
     marks = _find_speaker_marks(text)
     opener = "system" if any(speaker == "system" for speaker, _, _ in marks) else "user"
     begins = [begin for speaker, begin, _ in marks if speaker == opener]
@@ -339,7 +339,7 @@ def _answer(call: ToolCall, written: str, output: str) -> None:
 
 
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
-    """Return two things: the text of the results (None if cut off or damaged), and its end. The last closing tag counts."""
+    """Return two things: the text of the results (None if cut off or damaged), and the position where reading continues."""
     begin_tag, end_tag = dialect.found
     following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
     last = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
@@ -352,7 +352,7 @@ def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[st
 
 
 def _parse_call(text: str, at: str) -> ToolCall:
-    """Read the call in a `<tool_call>` tag. Accept JSON with errors, such as single quotes, because agents accept it."""
+    """Read the call in a `<tool_call>` tag. Accept JSON with errors, such as single quotes, as agents do."""
     try:
         call = expect_object(loads(text), at)
     except NotJSONError:

@@ -2,7 +2,7 @@
 
 In a UI message, each `step-start` begins a step. An assistant message of `response.messages`, or a member of `steps`, is a step.
 
-Lost: Calls without a final output, which are unrecorded. Time, model and usage, unless your program saves them in `metadata`.
+Lost: Calls without a final output: they are unrecorded. Time, model and usage, unless your program saves them in `metadata`.
 Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`.
 Record: A provider's search often logs only citations: `--citations` counts them as results.
 """
