@@ -204,7 +204,7 @@ class _OutputReader(NamedTuple):
         return UNPARSED
 
     def read_object_list(self, members: list[Object], depth: int) -> Outcome:
-        """Read a list of content parts, of results, or of objects that wrap the results of one query each."""
+        """Read a list of content parts, of results, or of objects that each wrap the results of one query."""
         if members[0].get("lc") == 1:
             members = [service_answers.unwrap_langchain(member) for member in members]
         first = members[0]
