@@ -144,7 +144,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
 def read_frames(
     paths: Paths, options: ReadOptions, tables: Sequence[str], *, jobs: int = 1
 ) -> tuple[list[pl.DataFrame], Summary]:
-    """Read traces into frames: the results, then each table of `ResultRows` in `tables`. Return the frames and the summary."""
+    """Read traces into frames: the results, and the further tables that `tables` names. Return the frames and the summary."""
 
     def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
         summary, names, finish = Summary(), ids.QueryNames(), partial(ResultRows.to_frames, tables=tables)

@@ -167,7 +167,7 @@ class _OutputReader(NamedTuple):
         return Outcome("unrecorded") if stripped.startswith(outcomes.GEMINI_CLI) else UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
-        """Read a text with the first reader that recognises its layout. Else read the JSON or Python value in it."""
+        """Read a text with the first reader that recognises its layout. If none does, read the JSON or Python value in the text."""
         for read in LAYOUTS.values():
             if results := read(text):
                 others = () if read in _WITH_OTHER_LINKS else find_overlooked_addresses(text, results)

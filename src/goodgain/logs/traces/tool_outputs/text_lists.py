@@ -261,7 +261,7 @@ def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
-    """Return the entry of a numbered title if an address is on its line or soon below. A numbered line may also be a snippet."""
+    """Return the entry if a line is a numbered title with an address on the same line or a few lines below; else None."""
     number, title = split_number(lines[index])
     if number is None or not title:
         return None
