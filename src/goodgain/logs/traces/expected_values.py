@@ -31,7 +31,7 @@ _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedba
 
 
 def format_place(at: str) -> str:
-    """Return a place as error messages show it: without a final `, at ` that no JSON pointer follows."""
+    """Return a place for error messages, without a final `, at ` if the JSON pointer after it is empty."""
     return at.removesuffix(", at ")
 
 
@@ -94,7 +94,7 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """Return a text unchanged, `default` for None, and a placeholder `<...>`, which matches no known word, for any other value."""
+    """Return a text unchanged, `default` for None, and `<description>` (not a known word) for any other value."""
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"
@@ -147,7 +147,7 @@ def find_record_id(record: Any) -> str | None:
 
 
 def find_outcomes(record: Any) -> dict[str, float]:
-    """Return a dict from name to value of the scores, rewards and feedback in a trace's record. Keep only numbers and grades.
+    """Return the scores, rewards and feedback in a trace's record as a dict by name. Omit values other than numbers and grades.
 
     >>> find_outcomes({"scores": {"match": {"value": "C"}, "judge": {"value": {"style": 0.5}}}})
     {'match': 1.0, 'style': 0.5}

@@ -107,7 +107,7 @@ _TABLE: dict[str, Decision] = {
 
 @lru_cache(maxsize=4096)
 def decide_tool(name: str) -> Decision:
-    """Return the kind of the tool `name`: as in the table of known tools, or by the words of a name that the table lacks.
+    """Return the kind of a tool from the table of known tools. If the table lacks its name, decide by the words in the name.
 
     >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "fetch_my_page")]
     ['search', 'search of code', 'not a search', 'search', 'open']
@@ -160,7 +160,7 @@ def has_answer(name: str) -> bool:
 
 
 def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
-    """Describe for the summary how the calls of a tool were counted."""
+    """Describe how the calls of a tool were counted, for the summary."""
     if _normalise_name(name) in _DOUBTFUL:
         decision = "search" if counted else "not a search"
         return f"{decision} (some tools of this name search, others do not; {spell('tools')} decides)"
@@ -184,7 +184,7 @@ class ChosenTools:
         return not self.decisions and self.rule is is_search_tool
 
     def find(self, name: str) -> Decision | None:
-        """Return what the caller decided about the tool `name`, or None. The caller may omit the prefix of its MCP server."""
+        """Return what the caller decided about the tool `name`, or None. The caller may omit the MCP server's prefix."""
         if not self.decisions:
             return None
         return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))
@@ -254,7 +254,7 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
-    """Raise InputError if `tools=` names all tools that search, and the logs call none of the tools that it names."""
+    """Raise InputError if the logs call no tool that `tools=` names, and no other tool counts as a search."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(f"{spell('tools', [*is_search.decisions])}: the logs do not call {names}, only {others}")

@@ -119,7 +119,7 @@ def _join_values(key: str, values: list[Any]) -> Any:
 
 
 def _name_answers(events: list[Event]) -> list[str]:
-    """Return for each chunk a name of its response: the chunk's id, or the number of responses that ended before the chunk."""
+    """Return the name of each chunk's response: the chunk's id, or the number of responses that ended before the chunk."""
     # Groq's agents give each chunk its own id, but the last chunks of all responses the same id.
     ids = [str(event.get("id")) for event in events]
     ends = [any(choice.get("finish_reason") for choice in objects_in(event.get("choices"))) for event in events]
@@ -156,7 +156,7 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_responses(events: list[Event]) -> Assembled | None:
-    """Return the final response of the stream. If it is missing, make a response from the completed output items."""
+    """Return the final response of a stream. If the final response is missing, make one from the completed output items."""
     responses: list[Event] = []
     items: list[Any] = []
     begun: Event = {}

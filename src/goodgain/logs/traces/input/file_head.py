@@ -1,4 +1,4 @@
-"""Reads the beginning of a file to recognise its format. This is 256 KiB, or more if the file begins with long texts."""
+"""Reads the beginning of a file to recognise its format: 256 KiB, or more if the file begins with long texts."""
 
 import re
 from functools import cached_property
@@ -67,7 +67,7 @@ class FileHead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the head suffices. JSON needs a whole record or message, and 256 KiB, counting at most 64 KiB of each text."""
+        """Whether the head suffices to recognise the format. JSON needs a whole value or member, and 256 KiB (see `extent`)."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
         is_whole, counted = self.extent
@@ -75,7 +75,7 @@ class FileHead:
 
     @cached_property
     def extent(self) -> tuple[bool, int]:
-        """Whether the head has a whole JSON value or member (or nests too deep), and its size, counting at most 64 KiB per text."""
+        """Whether the head has a whole JSON value or member (or nests too deep), and its size. A text counts as at most 64 KiB."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
@@ -203,7 +203,7 @@ def parse_prefix(raw: bytes, *, whole: bool) -> Any:
 
 
 def parse_members(raw: bytes) -> list[Any]:
-    """Return the whole members of a cut-off list and, as the last item, the readable part of the incomplete member, or None."""
+    """Return the whole members of a list that is cut off. The last item is the readable part of the cut-off member, or None."""
     depth = end = 0
     for mark in _JSON_TOKENS.finditer(raw):
         depth += (mark[0] in b"{[") - (mark[0] in b"}]")

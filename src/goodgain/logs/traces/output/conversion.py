@@ -1,7 +1,7 @@
 """Reads traces into frames (`read_traces`), and converts them to runs and other files (`convert_traces`).
 
 Traces are read file by file and written batch by batch, so memory does not grow with their number. With an output for each
-system, the results of a query come from several traces and are deduplicated together. Such rows are kept on disk until all
+system, the results of a query come from several traces and are deduplicated together. Their rows are kept on disk until all
 traces are read.
 """
 
@@ -72,45 +72,46 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
     """Read the results of every search in agents' traces, one row per result.
 
     Args:
-        paths: a file, a directory, or several; JSON, JSON Lines, text, Inspect's .eval, also as .gz and .zst. A mapping
-            gives the files of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries of several systems
-            with the same question become one query with the id of the first system, unless a system has the question twice.
+        paths: a file, a directory, or several. Files are JSON, JSON Lines, text or Inspect's .eval, also as .gz and .zst. A
+            mapping gives the files of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries with the
+            same question in several systems become one query with the first system's id. Questions that a system has twice are
+            not joined.
         format: the name of a format. `auto` recognises the format by the beginning of each file.
         turns: which turns become queries. `last`: the last turn of a trace; `searching`: the last turn that searched; `all`: each
             turn, named `<query_id>_<turn>`; `joined`: all turns together, named by the first turn.
         iteration: what an iteration is. `step`: all calls of a step; `call`: each call; None: the format's default.
-        tools: which tools are searches, as names or as a function of a name. None: a table of known names decides, else the words
-            search or retrieve in a name. `NAME=open` (the tool opens documents) and `NAME=search` add to this rule.
+        tools: which tools are searches, as names or as a function of a name. None: known search tools, and unknown tools with
+            search or retrieve in the name. `NAME=search` and `NAME=open` (the tool opens documents) add a tool to this default.
         parse: a function that takes a tool's output and returns results (objects), or None to use the built-in readers.
-        query_id: the path of the field with the query id, which takes precedence over the trace's own id. For traces without
-            an id, also a constant or a function of the trace. None: the file's name.
-        query_ids: a table of ids that take precedence, a path or a frame. Its columns are query_id and text (the question), or
+        query_id: the path of the field with the query id, which takes precedence over the trace's own id. A constant, or a
+            function of the trace, gives ids to traces without their own. None: a trace without an id is named after its file.
+        query_ids: a table of ids that take precedence, as a path or a frame. The columns are query_id and text (the question), or
             query_id and log (the id, file name or session of the log). Logs of one system with the same id are one query.
         order: how searches from several logs of one query are ordered: `time`, or `given` (log by log).
         query_text: the path of the field with the question (`/task/question`). None: the text of the user.
         citations: count the citations of an answer as the results of a search without recorded results.
         unrecorded: how to treat searches whose results the log lacks: `raise`, `empty` (no results) or `skip` (omit the iteration).
         errors: `raise`, or `skip` (leave out traces that cannot be read, and report them in a notice).
-        reranked: use the list of a reranker instead of the list of its retriever.
-        strict: raise an error for items that are not understood, even in a trace with searches, instead of a notice.
+        reranked: use the results of a reranker instead of those of its retriever.
+        strict: raise an error for every item that is not understood. By default, a trace with searches causes only a notice.
         tag: the name of the system, if `paths` has no names. None: the name in the log.
         costs: also return the recorded costs of each iteration.
         uses: also return the documents that were returned, opened and cited.
         jobs: how many processes read in parallel. With more than one, the calling script needs
-            `if __name__ == "__main__":`, and functions must be importable.
+            `if __name__ == "__main__":`, and functions given as options must be importable.
         report: a function that gets the `Summary` of the traces read; for example `print`.
 
     Returns:
         A frame with the columns of `goodgain.schema.RESULTS`. A search without results has one row with rank 0 and no doc_id.
         A query that never searched has one row with iteration 0. With `costs=True`, a second frame has the columns of
-        `goodgain.schema.COSTS`: the tokens, seconds and money of each iteration, null if the log lacks them. Its iteration 0
-        is the spending after the last search. With `uses=True`, the last frame has the columns of `goodgain.schema.USES`,
-        with the doc_ids of `to_run`.
+        `goodgain.schema.COSTS`: the tokens, seconds and money of each iteration, null if the log lacks them. Iteration 0 has
+        the costs after the last search. With `uses=True`, the last frame has the columns of `goodgain.schema.USES`. Its doc_ids
+        are the same as in the run that `to_run` makes.
 
     Raises:
         InputError: a file cannot be read in its format; results cannot be read or are not in the log; a query has no search
-            and its trace has items that are not understood; two traces share an id; or one id has two questions in two
-            systems. The message names the file and the place.
+            and its trace has items that are not understood; two traces share an id; or an id has different questions
+            in two systems. The message names the file and the place.
 
     Example:
         >>> import json, pathlib, tempfile
@@ -143,7 +144,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
 def read_frames(
     paths: Paths, options: ReadOptions, tables: Sequence[str], *, jobs: int = 1
 ) -> tuple[list[pl.DataFrame], Summary]:
-    """Read traces into frames: the results, then each table of `ResultRows` in `tables`. Return the frames and the summary."""
+    """Read traces into frames: the results, and the further tables that `tables` names. Return the frames and the summary."""
 
     def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
         summary, names, finish = Summary(), ids.QueryNames(), partial(ResultRows.to_frames, tables=tables)
@@ -203,19 +204,21 @@ def convert_traces(
         costs: a .jsonl or .parquet file for the recorded costs of each iteration.
         queries: a .jsonl or .parquet file for query_id and text (the user's question), an input of `label`.
         outcomes: a .jsonl or .parquet file for query_id, system, replicate, and a column for each recorded score, reward or
-            feedback, an input of `compare(..., outcomes=)`. Systems have the names of the runs.
+            feedback, an input of `compare(..., outcomes=)`. Systems are named like the files of their runs.
         uses: a .jsonl or .parquet file for the documents that were returned, opened and cited, an input of `funnel`.
-        system: the system to convert, if the traces hold several. `agent-2` is replicate 2 of `agent`.
-        deduplicate: a function such as `goodgain.deduplicate`. It identifies the documents of queries whose results lack ids,
-            or in which an id stands for different documents. None: the name is the id, else the normalised URL, else the text.
+        system: the system to convert, if the traces hold several. `agent-2` selects replicate 2 of `agent`.
+        deduplicate: a function such as `goodgain.deduplicate`. It identifies the documents of a query if a result lacks an
+            id or an id stands for different documents. None: a document is its id, else its normalised URL, else its text.
         deduplicate_all: also deduplicate queries whose results have ids.
         earlier: files of results that earlier conversions wrote. A result that matches an earlier result gets the document
             of that result. `deduplicate` is called with the earlier rows as `earlier=`.
-        earlier_queries: the file that `queries` of an earlier conversion wrote, or a frame. A query with an earlier
-            question gets the earlier id. Without this table, queries are joined to those of `earlier` by id only.
-        same, different: as for `goodgain.deduplicate`. Where all results have ids, only these pairs change the documents.
+        earlier_queries: the file `queries` of an earlier conversion, or a frame. A query with the question of an earlier
+            query gets the id of the earlier query. Without this table, queries are joined to those of `earlier` by id only.
+        same, different: as for `goodgain.deduplicate`. In queries whose results all have ids, only these pairs join or separate
+            documents.
         query_ids: as for `read_traces`.
-        normalise_url: a function that turns a URL into an id, without deduplication. None: the rules of deduplication.
+        normalise_url: a function that turns a URL into an id where deduplication is not used. None: URLs are
+            normalised as in deduplication.
         progress: a function of two numbers: the bytes read so far, and the total bytes.
 
     With errors='skip', the known ids of queries that could not be read are written to `<output>.unread`, one per line. In
@@ -288,7 +291,7 @@ def convert_traces(
 
 
 def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stack: ExitStack) -> None:
-    """Write the ids of the queries that could not be read. If all could be read, empty the file of an earlier conversion."""
+    """Write the ids of queries that could not be read to `<output>.unread`. If all were read, empty an existing file."""
     path = files.run.with_name(f"{files.run.name.replace(PLACEHOLDER, 'all')}.unread")
     if summary.lost_ids or path.is_file():
         outputs.add(path)

@@ -1,6 +1,6 @@
 """Makes runs from results, and tables of the documents that were returned, opened and cited.
 
-A run has one row per document, ranked within its iteration, and `-` for an iteration without results.
+A run has one row per document, ranked within its iteration. An iteration without results has a row with doc_id `-`.
 """
 
 import hashlib
@@ -43,20 +43,20 @@ def to_run(
             document is the value of the column `document` (see `deduplicate`), else the doc_id, else the normalised URL,
             else `text:` and a hash of the text.
         system: the system to select, if the frame holds several systems.
-        replicate: the run of the system to select, if the frame holds several runs (Inspect: epochs).
+        replicate: the replicate to select, if the system has several runs (in Inspect: epochs).
         tag: the run's tag. None: the system's name.
-        normalise_url: a function that turns a URL into an id. None: the rules of deduplication.
+        normalise_url: a function that turns a URL into an id. None: URLs are normalised as in deduplication.
 
     Returns:
         A frame with the columns query_id, iteration, doc_id, rank, score and tag. Ranks count from 1 through all calls of an
-        iteration. The score is from the log if all results of the iteration have a score, and the scores fall with the rank.
-        Else it is 1/rank, because tools that rank by score would change the order. An iteration without results has one row
-        with doc_id `-`, rank 0 and score 0. A query that never searched has one such row with a null iteration (`-` in TREC
+        iteration. Scores are those of the log if every result of the iteration has a score and each score is below the previous
+        one. Otherwise the score is 1/rank, so that sorting by score keeps the ranks. An iteration without results has one row
+        with doc_id `-`, rank 0 and score 0. For a query that never searched, the iteration of this row is null (`-` in TREC
         text).
 
     Raises:
-        InputError: columns are missing; the frame holds several systems or runs, and `system` or `replicate` selects none;
-            or the tag has a lone surrogate.
+        InputError: columns are missing; the frame lacks the given `system` or `replicate`, or has several and none is given;
+            or the tag is not valid Unicode.
 
     Example:
         >>> import polars as pl
@@ -91,7 +91,7 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return results with a column `name`, which has their doc_ids in the run. Missing text columns are added as null."""
+    """Return results with their doc_ids in the run as the column `name`. Missing text columns are added as null."""
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
@@ -104,7 +104,7 @@ def list_searches(results: Any) -> pl.DataFrame:
 
 
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
-    """Add a column `document` with the doc_id that the row's result has in the run; null in rows without a result."""
+    """Add a column `document` with the doc_id of each result in the run; null in rows without a result."""
     named = _name_documents(_select_columns(frame), normalise_url)
     document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
     return frame.with_columns(document=document)
@@ -150,7 +150,7 @@ def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) 
             frame = frame.filter(pl.col(column) == given)
         elif len(found) > 1:
             names = ", ".join(repr(name) for name in found[:5])
-            raise InputError(f"the results hold several {of} ({names}), but a run has one; name it: {spell(column)}")
+            raise InputError(f"the results hold several {of} ({names}), but a run has one; give {spell(column)}")
     return frame
 
 
@@ -222,8 +222,8 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
 def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
     """Name each document that a run opened or cited, but did not return as a result.
 
-    If another run of the query returned the same id or page (by the rules of deduplication), the document gets the name of
-    that result's document. Else the document is new. All URLs of a page get the same name.
+    If another run returned the same id or page for the query, use the `document` of that result. Else use a new name.
+    URLs that deduplication treats as one page get the same name.
     """
     names: dict[tuple[str, str], str] = {}
     others = named.filter(pl.col("document").is_null()).select("query_id", "name").unique()
@@ -247,7 +247,7 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
 
 
 def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
-    """Finish the table of uses. If no log of a system has a call that opens a document, set opens to null, unless `opens_named`."""
+    """Set the columns on opened documents to null for systems that never opened one, unless `opens_named`."""
     # If the caller named a tool that opens documents, no call of the tool means zero opens.
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
     uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())

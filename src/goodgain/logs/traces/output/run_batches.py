@@ -251,7 +251,7 @@ class OutputWriter:
         return self._appends[self.runs[label]]
 
     def read_postponed(self, new_ids: Mapping[str, str]) -> Iterator[tuple[pl.DataFrame, pl.DataFrame | None]]:
-        """Rename queries by `new_ids` in the rows and mentions that were kept until the end, and yield batches of whole queries."""
+        """Yield the postponed rows and mentions in batches of whole queries, after renaming the queries by `new_ids`."""
         if not self._postponed:
             return
         found = [batch.mentions for batch in self._batches if batch.mentions is not None]

@@ -50,7 +50,7 @@ class Uses(NamedTuple):
 
 
 class _Documents:
-    """Looks up the documents that a turn found or opened, by id or by the page of a URL."""
+    """Looks up documents that a turn found or opened, by id or URL."""
 
     def __init__(self, iterations: Sequence[Sequence[SearchCall]]) -> None:
         self.iterations = iterations
@@ -65,7 +65,7 @@ class _Documents:
                         self._places.setdefault(name, []).append((iteration, number, result.rank))
 
     def find(self, name: str, iteration: int) -> Place | None:
-        """Return the last place up to `iteration` at which the id or URL `name` was found, else the first later place or None."""
+        """Return the last place up to `iteration` where the id or URL `name` was found; else the first later place; else None."""
         places = self._places.get(name) or self._places.get(make_page_key(name) or "", [])
         return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
 
@@ -74,7 +74,7 @@ class _Documents:
 
 
 def make_page_key(name: str) -> str | None:
-    """Return the key of a page, which is equal for all spellings of its URL (as in deduplication); None if `name` is not a URL."""
+    """Return a key that is the same for all spellings of a page's URL (as in deduplication); None if `name` is not a URL."""
     parsed = parse_url(name) if "/" in name or name.startswith("www.") else None  # most names are ids
     return f"page {parsed.item}" if parsed is not None and "://" in parsed.normalised else None
 
@@ -82,7 +82,7 @@ def make_page_key(name: str) -> str | None:
 def read_uses(
     turn: Turn, iterations: Sequence[Sequence[SearchCall]], opens: Iterable[tuple[int, ToolCall]], *, can_open: bool
 ) -> Uses:
-    """Read the documents that a turn opened and cited. `opens` has pairs: the number of earlier iterations, and an opening call."""
+    """Read the documents that a turn opened and cited. `opens` yields (number of earlier iterations, call that opens documents)."""
     documents = _Documents(iterations)
     mentions: list[Mention] = []
     unnamed, is_hidden = 0, False
@@ -132,7 +132,7 @@ def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterato
 def _list_names(
     value: Any, keys: Sequence[str], key: str = "", depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[str, str | int]]:
-    """Yield (key, name) for each document that a value names. In an object without any of `keys`, only URLs count as names."""
+    """Yield the documents that a value names, as (key, id or URL). In an object without any of `keys`, only URLs count."""
     if isinstance(value, str) and (name := value.strip()):
         is_number = key in ("page", *_POSITIONS) and _NUMBER.fullmatch(name) is not None and len(name) < 10
         yield (key, int(name)) if is_number else (key, name)

@@ -23,7 +23,7 @@ from goodgain.schema import COMPLETED
 
 
 class Query(NamedTuple):
-    """A turn of a trace that became a query, with the searches of each iteration."""
+    """A turn that became a query, with the searches of each iteration."""
 
     turn: Turn
     own_id: str | None
@@ -34,7 +34,7 @@ class Query(NamedTuple):
 
 
 def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Summary) -> list[Query]:
-    """Make queries from the turns of a trace that `options.turns` selects."""
+    """Make queries from the turns that `options.turns` selects in a trace."""
     if options.strict:
         count_unknown(trace.unknown, options, summary)
     turns_read = len(trace.turns)
@@ -126,8 +126,8 @@ def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
         clock = parse_time(step.time) or clock
         if clock is None and step.calls:
             raise InputError(
-                f"{format_place(trace.at)}: has no times, so its searches cannot be ordered among those in the other logs of "
-                f"its query; name the logs in their order, and pass {spell('order', 'given')}"
+                f"{format_place(trace.at)}: has no times, so the searches in this log and in the other logs of the query cannot "
+                f"be ordered; name the logs in their order, and pass {spell('order', 'given')}"
             )
         yield step, clock.timestamp() if clock else 0.0
 

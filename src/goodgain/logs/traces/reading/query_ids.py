@@ -81,7 +81,7 @@ class NamedQuery(NamedTuple):
 
     @property
     def has_given_id(self) -> bool:
-        """Whether the id comes from the caller. Such an id is not changed, and its queries may have different questions."""
+        """Whether the caller gave the id. An id from the caller is not changed, and its queries may have different questions."""
         return self.source in ("path", "constant", "function", "table")
 
 
@@ -135,7 +135,7 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
 
 
 class RepeatedQueryError(InputError):
-    """Raised if two records share a query id but name different runs, so they are runs of one query rather than two queries."""
+    """Raised if two records share a query id but name different runs: they are repeated runs of one query, not two queries."""
 
 
 def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> Value:
@@ -220,7 +220,7 @@ def name_log(trace: Trace, name: str) -> str:
 
 
 def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
-    """Return the entry of `table` for a trace's id, numbered file name, file name or session, tried in this order; else None."""
+    """Return the id of a log in `table`, or None. Look up the trace's id, numbered file name, file name and session, in order."""
     names = (trace.query_id, name_log(trace, name), name, trace.session_id)
     return next((table[known] for known in names if known is not None and known in table), None)
 
@@ -300,7 +300,7 @@ def _check_equal_ids(queries: list[NamedQuery]) -> None:
 
 
 def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
-    """Map the ids of queries that share a question to the id to keep: an id that the caller gave, else the first of their ids."""
+    """Map the ids of queries with the same question to one of the ids: an id that the caller gave, else the first id."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
     for query in queries:

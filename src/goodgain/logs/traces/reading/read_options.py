@@ -82,7 +82,7 @@ class ReadOptions:
 
     @cached_property
     def ids_of_several_logs(self) -> frozenset[str]:
-        """The query ids that the table `query_ids` has for two or more logs; empty with turns='all', where each turn is a query."""
+        """The query ids that the table `query_ids` gives to several logs. Empty with turns='all', because each turn is a query."""
         ids = self.query_ids or {}
         logs = {(base_name(Path(key)), query_id) for key, query_id in ids.items() if isinstance(key, str)}
         counts = Counter(query_id for _, query_id in logs if self.turns != "all")
@@ -90,7 +90,7 @@ class ReadOptions:
 
     @property
     def opens_named(self) -> bool:
-        """Whether `tools` names a tool that opens documents. Then a log without a call of such a tool has 0 opens, not null."""
+        """Whether `tools` names a tool that opens documents. If so, a log that never calls it has 0 opened documents, not null."""
         return "open" in self.tool_rule.decisions.values()
 
     @property

@@ -57,7 +57,7 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
 
 
 def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
-    """For each log in a file, yield a description, and then one line per format: that the format recognises the log, or why not."""
+    """For each log in a file, yield a description, then a line for each format: why it does not claim the log, or `claims it`."""
     for open_log in find_logs(path, partial(is_claimed, options.format)):
         log = open_log()
         yield f"{log.path}: {log.head.description}"

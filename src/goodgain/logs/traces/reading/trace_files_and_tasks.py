@@ -65,7 +65,7 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
 def _list_files(paths: PathsOfSystem) -> list[Path]:
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     if not isinstance(given, Iterable):
-        raise InputError(f"the traces are a {type(given).__name__}; give a path of a file or folder, or several")
+        raise InputError(f"the traces are of type {type(given).__name__}; give the path of a file or folder, or a list")
     files: list[Path] = []
     for path in (make_path(one, "one of the traces") for one in given):
         with explain_read_errors(path):
@@ -158,7 +158,6 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Block SIGINT, also in processes started meanwhile: on Ctrl-C, only the parent process reacts, and kills the others."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

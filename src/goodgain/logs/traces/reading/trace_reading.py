@@ -69,7 +69,7 @@ class ResultRows:
         return len(self._results)
 
     def add(self, query: Query, *of: str | None) -> None:
-        """Add the rows of a query. `of` stands for three arguments: the query id, the system and the replicate."""
+        """Add the rows of a query. `of` holds the query id, the system and the replicate."""
         turn = query.turn.index
         self.tables["queries"].append((*of, query.turn.user_text))
         if query.turn.trace_id is not None:
@@ -235,7 +235,6 @@ def _add_trace(
 
 @contextmanager
 def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
-    """With errors='skip', count an InputError and record the lost query's id. Else, or for an UnrecordedError, raise the error."""
     try:
         yield
     except InputError as error:

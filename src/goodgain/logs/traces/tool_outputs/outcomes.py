@@ -115,7 +115,7 @@ def is_nothing_found(text: str) -> bool:
 
 
 def strip_heading(text: str) -> str:
-    """Remove the heading that Tongyi's search tool writes above results: it quotes the query, and this may look like a result."""
+    """Remove the heading that Tongyi's search tool writes above results. The query quoted in the heading may look like a result."""
     found = _HEADING.match(text)
     return text[found.end() :] if found else text
 
@@ -145,7 +145,7 @@ def has_error(item: dict[str, Any]) -> bool:
 
 
 def counts_nothing(item: dict[str, Any]) -> bool:
-    """Return whether an object reports no results: its count is 0, or it lacks the list that some services omit when empty."""
+    """Return whether an object reports no results: its count is 0, or it lacks a list that its service omits if it is empty."""
     if any(isinstance(value, list) and value for value in item.values()):
         return False
     if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):

@@ -56,7 +56,7 @@ def holds_call(value: Any) -> bool:
 
 
 def looks_like_messages(key: str, value: Any) -> bool:
-    """Return whether an unread field of a record may hold further messages of a conversation, including a search or results."""
+    """Return whether an unread field of a record may hold messages and, among them, a search or results."""
     # Settings that name a search tool, and documents without a call, do not count: records of data sets have both.
     objects = _find_objects(value, _MAX_DEPTH)
     has_message = any("role" in item or (in_list and _is_call(item, in_list=True)) for item, in_list in objects)
@@ -90,7 +90,7 @@ def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[
 
 
 def _is_call(item: Object, *, in_list: bool) -> bool:
-    """Return whether an object has a search tool's name as a key, or is in a list and has a query, a call id or a tool's name."""
+    """Return whether an object looks like a call. Outside a list, it must have the name of a search tool as a key."""
     for key, value in item.items():
         if not value or not isinstance(value, (str, list, dict)) or len(key) > _LONGEST_NAME:
             continue
@@ -104,7 +104,7 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
 
 
 def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool = False) -> Iterator[str]:
-    """Yield the URL or id of each object inside `item` that looks like a result, except objects inside the values in `read`."""
+    """Yield the URL or id of each object inside `item` that looks like a result. Skip `read`, the values that were already read."""
     # Inner objects of a result that are not in a list describe the same document.
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
@@ -129,7 +129,6 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
 
 
 def _find_name(item: Object, *, in_list: bool) -> str | None:
-    """Return the URL of an object that has a title or a text; without a URL, its id if the object is in a list; else None."""
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None
@@ -193,7 +192,7 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return a line's layout, and its address (None if the line has other text). A numbered line with other text is `listed`."""
+    """Return the form of a line (such as `bare` or `number`), and the address if the line has no other text."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:

@@ -167,7 +167,7 @@ class _OutputReader(NamedTuple):
         return Outcome("unrecorded") if stripped.startswith(outcomes.GEMINI_CLI) else UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
-        """Read a text with the first reader that recognises its layout. Else read the JSON or Python value in it."""
+        """Read a text with the first reader that recognises its layout. If none does, read the JSON or Python value in the text."""
         for read in LAYOUTS.values():
             if results := read(text):
                 others = () if read in _WITH_OTHER_LINKS else find_overlooked_addresses(text, results)
@@ -204,7 +204,7 @@ class _OutputReader(NamedTuple):
         return UNPARSED
 
     def read_object_list(self, members: list[Object], depth: int) -> Outcome:
-        """Read a list of content parts, of results, or of objects that wrap the results of one query each."""
+        """Read a list of content parts, of results, or of objects that each wrap the results of one query."""
         if members[0].get("lc") == 1:
             members = [service_answers.unwrap_langchain(member) for member in members]
         first = members[0]

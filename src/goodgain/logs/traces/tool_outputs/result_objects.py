@@ -209,7 +209,7 @@ def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tup
 
 
 def _read_front_matter(snippet: str, fields: Pairs) -> tuple[str | None, Pairs]:
-    """Read the front matter of a Markdown text. Return two things: its title, and `fields` plus its date as `published`."""
+    """Read the front matter of a Markdown text. Return the title, and `fields` with the date added as `published`."""
     title = None
     if head := _FRONT_MATTER.match(snippet):
         for line in head["head"].splitlines():

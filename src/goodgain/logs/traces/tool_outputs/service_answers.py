@@ -37,7 +37,7 @@ _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "dist
 
 
 def find_lists(item: Object) -> list[Any]:
-    """Return the values in an object that may hold results: several parallel lists, or the value under the likeliest known key."""
+    """Find the values in an object that may be its results: parallel lists, or else the value under the likeliest key."""
     lists = _find_parallel_lists(item)
     if len(lists) > 1:
         return lists
@@ -88,7 +88,7 @@ def unwrap_langchain(member: Object) -> Object:
 
 
 def _read_chroma(item: Object) -> list[Any] | None:
-    """Read Chroma's parallel lists `ids`, `documents`, `metadatas` and `distances`. Each may hold one inner list per query."""
+    """Read Chroma's parallel lists `ids`, `documents`, `metadatas` and `distances`. Their members may be lists, one per query."""
     columns = {key: item[name] for name, key in _CHROMA_KEYS.items() if isinstance(item.get(name), list)}
     rows = _transpose(columns) if "id" in columns and len(columns) > 1 else None
     if not rows or not all(isinstance(of_query, list) for of_query in item["ids"]):

@@ -70,7 +70,7 @@ _Block = dict[str, list[str]]
 
 
 def read_labelled(text: str) -> Sequence[Result] | None:
-    """Read blocks of lines such as `Title: t`. Each line with the first line's label begins a block, even inside a snippet."""
+    """Read blocks of lines such as `Title: t`. The label that begins the text begins every block."""
     return _make_results(_split_blocks(text, ruled=False))
 
 
@@ -84,7 +84,7 @@ def read_ruled(text: str) -> Sequence[Result] | None:
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
-    """Return the labelled blocks of a text as dicts label -> lines; an empty list if a line above the blocks is not a heading."""
+    """Return the labelled blocks of a text as dicts from label to lines; none if a line above the blocks is not a heading."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     for line in text.strip().splitlines():
@@ -203,7 +203,7 @@ def _begin_codex(lines: list[str], index: int) -> Entry | None:
 
 
 def read_codex(text: str) -> list[Result] | None:
-    """Read Codex's hits. A hit has a line with title and address, a line with a citation mark and notes, and a text."""
+    """Read Codex's results: each has a line `title (address)`, a line with a citation mark, and a text."""
     results = []
     for rank, entry in enumerate(lists.split_entries(_begin_codex, text), start=1):
         crawled, entry.lines[0] = _CODEX_CITE.findall(entry.lines[0])[0]

@@ -1,4 +1,4 @@
-"""Reads lists of results in a text. An entry has a link, or a title and an address. Modules for other layouts call its functions.
+"""Reads lists of results in a text. An entry has a link, or a title and an address.
 
 The texts come from web pages and may be malicious: no pattern of this module backtracks over more than a few characters, and each
 function reads a line a fixed number of times. A list must begin the text or follow a heading: links inside prose are not
@@ -60,7 +60,7 @@ def is_url(text: str) -> bool:
 
 
 def find_closing(text: str, start: int, signs: re.Pattern[str] = _BRACKET_OR_SPACE) -> int:
-    """Return the position at which the bracket before `start` closes; -1 if it stays open or `signs` finds a space first."""
+    """Return the position of the `)` that closes the `(` before `start`, or -1. If `signs` matches a space first, return -1 too."""
     depth = 1
     for sign in signs.finditer(text, start):
         if sign[0] not in "()":
@@ -152,8 +152,8 @@ def is_heading(line: str) -> bool:
 def split_entries(begin: Begin, text: str) -> list[Entry]:
     """Split a text into list entries. Return an empty list if text other than headings precedes the first entry.
 
-    Numbered entries must be consecutive, from 0 or 1. A line with another number belongs to the previous entry. The numbering may
-    include lines that are not entries. It may restart at a second list if both lists are below headings `... results ...`.
+    The numbers of entries must be consecutive, from 0 or 1, but other lines may be numbered too. A line with any other number
+    belongs to the previous entry. Numbers may restart at a second list if both lists have a heading `... results ...`.
     """
     found: list[Entry] = []
     lines = text.splitlines()
@@ -261,7 +261,7 @@ def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
-    """Return the entry of a numbered title if an address is on its line or soon below. A numbered line may also be a snippet."""
+    """Return the entry if a line is a numbered title with an address on the same line or a few lines below; else None."""
     number, title = split_number(lines[index])
     if number is None or not title:
         return None
@@ -286,7 +286,7 @@ def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_link(lines: list[str], index: int) -> Entry | None:
-    """Return the entry if a line begins with a link; else None. A snippet may follow after a sign such as `-`, or below."""
+    """Return the entry if a line begins with a link; else None. Text after the link must begin with a sign such as `-`."""
     start = _LINK_START.match(lines[index])
     link = find_link(lines[index][start.end() :]) if start else None
     if link is None or (link.lines and link.lines[0][0] not in _BEHIND_LINK):
@@ -306,7 +306,7 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
 
 
 def read_links(text: str) -> list[Result] | None:
-    """Read Markdown links with texts below, or one-line entries: links first, then titles with URLs."""
+    """Read a list of Markdown links with texts below. If every entry is one line, titles with addresses may follow the links."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
     if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
         mixed = read_single_lines(_begin_title_and_address, text)
