@@ -35,8 +35,8 @@ def evaluate(
 
     Args:
         qrels: judgments in any form that `read_qrels` accepts.
-        run: a run (input of `read_run`), or a list of several runs of one system (replicates). The value of a query is then the
-            mean over the runs that have a value, and `Scores.replicates` has the scores of each run.
+        run: a run (input of `read_run`), or a list of several runs of one system (replicates). For a list, the value of a query is
+            the mean over the runs that have a value, and `Scores.replicates` has the scores of each run.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both. With rel=1, `nCG@6` means `nCG(rel=1)@6`.
         groups: a file or a frame of query_id and group. `Scores.by_group` then has the means over each group.
         interval: also compute the bootstrap interval of each mean over queries: `Scores.intervals`. The values of several
@@ -154,7 +154,7 @@ def curve(
         measures: measures of goodgain without @, such as "CG SRE SRR".
         upto: the last iteration. None: the last iteration of any query of any run.
         over: the quantity spent: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`. None: rows by iteration.
-        costs: a table as `convert --costs` writes (file or frame), or a list of tables, for tokens, cost and seconds. A judged
+        costs: a table (file or frame) as `convert --costs` writes, or a list of tables; for tokens, cost and seconds. A judged
             query whose costs are unknown is left out of all systems, with a notice. With costs, each system must have a single run.
         at: the amounts spent for which rows are returned. None: at most 50 observed amounts, evenly spaced in rank.
         {options}

@@ -120,7 +120,7 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Return a copy with systems named by file, else by tag. Return `self` if a system has several runs, or no file and no tag."""
+        """Return a copy with systems named by file, else tag. Return `self` if a system has several runs, or no file and no tag."""
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}

@@ -1,7 +1,7 @@
 """Statistical tests on paired values, and the check of their settings.
 
 The tests are pure functions over matrices with a row per pair of systems and a column per query. If all differences are
-zero, p is 1 by definition. Otherwise p is NaN for a single query. In the t-test, p is also NaN if all differences are equal.
+zero, p is 1 by definition. Otherwise the p of the t-test is NaN for a single query, or if all differences are equal.
 """
 
 from collections.abc import Callable, Iterator, Sequence

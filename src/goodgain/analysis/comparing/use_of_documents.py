@@ -308,7 +308,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add a column per system: what it did with each document; null in queries without uses. `systems` maps columns to systems."""
+    """Add a column per system with its use of each document, or null in queries without uses. `systems` maps columns to systems."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)
