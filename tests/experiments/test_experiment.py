@@ -356,6 +356,6 @@ def test_an_experiment_keeps_the_results_that_were_used_last() -> None:
 
 
 def test_a_ledger_of_several_runs_is_refused_where_nothing_tells_their_rows_apart() -> None:
-    with pytest.raises(gg.InputError, match="a ledger is of one run"):
+    with pytest.raises(gg.InputError, match="ledger takes one run"):
         gg.ledger(QRELS, [*SYSTEMS.values()])
     assert gg.Experiment(QRELS, {"both": [*SYSTEMS.values()]}).ledger()["system"].n_unique() == 2

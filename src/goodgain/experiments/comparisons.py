@@ -1,4 +1,4 @@
-"""The public functions that compare and explain systems. They are in a file of their own, because scoring needs fewer imports."""
+"""The public functions that compare and explain systems. Functions that only score are in another file: they need fewer imports."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -50,31 +50,31 @@ def compare(
         qrels: judgments in any form that `read_qrels` accepts.
         systems: maps names of two or more systems to runs (inputs of `read_run`), or to lists of runs (replicates). Values of
             replicates are averaged query by query. All tests are over queries.
-        measures: names, measure objects or both. `goodgain measures` shows the better direction of each. For a measure
-            that only a provider of ir_measures knows, higher is better.
-        baseline: the system to compare all others with. None compares all pairs, a later system with an earlier system.
+        measures: names, measure objects or both. `goodgain measures` lists the better direction of each. For a measure
+            that is not listed there, higher is better.
+        baseline: the system to compare all others with. None compares each system with every system before it.
         against: `previous` compares each system only with the system before it, for the stages of a pipeline. Holm's
             method then corrects over these pairs only.
         iterations: a number n also compares goodgain's measures without @ at each iteration 1..n. A list of numbers compares
             the measures at exactly these iterations.
         groups: a file or a frame of query_id and group, to compare on each group of queries too.
         outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is
-            one more measure, with higher as better, and is correlated with the other measures. `funnel(...).per_query` is
-            such a frame; the columns of a funnel have their own directions.
+            compared like a measure for which higher is better, and is correlated with the measures. The frame
+            `funnel(...).per_query` can also be given; goodgain knows the better direction of its columns.
         baseline_file: a file of `Comparison.write_baseline`. Its system is called `baseline`, and one run is enough to
             compare with it.
-        require: requirements such as `nCG@3>=0.5`, for `flips`. Measures in requirements are compared too. The
-            method `check_requirements` checks the requirements.
+        require: requirements such as `nCG@3>=0.5`, for `Comparison.flips`. Measures in requirements are compared too. The
+            function `check_requirements` checks the requirements.
         pass_k: k of `Comparison.flips`; None: the smallest number of runs of a query.
         detect: the difference for `Comparison.detectable`; None: the observed difference.
         {options}
 
     Returns:
         A `Comparison` on all queries of the qrels. A query that a run lacks counts as a query without a search (N = 0).
-        A pair leaves out queries for which one of the two systems has no value. If lower is better, a share of the
-        results (SRR, Fallout, Unjudged) has no value without results. Every mean is over queries. A difference is
-        significant if the Holm-corrected p of the randomisation test is at most alpha. With `bounds`, an unjudged document
-        gets the same label in all systems, and runs are read into memory.
+        A pair leaves out queries for which one of the two systems has no value. For a share of the results for
+        which lower is better (SRR, Fallout, Unjudged), a query without results has no value. Every mean is over queries.
+        A difference is significant if the Holm-corrected p of the randomisation test is at most alpha. With `bounds`, an
+        unjudged document gets the same label in all systems, and runs are read into memory.
 
     Raises:
         InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input,
@@ -150,9 +150,9 @@ def explain(
 
     Args:
         qrels: judgments in any form that `read_qrels` accepts.
-        base, new: runs in any form that `read_run` accepts. A system is named by its file, else by its tag. With a list of
-            several runs of a system, each run of base is compared with each run of new: query q becomes `q (1, 2)` for the
-            first run of base and the second run of new.
+        base, new: runs in any form that `read_run` accepts. A system is named by its file, else by its tag. If several
+            runs of a system are given as a list, each run of base is compared with each run of new. The query `q (1, 2)` is
+            then query q in the first run of base and the second run of new.
         measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR.
         results: the frame from `read_traces`, or a file of this frame, for search strings and titles. Give one table of both
             systems, or a list with a table of each system.
@@ -165,7 +165,7 @@ def explain(
 
     Raises:
         InputError: input that cannot be read, or two systems that share no judged query.
-        MeasureError: a measure is unknown or has no causes by document.
+        MeasureError: a measure is unknown, or `explain` does not support it.
 
     >>> import polars as pl
     >>> qrels = {"q": {"a": 3, "b": 2}}

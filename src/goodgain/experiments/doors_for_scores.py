@@ -35,8 +35,8 @@ def evaluate(
 
     Args:
         qrels: judgments in any form that `read_qrels` accepts.
-        run: a run (input of `read_run`), or a list of several runs of one system (replicates). The value of a query is then the
-            mean over the runs that have a value, and `Scores.replicates` has the scores of each run.
+        run: a run (input of `read_run`), or a list of several runs of one system (replicates). For a list, the value of a query is
+            the mean over the runs that have a value, and `Scores.replicates` has the scores of each run.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both. With rel=1, `nCG@6` means `nCG(rel=1)@6`.
         groups: a file or a frame of query_id and group. `Scores.by_group` then has the means over each group.
         interval: also compute the bootstrap interval of each mean over queries: `Scores.intervals`. The values of several
@@ -45,8 +45,8 @@ def evaluate(
 
     Returns:
         `Scores`. The means of goodgain's measures are over all queries of the qrels. A query that the run lacks counts as a query
-        without a search. Queries without judgments are left out. `signature` counts both kinds of queries. If a value is not
-        finite, the value and the mean of its measure are null, with a notice.
+        without a search. Queries without judgments are left out. `signature` counts absent queries and queries without judgments.
+        If a value is not finite, the value and the mean of its measure are null, with a notice.
 
     Raises:
         InputError: the run or the qrels cannot be read, or `bounds` is given with labels by iteration.
@@ -94,7 +94,7 @@ def ledger(
     [(2, 2, 1, 3.0, 0.0), (1, 0, 0, 0.0, 0.3333333333333333)]
     """
     if is_replicates(run):
-        raise InputError("a ledger is of one run. Give one, or use gg.Experiment(...).ledger() for several.")
+        raise InputError("gg.ledger takes one run. Give one, or use gg.Experiment(...).ledger() for several runs.")
     return Experiment(qrels, {"": run}, **options).ledger(measures).drop("system")
 
 
@@ -102,7 +102,7 @@ def ledger(
 def coverage(qrels: Any, runs: Mapping[str, Any], **options: Unpack[ReadingOptions]) -> pl.DataFrame:
     """Return the coverage of each system: judged unique results / unique results.
 
-    A result is unique if its document occurs for the first time in the query. Any label is a judgment, also 0 or a negative
+    A result is unique if its document occurs for the first time in the query. Any label is a judgment, even 0 or a negative
     label. Queries without judgments do not count.
 
     Args:
@@ -111,13 +111,13 @@ def coverage(qrels: Any, runs: Mapping[str, Any], **options: Unpack[ReadingOptio
         {options}
 
     Returns:
-        A frame with system, iteration, judged, unique and coverage (null without unique results). In the first row of each
-        system, which counts all iterations, iteration is null.
+        A frame with system, iteration, judged, unique and coverage (null without unique results). The first row of each
+        system counts all iterations, and has null as iteration.
 
     Raises:
         InputError: a run or the qrels cannot be read.
 
-    Source: the judged share of a ranking, as `Judged` of ir_measures, over the iterations of a run.
+    Source: `Judged` of ir_measures, the judged share of a ranking.
 
     >>> qrels = {"q": {"a": 3, "b": 0}}
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2, 2], "doc_id": ["a", "x", "a", "b"]})
@@ -141,8 +141,8 @@ def curve(
 ) -> pl.DataFrame:
     """Return the mean of each measure at every iteration: for CG at iteration i, the value of `evaluate` for `CG@i`.
 
-    Every mean is over all queries of the qrels. A query that has stopped counts as having empty iterations, as for `CG@i`:
-    sums keep their value, means over iterations (RG) fall.
+    Every mean is over all queries of the qrels. A query that has stopped counts as having empty iterations, as for `CG@i`. So
+    sums keep their value, and means over iterations (RG) fall.
 
     With `over`, the rows are means at every amount spent. A query has the value of the last iteration that the amount pays
     for, and 0 if the amount does not pay for the first iteration.
@@ -154,7 +154,7 @@ def curve(
         measures: measures of goodgain without @, such as "CG SRE SRR".
         upto: the last iteration. None: the last iteration of any query of any run.
         over: the quantity spent: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`. None: rows by iteration.
-        costs: a table as `convert --costs` writes (file or frame), or a list of tables, for tokens, cost and seconds. A judged
+        costs: a table (file or frame) as `convert --costs` writes, or a list of tables; for tokens, cost and seconds. A judged
             query whose costs are unknown is left out of all systems, with a notice. With costs, each system must have a single run.
         at: the amounts spent for which rows are returned. None: at most 50 observed amounts, evenly spaced in rank.
         {options}
@@ -200,7 +200,7 @@ def pr_curve(
     per_query: bool = False,
     **options: Unpack[RankingOptions],
 ) -> pl.DataFrame:
-    """Return interpolated precision at levels of recall: the highest precision at this level or a higher level.
+    """Return interpolated precision at levels of recall: the highest precision at the same or a higher recall.
 
     The value at level i/10 is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of
     documents of the query with a label of at least `rel`; None means 1. The precision is 0 if R = 0 or the ranking
@@ -210,7 +210,7 @@ def pr_curve(
         qrels: judgments in any form that `read_qrels` accepts.
         runs: maps names of one or more systems to runs (inputs of `read_run`). Large files are read in blocks.
         points: `eleven` means recall 0, 0.1, ..., 1. `all` means every recall above 0 that the system reaches in any query
-            (with `per_query`: in the same query). The precision is 0 beyond the last point.
+            (with `per_query`: in the same query). Beyond the last point, the precision is 0.
         per_query: return the values of each query instead of their mean.
         {options}
 
@@ -257,15 +257,16 @@ def spend(
         {options}
 
     Returns:
-        A row per system and quantity: value, low and high (bootstrap percentile interval; null without a limit),
+        A row per system and quantity: value, low and high (bootstrap percentile interval; null if not finite),
         queries (the number of queries used), better (`up`, `down` or null). The quantities, if `costs` has the columns:
 
         - CostPerGood: sum of cost / sum of NumGood over queries.
         - GainPerCall: sum of CG / sum of search calls.
         - TokensPerSolved: sum of input and output tokens / sum of solved; with `outcomes`.
-        - SearchesFor95: the fewest searches i with sum of CG@i >= 0.95 * sum of CG. Queries without gain do not count.
-        - SearchesWorthPrice: the searches i with the highest sum of CG@i - price_per_search * searches; 0 if no search is
-          worth it.
+        - SearchesFor95: the smallest number i of searches with sum of CG@i >= 0.95 * sum of CG. Queries without gain do not
+          count.
+        - SearchesWorthPrice: the number i of searches at which sum of CG@i - price_per_search * (searches up to i) is
+          highest; 0 if no search is worth its price.
 
     Raises:
         InputError: a table cannot be read, an option is out of range, or a system has no costs or outcomes.

@@ -42,7 +42,7 @@ class Experiment:
 
     An experiment does not change. `with_` returns another experiment, which shares results with this experiment. Each notice
     is given once, and is in the `notes` of every result that it concerns. Memory holds runs of up to 2,000,000 rows, their
-    first occurrences (as much memory again), the last 64 results, and up to 64 MB of bootstrap samples.
+    first occurrences (about as large as the runs), the last 64 results, and up to 64 MB of bootstrap samples.
 
     Args:
         qrels: judgments in any form that `read_qrels` accepts.
@@ -120,7 +120,7 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Return an experiment with systems named by file, else by tag. Return `self` if a system has neither, or several runs."""
+        """Return a copy with systems named by file, else tag. Return `self` if a system has several runs, or no file and no tag."""
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}

@@ -45,10 +45,10 @@ def report(
     spreadsheet: bool = False,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a report: which system is better on which measures, whether differences are significant, and their causes.
+    """Write a report on which system is better on which measures, which differences are significant, and what causes them.
 
     The page is one file and needs no network. It has sentences, tables, plots and every query. For the queries that changed
-    most it shows each search with its results. All systems are compared with the first system. A single system is shown
+    most, it shows each search with its results. All systems are compared with the first system. A single system is shown
     without a comparison.
 
     Args:
@@ -63,7 +63,8 @@ def report(
         uses: the documents that were used, as in `funnel`, to show which good documents were never opened or cited.
         groups: a file or a frame of query_id and group, to compare and filter by groups of queries.
         costs: costs as in `curve`, to show tokens, cost and seconds of each query and each search.
-        details: the number of queries for which the page lists all results. These queries changed most.
+        details: the number of queries for which the page lists all results: the queries that changed most. For a single system,
+            these are the queries with the lowest values.
         format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`; None: the ending of the name
             decides.
         spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.

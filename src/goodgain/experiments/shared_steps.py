@@ -40,7 +40,7 @@ MOST_KEPT = 64  # results in the cache of an experiment
 
 
 class KeptResults:
-    """A least-recently-used cache of at most 64 results. A cached result repeats the notices of the computation."""
+    """A least-recently-used cache of at most 64 results. The notices of a result are given again with each use."""
 
     def __init__(self) -> None:
         self._found: dict[Any, tuple[Any, list[GoodgainNotice]]] = {}  # in order of use
@@ -166,9 +166,9 @@ class SharedSteps:
     def score_runs(
         self, asked: Sequence[ir_measures.Measure], needed: Sequence[ir_measures.Measure] | None = None
     ) -> dict[str, Scores]:
-        """Score each run on the measures `asked`, and on the further counts that a comparison needs.
+        """Score each run on the measures `needed`: the measures `asked`, and counts such as NumIter for comparisons.
 
-        `needed` lists all measures, including the counts. By default counts are added, unless they would cause a notice.
+        By default, counts are added to `asked` unless they would cause a notice.
         """
         opened = self.opened
         is_unsure = any(run.likely_iteration is not None for run in opened.runs.values())

@@ -53,7 +53,7 @@ Unread = tuple[str, frozenset[str]]
 
 
 def read_unread(source: Any) -> Unread:
-    """Return two things: the name of the file `RUN.unread` or `all.unread` beside a run, and its query ids; both can be empty."""
+    """Read the file `RUN.unread` or `all.unread` beside a run. Return its name and query ids; both are empty without a file."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         for name in (path.name, path.name.replace(stem(path) or path.name, "all", 1)):
@@ -166,7 +166,6 @@ def _list_notes(
 
 
 def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
-    """Return a matrix with a row per system and a column per query: true if a series of the system has the query."""
     joined = [
         pl.concat([query_ids.clear(), *(of for of in several if of is not None)]) for several in of_systems.values()
     ]

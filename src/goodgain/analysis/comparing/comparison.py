@@ -53,19 +53,20 @@ class Comparison:
         means: a row per measure and system: measure, better (`up`, `down`, null), system, mean, queries (the number of
             queries with a value). With `bounds` also least, most.
         pairs: a row per measure and pair: measure, better, system, against, queries (the number of queries in which both
-            systems have a value; for p_tukey, in which all systems have one), mean, mean_against, difference
-            (system minus against), low, high (bootstrap interval), p_t, p_t_holm, p_randomisation,
-            p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties, losses (of system, by
-            direction), verdict, significant (p_randomisation_holm <= alpha), low_coverage, more_iterations,
-            more_results (per query, system minus against). A p-value that does not exist is null.
-            The verdict on system is `better` or `worse` (by direction) if the difference is significant, else `unclear`.
-            The verdict is `equal` if all differences are zero, and `no results` if a system has no value because it
-            returned nothing. The verdict is `not comparable` if only one of the two systems has iterations and the measure
-            depends on where iterations end, and `not comparable: one-time addresses` if repeats cannot be seen. Such pairs
-            have no p-values. Otherwise the verdict is null without queries, or without a better direction of the measure.
-            Without a better direction, wins, ties and losses are null too.
-            With `bounds` also least and most (the range of the difference), and can_turn: whether labels of the unjudged
-            documents can change the sign of the difference, even from 0. All three are null for a measure without bounds.
+            systems have a value), mean, mean_against, difference (system minus against), low, high (bootstrap interval),
+            p_t, p_t_holm, p_randomisation, p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties,
+            losses (numbers of queries in which system is better, equal, worse), verdict, significant (p_randomisation_holm <=
+            alpha), low_coverage, more_iterations, more_results (per query, system minus against).
+            p_tukey is over the queries in which all systems have a value. A p-value that does not exist is null.
+            The verdict on system is `better` or `worse` if the difference is significant, and `equal` if all differences
+            are zero. It is `no results` if a system has no value because it returned nothing, else `unclear`.
+            The verdict is `not comparable` if the measure depends on where iterations end and only one of the two systems
+            has iterations. It is `not comparable: one-time addresses` if repeats cannot be recognised, because pages get a
+            new address in each search. Pairs with these two verdicts have no p-values.
+            Otherwise the verdict is null if the pair has no queries, or the measure no better direction. Wins, ties and losses
+            are null if the measure has no better direction.
+            With `bounds` also least and most (the range of the difference), and can_turn: whether labels of unjudged documents
+            can change the sign of the difference, or make 0 positive or negative. All three are null without bounds.
         values: a frame of the tested values, with the columns query_id, measure, system, value.
         groups: with `groups`, the rows of `pairs` for the queries of each group: group and the columns up to significant.
             Holm's method corrects over the groups and pairs of a measure.
@@ -75,16 +76,17 @@ class Comparison:
         scores: a dict from systems to scores, with NumIter and NumResults. `Scores.replicates` has the scores of single runs.
         replicates: a row per measure and system with several runs: system, measure, replicates (runs), mean, within,
             between (variances), icc, best, worst (mean of a run), oracle_pick (mean of the best value of each query).
-        flips: with `require`, a row per system with several runs and requirement with a number: system, requirement, k, pass_at_k,
-            pass_all_k, flip_rate, ever_flips.
+        flips: with `require`, a row for each system with several runs and each requirement whose bound is a number: system,
+            requirement, k, pass_at_k, pass_all_k, flip_rate, ever_flips.
         noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
-            two_single_runs (the largest difference of two single runs of `against`, 95 %). A row needs 20 queries or more.
-        detectable: two rows per unclear pair and measure (with `detect`, per pair and measure): measure, system, against,
-            difference, queries, power, replicates, pairs. The first row has the smallest difference that these queries show
-            with power .8. The second row has the number of queries needed for the observed difference (or `detect`), and
-            the number of runs of each system needed on these queries. The level of both rows is alpha / pairs: Holm's
-            method corrects over this number of pairs. Null: no number suffices. The difference is null on fewer queries
-            than the randomisation test needs (6 for one pair at alpha .05).
+            two_single_runs (95 % of the differences between two single runs of `against` are at most this large). A row
+            needs 20 queries or more.
+        detectable: two rows for each measure and unclear pair, or with `detect` for each measure and pair: measure, system,
+            against, difference, queries, power, replicates, pairs. The first row has the smallest difference that these
+            queries show with power .8. This difference is null if there are fewer queries than the randomisation test
+            needs (6 for one pair at alpha .05). The second row has the observed difference (or `detect`), and the number of
+            queries needed to show it. On the present queries, `replicates` runs of each system are needed. A number is null
+            if none suffices. Both rows use the level alpha / pairs, because Holm's method corrects over all pairs.
         baseline: the system that all others are compared with; None if all pairs are compared.
         question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices
             have a column per query and a row per system; matrices of `runs` have a row per run.
@@ -162,10 +164,10 @@ class Comparison:
         Args:
             form: the form.
             places: the number of decimals, at most 100; -1 for full precision.
-            rows: the rows of the table of means: `measures`, or `systems` as in papers. With `systems`, * marks means that
-                differ significantly from the baseline, and the table of differences in LaTeX fits a column. Without a
-                baseline, LaTeX has one table: letters beside a mean name the systems that are significantly worse.
-                None: `systems` in LaTeX without a baseline, else `measures`.
+            rows: the rows of the table of means: `measures`, or `systems` as in papers. None: `systems` in LaTeX without a
+                baseline, else `measures`. With `systems`, * marks means that differ significantly from the baseline, and LaTeX
+                has a narrow table of differences, for one column of a page. With `systems` and no baseline, LaTeX has
+                letters beside each mean instead of this table. They name the systems that are significantly worse.
             spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
             caption: a title for the table of means in LaTeX and Markdown, instead of the default title.
             label: the label of the table of means in LaTeX, by default `tab:comparison`; the table of differences has

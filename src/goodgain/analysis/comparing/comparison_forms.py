@@ -175,11 +175,6 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
 
 
 def _build_means_table(comparison: Comparison, layout: Layout, *, brief: bool = False) -> Table:
-    """Return the table of means, with a row per measure or per system, as the layout says.
-
-    With rows per measure, the best mean is bold, and rows with the costs of each system follow. With rows per system, * marks
-    means that differ significantly from the baseline. `brief` leaves out costs and *.
-    """
     by_system = layout.rows == "systems"
     rows: list[list[Cell]] = []
     queries, baseline = comparison.signature["queries"], comparison.baseline or ""
@@ -250,7 +245,6 @@ def _write_latex(comparison: Comparison, layout: Layout) -> str:
 
 
 def _add_letters(means: Table, comparison: Comparison) -> Table:
-    """Name systems by letters (by numbers beyond 26), and put after each mean the letters of the significantly worse systems."""
     names = comparison.systems.get_column("system").to_list()
     few = len(names) <= len(ascii_lowercase)
     signs = dict(zip(names, ascii_lowercase if few else map(str, range(1, len(names) + 1)), strict=False))

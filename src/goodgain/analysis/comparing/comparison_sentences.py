@@ -39,10 +39,10 @@ DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
 def describe_shared_queries(
     systems: Mapping[str, SharedQueries], pairs: Collection[tuple[str, str]] | None = None
 ) -> str | None:
-    """Return a sentence on pairs of systems that share few judged queries; None without such pairs.
+    """Return a sentence on pairs of systems that share few judged queries: less than half of those of each system.
 
-    Few means less than half the queries of the system with fewer queries. `pairs` has the pairs to check; None: all pairs. A
-    pair that shares no judged query raises `InputError`.
+    Return None if there is no such pair. `pairs` has the pairs to check; None: all pairs. Raise `InputError` if two systems
+    share no judged query.
     """
     few = []
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
@@ -60,7 +60,7 @@ def describe_shared_queries(
             shown, other_shown = (_quote(of.both if len(of.both) else of.only_searched) for of in (of_one, of_other))
             raise InputError(
                 f"{one} and {other} share no judged query: {one} has {shown}, {other} has {other_shown}. Give both the "
-                "same query ids (goodgain convert does so if it converts all logs in one call), or leave one out."
+                "same query ids, or leave one out. One call of goodgain convert for all logs writes the same ids."
             )
         if share_of_smaller(both, *sizes) < LOW_SHARE:
             few.append(f"{one} and {other} share {both:,} of {min(sizes):,} judged queries")
@@ -80,7 +80,7 @@ def _quote(query_ids: pl.Series) -> str:
 def describe_absent(
     name: str, of: SharedQueries, missing: str, unread_file: str, unread: Collection[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield notes on judged queries that never searched in a run, or are absent. `unread` has ids that `convert` could not read."""
+    """Yield notes on judged queries that a run lacks or never searched in. `unread` has ids that `convert` could not read."""
     if idle := len(of.never_searched):
         shown = join_examples(of.never_searched)
         yield GoodgainNotice(f"{count_queries(idle)} never searched in {name}: {shown} ({_COUNTED['zero']}).")
@@ -104,7 +104,7 @@ def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterat
 
 
 def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNotice:
-    """Return a note on verdicts that rest on queries absent from a run. `without` has the pairs compared without these queries."""
+    """Return a note on verdicts that rest on queries absent from a run. `without` has the pairs when these queries are left out."""
     key = ["measure", "system", "against"]
     both = pairs.select(*key, "verdict").join(without.select(*key, other="verdict"), on=key, maintain_order="left")
     changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))

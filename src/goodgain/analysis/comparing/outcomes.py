@@ -71,9 +71,10 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
 
 
 def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
-    """Return the outcomes for which some query has a value in every system. Drop an outcome of `gg.funnel` without such a query.
+    """Return the outcomes that can be compared: those for which at least one query has a value in every system.
 
-    Raise `InputError` if any other outcome lacks such a query, or if no outcome is left.
+    Leave out columns of `gg.funnel` that cannot be compared. Raise `InputError` for any other outcome that cannot be compared,
+    or if no outcome is left.
     """
     lacking = [name for name, solved in outcomes.items() if not np.isfinite(solved).all(axis=0).any()]
     shared = [name for name in outcomes if name not in lacking]
@@ -94,8 +95,8 @@ def find_incomplete(
 ) -> dict[str, pl.Series]:
     """Return a dict from runs to their judged queries that broke off. Runs without such queries are left out.
 
-    `called` maps each run to the name of its file, which ends with the replicate if `convert` wrote it. If the runs of a system
-    do not match the replicates, raise `InputError` or, if `how` is `keep`, return one entry for the system instead of its runs.
+    `called` maps each run to the name of its file. File names that `convert` wrote end with the replicate. If the runs of a
+    system do not match the replicates, raise `InputError`. With `keep` as `how`, return one entry for the whole system.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -110,7 +111,7 @@ def find_incomplete(
             there = ", ".join(of.get_column("replicate").unique().drop_nulls().sort()) or "none"
             raise InputError(
                 f"{spell('outcomes')} does not say which run of {system} each row belongs to: the replicates are {there}. Name "
-                f"the runs {system}.1.run and so on by their replicates, as goodgain convert does."
+                f"each run by its replicate, such as {system}.1.run, as goodgain convert does."
             )
         for run, replicate in (matched or {system: None}).items():
             rows = broken if replicate is None else broken.filter(replicate=replicate)
@@ -173,7 +174,7 @@ def _find_tau(x: Vector, y: Vector, settings: Settings) -> tuple[float, float, f
 
 
 def compute_tau(x: Vector, y: Vector, times: Matrix) -> Vector:
-    """Return Kendall's tau-b of x and y for each row of `times`, which says how often each query counts. NaN: x or y is constant.
+    """Return Kendall's tau-b of x and y for each row of `times`, which says how often each query counts. NaN if x or y is constant.
 
     tau-b = sum sx·sy / sqrt(sum sx² · sum sy²) over pairs of queries, where sx and sy are the signs of the differences.
     SciPy computes the same value, but takes a millisecond per row.

@@ -143,7 +143,6 @@ def arrange_values(
 
 
 def _run_tests(matched: Sequence[Matrix], settings: Settings) -> pl.DataFrame:
-    """Return a frame with a row of test results per pair. `above`: in how many queries the first system has the higher value."""
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
     low = high = p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
@@ -182,7 +181,7 @@ def decide(
 ) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
-    The columns `wins`, `ties` and `losses` replace `above` and `below`, and are null for a measure without better direction.
+    The columns `wins`, `ties` and `losses` replace `above` and `below`, and are null for a measure without a better direction.
     `need_results` has the measures for which a system without results has no value. `incomparable` maps (measure, system,
     against) to a verdict; these pairs get no p-values.
     """
@@ -264,7 +263,7 @@ def find_best(means: list[float], better: str | None) -> set[float]:
 
 
 class ScoredRun(NamedTuple):
-    """The scores of a run, and the value that each unjudged result alone would add to a measure if it had the largest label."""
+    """The scores of a run, and what each unjudged result would add to a measure if only this result had the largest label."""
 
     scores: Scores
     added: Mapping[str, pl.DataFrame]  # name of a measure with bounds -> query_id, doc_id, added (by this result alone)
@@ -321,10 +320,7 @@ def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_s
 
 
 def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return the smallest and the largest difference of each query for a measure that sums over documents.
-
-    For the largest difference, documents that add more to the first system get the largest label, and all others the label 0.
-    """
+    """Return the smallest and the largest difference of each query for a measure that sums over documents."""
     difference = pl.col("added") - pl.col("added_other")
     moved = documents.group_by("query_id").agg(
         falls=difference.clip(upper_bound=0).sum(), rises=difference.clip(0).sum()
@@ -335,9 +331,9 @@ def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataF
 
 
 def _find_best_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return the smallest and the largest difference of each query for a measure that takes the value of the best document.
+    """Return the smallest and the largest difference of each query for a measure that depends only on the best document.
 
-    One document decides the value of a query. To reach an extreme, at most one unjudged document needs the largest label.
+    In each extreme case, at most one unjudged document has the largest label.
     """
     value, other = pl.col("value"), pl.col("value_other")
     raised = pl.max_horizontal(value, "added") - pl.max_horizontal(other, "added_other")

@@ -1,4 +1,4 @@
-"""Builds tables on repeated runs: spread, noise, flips (passed in some runs only), and the numbers of queries and runs needed."""
+"""Builds tables on repeated runs: spread, noise, flips (some runs pass, others fail), and numbers of queries and runs needed."""
 
 from __future__ import annotations
 
@@ -96,10 +96,7 @@ def tabulate_flips(found: Comparison) -> pl.DataFrame:
 
 
 def tabulate_detectable(found: Comparison) -> pl.DataFrame:
-    """Return `Comparison.detectable` for the unclear pairs or, if `detect` is given, for all pairs.
-
-    The level is alpha / pairs, at which Holm's method tests the smallest p-value.
-    """
+    """Return `Comparison.detectable` for the unclear pairs or, if `detect` is given, for all pairs."""
     alpha, detect, systems = found.question.settings.alpha, found.question.detect, found.question.systems
     with_test = found.pairs.drop_nulls("p_randomisation")
     pairs_of = dict(with_test.group_by("measure").len().iter_rows())

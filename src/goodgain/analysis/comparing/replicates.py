@@ -41,11 +41,12 @@ class Spread(NamedTuple):
 
 
 def measure_spread(replicates: Matrix, *, higher_is_better: bool = True) -> Spread:
-    """Measure the spread of values by the one-way random model, with queries as groups of any size.
+    """Measure the spread of values by the one-way random-effects model. Each query is a group of any size.
 
     MSB and MSW are the mean squares between and within queries, n0 = (N - sum n_q^2 / N) / (Q - 1),
     between = max(0, (MSB - MSW) / n0), icc = between / (between + MSW).
-    Within, between and icc are None if no query has two values or there is one query; icc also if both variances are 0.
+    Within, between and icc are None if there is only one query, or if no query has two values.
+    Icc is also None if both variances are 0.
 
     Source: Searle, Casella and McCulloch, Variance Components, chapter 3.
 
@@ -110,9 +111,10 @@ def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | No
     pass_at_k = 1 - C(n - c, k) / C(n, k), pass_all_k = C(c, k) / C(n, k), flip_rate = 2 c (n - c) / (n (n - 1)).
 
     Args:
-        passes: a row per run, a column per query: whether the value passes the threshold.
-        known: whether the run has a value of the query.
-        k: how many runs pass_at_k and pass_all_k draw (queries with fewer runs are left out); None: the fewest runs of any query.
+        passes: whether each value passes the threshold. The matrix has a row per run and a column per query.
+        known: whether each run has a value of each query, in a matrix of the same shape.
+        k: the number of runs drawn for pass_at_k and pass_all_k; None: the smallest number of runs of any query. Queries with
+            fewer than k runs are left out.
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code (pass@k); tau-bench (pass^k).
 
@@ -150,9 +152,9 @@ class Noise(NamedTuple):
 def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
     """Estimate the noise of a baseline's mean. Return None if fewer than 20 queries have two runs of the baseline.
 
-    sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q, where s_q^2 is the unbiased variance over the n_q runs of query q by the
-    baseline, and r_q the number of runs of q by the other system. A query with one run takes the mean of the s_q^2.
-    `runs_of_other` has r_q for each query.
+    sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q over the Q queries. In query q, the baseline has n_q runs with the unbiased
+    variance s_q^2, and the other system has r_q runs (`runs_of_other`).
+    If n_q is 1, s_q^2 is the mean variance of the queries with several runs.
     """
     known = np.isfinite(baseline)
     used = known.any(axis=0) & (runs_of_other > 0)
@@ -173,7 +175,10 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
 
 
 def compute_noise_p(loss: float, floor: float) -> float:
-    """Return the one-sided p of a loss under the baseline's noise: .05 at `floor`, less for a larger loss; 0 or 1 without noise."""
+    """Return the one-sided p of a loss under the baseline's noise: .05 at `floor`, and less for a larger loss.
+
+    If there is no noise, p is 0 for a loss and 1 without a loss.
+    """
     from scipy.special import ndtr
 
     return float(ndtr(-loss / (floor / _ONE_SIDE))) if floor else float(loss <= 0)
@@ -182,7 +187,8 @@ def compute_noise_p(loss: float, floor: float) -> float:
 def compute_power(difference: float, spread: float, queries: int, *, alpha: float = 0.05) -> float:
     """Return the power of the paired t-test, two-sided: the chance that it finds a true difference.
 
-    P(|T| > t), with the critical t, for the noncentral t of n - 1 degrees of freedom and ncp = |difference| sqrt(n) / spread.
+    The power is P(|T| > t), where t is the critical value of the test on n queries. T has the noncentral t distribution
+    with n - 1 degrees of freedom and ncp = |difference| sqrt(n) / spread.
 
     `difference` is the true mean, `spread` the standard deviation of the differences over queries.
 
@@ -225,7 +231,9 @@ def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0
 
 @cache
 def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:
-    """Return the smallest true difference that the paired t-test finds with power .8 on `queries` queries, or None.
+    """Return the smallest true difference that the paired t-test finds with power .8 on `queries` queries.
+
+    Return None for a single query, a spread of 0, or an extreme alpha.
 
     >>> round(compute_detectable_difference(1.0, 128), 3)
     0.25

@@ -32,9 +32,9 @@ class Requirement:
         text: the requirement as the user wrote it.
         measure: the measure whose mean over queries is tested, or the name of an outcome.
         sign: one of <=, >=, <, >.
-        bound: a number; None: the mean of the baseline, times `factor`, plus `offset`.
-        significant: whether only a significant violation fails.
-        noise: -1, 0 or 1: how often the noise floor of the baseline is added to the bound.
+        bound: a number. None stands for the mean of the baseline, times `factor`, plus `offset`.
+        significant: whether the requirement fails only if its violation is significant.
+        noise: -1 for `baseline-noise`, 1 for `baseline+noise`, else 0: the factor of the noise floor in the bound.
     """
 
     text: str
@@ -122,7 +122,7 @@ def is_equal(values: Matrix | float, bound: float) -> NDArray[np.bool_]:
 
 
 def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
-    """Return which values satisfy the bound; values equal up to rounding count as equal. NaN does not pass."""
+    """Return which values satisfy the bound. A value that equals the bound up to rounding counts as equal. NaN does not pass."""
     with np.errstate(invalid="ignore"):
         found: NDArray[np.bool_] = np.where(
             is_equal(values, bound), sign in ("<=", ">="), _OPERATORS[sign](values, bound)

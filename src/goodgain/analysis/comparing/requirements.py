@@ -46,8 +46,9 @@ class Outcome:
         baseline: the mean of the baseline; None if the requirement names no baseline, or no query has a value.
         bound: the number that the mean was compared with; None if no query has a value.
         holds: whether the requirement holds; False without a value.
-        p: the p-value of the difference from the bound; None if it does not exist. For a baseline, p is from the randomisation
-            test with Holm's correction, for a number from the t-test, for `baseline-noise` from a one-sided test of noise.
+        p: the p-value of the difference from the bound; None if it does not exist. If the bound is a number, the test is the
+            t-test. For `baseline-noise` it is a one-sided test of noise. For all other bounds it is the
+            randomisation test with Holm's correction.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
         queries: the number of tested queries, in which the system and (if there is one) the baseline have a value.
@@ -95,16 +96,16 @@ def check_requirements(
     """Check every requirement for every system except the baseline.
 
     Args:
-        found: a comparison, or the scores of one system, or of several by name. Only a comparison can have a baseline.
-        requirements: texts such as `SRR@3<=0.3`, read with the `rel` and the outcomes of `found`; or what
-            `parse_requirement` returns.
+        found: a comparison, the scores of one system, or a dict from systems to scores. Only a comparison can have a baseline.
+        requirements: texts such as `SRR@3<=0.3`, or results of `parse_requirement`. Texts are read with the `rel` and the
+            outcomes of `found`.
         alpha: the largest significant p. A comparison keeps the alpha that it was made with.
-        family: `holm` corrects p over all requirements that a test decides (`significant`, `noise`). The chance that any of
-            these fails without cause is then 5 %. None corrects p over the systems of each requirement alone.
+        family: `holm` corrects p over all requirements that a test decides (`significant`, `noise`). At alpha .05, the
+            probability that any of them fails by chance is then at most 5 %. None corrects p over the systems of each requirement.
 
     Raises:
         InputError: a requirement needs a baseline and there is none, its measure was not computed, or a requirement with
-            `significant` cannot fail on so few queries.
+            `significant` cannot fail because there are too few queries.
 
     >>> import goodgain as gg
     >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
@@ -151,7 +152,6 @@ def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float,
 
 
 def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
-    """Decide which requirements hold. Holm's method corrects p over the `family` or, without one, within each requirement."""
     decided = list(checked)
     tested_together: dict[object, list[int]] = {}
     for k, one in enumerate(checked):
@@ -198,7 +198,6 @@ def _check_line(
     settings: Settings,
     noise: pl.DataFrame | None = None,
 ) -> Iterator[Outcome]:
-    """Yield the outcome of a requirement for each system, with uncorrected p. `shares`: the judged share of results by system."""
     name = str(line.measure)
     of_measure = values.filter(measure=name)
     if of_measure.is_empty():

@@ -1,7 +1,7 @@
 """Statistical tests on paired values, and the check of their settings.
 
 The tests are pure functions over matrices with a row per pair of systems and a column per query. If all differences are
-zero, p is 1 by definition. A p that does not exist (one query; for the t-test, differences without spread) is NaN.
+zero, p is 1 by definition. Otherwise the p of the t-test is NaN for a single query, or if all differences are equal.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -219,7 +219,7 @@ def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
 
     q = |mean_a - mean_b| / sqrt(MSE / n) has the studentised range distribution of S systems with (S - 1)(n - 1) degrees
     of freedom. MSE is the residual of the two-way analysis of variance over systems and queries. For two systems the test
-    is the paired t-test. `values` has a row per system, and `pairs` has row numbers. p is NaN without q (one query, no spread).
+    is the paired t-test. `values` has a row per system, and `pairs` has row numbers. p is NaN if MSE is 0 or undefined.
 
     Source: Carterette, TOIS 30(1), 2012.
 
@@ -239,9 +239,9 @@ def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
 
 
 def compute_studentized_range_sf(q: Vector, systems: int, freedom: int) -> Vector:
-    """Return P(Q > q) for the range of `systems` normal values over an independent standard deviation.
+    """Return P(Q > q). Q is the range of `systems` normal values, divided by an independent standard deviation.
 
-    1 - int f(s) W(q s) ds, where f is the density of the standard deviation, k the number of systems, and
+    P(Q > q) = 1 - int f(s) W(q s) ds, where f is the density of the standard deviation, k the number of systems, and
     W(w) = k int phi(z) (Phi(z) - Phi(z - w))^(k - 1) dz.
     SciPy's function integrates adaptively and takes 20 ms or more per value: half the time of a comparison of ten systems.
     Fixed Gauss-Legendre nodes are far faster.

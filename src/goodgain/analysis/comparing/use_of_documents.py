@@ -56,8 +56,9 @@ class Funnel:
     """How many documents, and how many good documents, were returned, opened and cited.
 
     Attributes:
-        frame: a row per system: system, queries (judged), queries_with_opens and queries_with_answer (where the stage is
-            known), and the means of the columns of `per_query`. `opens_per_good` is a ratio of sums.
+        frame: a row per system: system, queries (judged), queries_with_opens (whose log records opens), queries_with_answer
+            (whose log records a final answer), and the means of the columns of `per_query`. For `opens_per_good`, the sum of
+            opens is divided by the sum of good_opened.
         per_query: a frame that `compare(..., outcomes=)` takes: query_id, system, replicate, and a column for each count and share.
         rel: the smallest good label.
 
@@ -74,7 +75,7 @@ class Funnel:
     rel: float
 
     def count_queries(self) -> pl.DataFrame:
-        """Count the queries that have a value. The frame has a row per system, and a column for each mean of a `Funnel`."""
+        """Count the queries behind each mean in `frame`. The result has a row per system and a column per mean."""
         has_value = self.per_query.group_by("query_id", "system", maintain_order=True).agg(
             *(pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS),
             (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),
@@ -113,14 +114,16 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
         - lost_unopened: good documents that were returned and never opened. lost_uncited: good documents that were opened
           and not cited.
         - citation_coverage: 1 if the answer cites anything, else 0.
-        - opening_precision = good_opened / opened, citation_precision = good_cited / cited; 0 if nothing was opened, or
-          cited. opening_judged, citation_judged: the judged share of these documents; null if there are none.
+        - opening_precision = good_opened / opened; 0 if nothing was opened. citation_precision = good_cited / cited; 0 if
+          nothing was cited.
+        - opening_judged: the judged share of the opened documents; null if nothing was opened. citation_judged: the judged
+          share of the cited documents; null if nothing was cited.
         - opening_recall = good_opened / GoodPool, citation_recall = good_cited / GoodPool, evidence_recall =
           good_returned / GoodPool; 0 where GoodPool is 0.
         - opens_per_good = opens / good_opened; null where good_opened is 0.
 
-        A judged query without uses counts as a query that used nothing. A value is null where the log does not record opens,
-        or a final answer; means leave these queries out.
+        A judged query without uses counts as a query that used nothing. Values that need opens are null if the log records no
+        opens. Values that need citations are null if the log records no final answer. Means leave null values out.
 
     Raises:
         InputError: a table cannot be read, or no judged query has uses.
@@ -143,7 +146,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
     used = _spell_uses(named, labels) if urls == "join" else named
     if others := named.height - named.join(used, on=[*_QUERY, "doc_id"], how="semi", nulls_equal=True).height:
         notice(
-            "uses whose document id is another spelling of the URL of a judged document count as this document: "
+            "uses with another spelling of a judged document's URL count as uses of that document: "
             f"{count_of(others, 'row')}. {spell('urls', 'keep')} keeps them apart."
         )
     rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
@@ -209,7 +212,6 @@ def _divide(numerator: pl.Expr, denominator: pl.Expr, otherwise: float | None = 
 
 
 def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.DataFrame:
-    """Return a row for each judged query and run. The column `is_absent` is true if the query has no uses."""
     is_document = pl.col("doc_id") != EMPTY_DOC
     at = {
         "returned": is_document & pl.col("returned_at").is_not_null(),
@@ -283,13 +285,13 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     if pairs:
         query_id, found, known = pairs[0]
         notice(
-            f"{len(pairs):,} URLs of the uses are judged under another spelling ({found}; {known} in the qrels, query "
-            f"{query_id}). {spell('urls', 'join')} counts both spellings as one document."
+            f"{len(pairs):,} URLs of the uses are judged under another spelling, such as {found} in query {query_id}. The qrels "
+            f"have {known}. {spell('urls', 'join')} counts both spellings as one document."
         )
 
 
 def check_uses(qrels: Qrels, uses: Any) -> None:
-    """Raise `InputError` if uses are given and the run was mapped from chunks to documents: the uses name chunks."""
+    """Raise `InputError` if uses, which name chunks, are given for a run that was mapped from chunks to documents."""
     if uses is not None and "documents" in qrels.documents and qrels.documents.get("documents_of") != "qrels":
         raise InputError(
             f"{spell('uses')} has ids of chunks, but {spell('documents')} maps the run to documents. "
@@ -306,7 +308,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add a column per system: what it did with each document; null in queries without uses. `systems` maps columns to systems."""
+    """Add a column per system with its use of each document, or null in queries without uses. `systems` maps columns to systems."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)
