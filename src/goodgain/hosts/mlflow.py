@@ -73,7 +73,7 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
 
 
 def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) -> None:
-    """Log a comparison to the active MLflow run, or to a new run, with a nested run for each system.
+    """Log a comparison to the active MLflow run, or to a new run if none is active. Each system has a nested run.
 
     The nested run of a system has the mean of each measure as a metric. `curve` adds the mean at every iteration, with the
     iteration as the step. MLflow draws the curves of all systems in one chart.

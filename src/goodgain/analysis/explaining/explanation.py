@@ -100,7 +100,7 @@ class Explanation:
     top: int = 5
 
     def tables(self, query: str | None = None) -> list[Table]:
-        """Return the tables of the summary or, if `query` is given, of one query. `to_text` also writes sentences."""
+        """Return the tables of the summary, or of one query if `query` is given. `to_text` also writes sentences."""
         return [part for part in build_screen(self, query) if isinstance(part, Table)]
 
     def to_text(self, form: str = "markdown", *, query: str | None = None) -> str:

@@ -144,7 +144,7 @@ def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:
 
 
 def describe_query(measure: str, query_id: str, text: str | None, values: Mapping[str, float]) -> str:
-    """Return a sentence on a query: the query that differs most or, with one system, the query with the lowest value."""
+    """Return a sentence on the query in which a measure differs most (with one system: in which the measure is lowest)."""
     query = shorten_middle(query_id, _ID)
     name = f"“{shorten(text, _QUESTION)}” ({query})" if text else query
     said = [f"{system} {format_number(value, PLACES)}" for system, value in values.items()]

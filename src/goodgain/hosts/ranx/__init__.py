@@ -83,7 +83,7 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
 
 
 class Given:
-    """The qrels or the run given to `ranx.evaluate`, converted on first use. Counts of a run are kept per qrels and threshold."""
+    """The qrels or the run given to `ranx.evaluate`. Conversions and counts are made on first use, and kept."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
