@@ -159,7 +159,9 @@ def test_registering_again_changes_nothing_and_a_taken_name_stays_taken(monkeypa
     assert {name: registry[name] for name in MEASURES} == MEASURES
     other = ir_measures.define_byquery(good_share, name="SRE")
     monkeypatch.setitem(registry, "SRE", other)
-    with pytest.warns(gg.GoodgainNotice, match=r"ir_measures has a measure SRE of .*; goodgain's is goodgain\.SRE"):
+    with pytest.warns(
+        gg.GoodgainNotice, match=r"ir_measures has a measure SRE of .*; goodgain's measure is goodgain\.SRE"
+    ):
         register()
     assert registry["SRE"] is other
     monkeypatch.undo()

@@ -141,7 +141,7 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
 
 
 def explain_refusal(address: str, status: int, said: str, keys: Sequence[str], hide: Callable[[str], str]) -> str:
-    """Return a message on why a server refused, with the remedy. `hide` is a function that removes secrets from a text."""
+    """Return a message that says why a server refused a request, and the remedy. `hide` is a function that removes secrets."""
     remedy = _REMEDIES.get(status, "Check the server, and run the command again").format(keys=" and ".join(keys))
     said = hide(" ".join(said.split()))[:300]
     return f"{address} answers {status}: {remedy}{f' ({said})' if said else ''}"

@@ -23,8 +23,8 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
     The value of a sample is a dict {measure: value}. Inspect averages the epochs of a sample, then computes mean and stderr
     over the samples. The means equal those of `goodgain.evaluate` with the epochs as replicates.
 
-    A sample is unscored if the searches cannot be read or the qrels lack the id of the sample. The explanation says why. A
-    judged query without a sample does not count.
+    A sample is unscored if the searches cannot be read or the qrels lack the id of the sample. The `explanation` of the score
+    gives the reason. Judged queries without a sample do not count.
 
     Args:
         qrels: any input of `goodgain.read_qrels`. Give a path if Inspect may create the scorer again from the log.
@@ -74,7 +74,7 @@ def _register() -> Any:
 
 
 def _write_sample(state: Any) -> bytes:
-    """Return the state of a task in the form of a log's sample. Tool events are added, because messages may lack tool calls."""
+    """Write the state of a task as JSON, as a log has it. Tool events are added, because messages may lack tool calls."""
     transcript = import_extra("inspect_ai.log", "inspect").transcript()
     events = [event for event in transcript.events if event.event == "tool"]
     sample = {

@@ -31,11 +31,11 @@ _OTHERS = HOSTLESS_MEASURES | {
 
 
 class GoodgainProvider(Provider):
-    """Computes goodgain's measures in ir_measures, also in one call with measures of other providers.
+    """Computes goodgain's measures in ir_measures. One call can also have measures of other providers.
 
     A run is a `goodgain.Run`, or any input of `goodgain.read_run` except a path, such as a pandas frame or named tuples with
     `iteration`. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
-    classic measures get all rows, with repeats. goodgain's own measures of one ranking always get the flattened ranking.
+    classic measures get all rows, with repeats. goodgain's measures that score a ranking always get the flattened ranking.
     """
 
     NAME = "goodgain"
@@ -69,7 +69,7 @@ class GoodgainEvaluator(Evaluator):
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield values for all queries of the qrels: ir_measures would give missing queries the same default in all measures."""
+        """Yield values for all queries of the qrels. ir_measures would give all measures the same default in a missing query."""
         import narwhals as nw
 
         from goodgain.evaluation import score_run
@@ -149,7 +149,7 @@ def register() -> None:
         if module.split(".")[0] == __name__.split(".")[0]:
             registry[name] = measure
         else:
-            notice(f"ir_measures has a measure {name} of {module}; goodgain's is goodgain.{name}")
+            notice(f"ir_measures has a measure {name} of {module}; goodgain's measure is goodgain.{name}")
     if not hasattr(ir_measures, "DefaultPipeline"):
         return  # ir_measures is being imported, and will load the entry point
     pipeline = ir_measures.DefaultPipeline.providers

@@ -27,9 +27,9 @@ def metric_name(measure: str) -> str:
 def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **options: Any) -> Any:
     """Return a scorer for `mlflow.genai.evaluate(data=traces, scorers=[...])`. Each trace gets one feedback per measure.
 
-    The RETRIEVER and TOOL spans of a trace are searches. The query id is `query_id` in the tags or the metadata of the
-    trace, else in `inputs` or `expectations`, else the session. If the searches of a trace cannot be read, or the query has
-    no judgments, the feedback is an error. Means are over the traces without an error.
+    The RETRIEVER and TOOL spans of a trace are searches. The query id is the first `query_id` in this order: tags,
+    `inputs`, `expectations`, metadata. Without a `query_id`, the session is the query id. If the searches of a trace cannot
+    be read, or the query has no judgments, the feedback is an error. Means are over the traces without an error.
 
     Args:
         qrels: any input of `goodgain.read_qrels`.
@@ -73,7 +73,7 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
 
 
 def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) -> None:
-    """Log a comparison to the active MLflow run, or to a new run, with a nested run for each system.
+    """Log a comparison to the active MLflow run, or to a new run if none is active. Each system has a nested run.
 
     The nested run of a system has the mean of each measure as a metric. `curve` adds the mean at every iteration, with the
     iteration as the step. MLflow draws the curves of all systems in one chart.

@@ -1,6 +1,7 @@
 """A `RelevanceEvaluator` with the interface of pytrec_eval, for trec_eval's and goodgain's measures.
 
-pytrec_eval is compiled C and cannot register measures. The class calls pytrec_eval for trec_eval's measures, and adds goodgain's.
+pytrec_eval is compiled C, and measures cannot be added to it. `RelevanceEvaluator` calls pytrec_eval for trec_eval's measures,
+and computes goodgain's measures itself.
 """
 
 import math
@@ -80,8 +81,8 @@ class RelevanceEvaluator:
                 get the flattened ranking.
 
         Returns:
-            {query_id: {measure: value}}. goodgain's measures have values for every query of the qrels, trec_eval's measures
-            for every query in both qrels and run.
+            {query_id: {measure: value}}. goodgain's measures have values for every query of the qrels. trec_eval's measures
+            have values only for queries that are in both the qrels and the run.
 
         Raises:
             InputError: the run cannot be read.
@@ -101,7 +102,7 @@ class RelevanceEvaluator:
 
 
 def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
-    """Return one value for all queries: the mean for goodgain's measures, else pytrec_eval's sum, geometric mean ...
+    """Return the mean for goodgain's measures. For all other measures, return the aggregate of pytrec_eval.
 
     >>> compute_aggregated_measure("num_dup_3", [2.0, 4.0]), compute_aggregated_measure("num_ret", [2.0, 4.0])
     (3.0, 6.0)

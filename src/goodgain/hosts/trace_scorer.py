@@ -18,7 +18,7 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 
 class TraceScores(NamedTuple):
-    """The values of one trace (None if not finite), an explanation of each iteration, the notices, and the signature."""
+    """The values of one trace (None if not finite), an explanation of each iteration, the notices, and the signature of scores."""
 
     values: dict[str, float | None]
     explanation: str

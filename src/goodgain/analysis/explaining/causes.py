@@ -1,6 +1,7 @@
 """Finds the causes of a difference: for each good document, which of two systems counted it, and why the other did not.
 
-The amounts that documents add sum up to the difference of a query: CG, NumGood, DCGG, nCG and nDCGG are sums over documents.
+Each document adds an amount. The sum of the amounts is the difference of a query, because CG, NumGood, DCGG, nCG and nDCGG
+are sums over documents.
 """
 
 import math
@@ -90,12 +91,14 @@ class Parts(NamedTuple):
 
     @property
     def idle(self) -> str:
-        """The words for a system in a query whose denominator is 0: it never searched, or got no results."""
+        """The words for a denominator of 0: the system never searched, or got no results."""
         return "never searched" if self.denominator == "iterations" else f"got no results{self.upto}"
 
 
 def divide_measure(measure: object) -> Parts:
-    """Split a sum over documents, or a quotient of sums, into numerator and denominator. Raise `MeasureError` for other measures.
+    """Split a measure into numerator and denominator. A sum over documents has no denominator.
+
+    Raise `MeasureError` for a measure that is neither a sum over documents nor a quotient of sums.
 
     >>> divide_measure(CG(rel=1, cutoff=3))
     Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)
@@ -180,9 +183,9 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of `Explanation.queries` for one measure, without sentences.
 
-    The systems differ in an iteration if only one of them found some good document in it or, for a rate per result, if their
-    numbers of results or of repeated results differ. `from_numerator` is the change of the numerator times the mean of
-    1 / denominator; `from_denominator` is the change of 1 / denominator times the mean of the numerators.
+    Two systems differ in an iteration if only one of them found a certain good document there. For a rate per result, they
+    also differ if the number of results or of repeated results differs. `from_numerator` is the change of the numerator times
+    the mean of 1 / denominator. `from_denominator` is the change of 1 / denominator times the mean of the numerators.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))

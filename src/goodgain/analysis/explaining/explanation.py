@@ -35,47 +35,47 @@ _FROM_RESULTS = {"query_text": pl.String, **dict.fromkeys(("searches", "failed",
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """Why a system is better or worse than another, query by query. A frame is described by the list of its columns.
+    """Says why a system is better or worse than another, query by query. Each frame is described by the list of its columns.
 
     Attributes:
         base, new: the names of the two systems.
         measures: the measures, by name.
         queries: query_id, measure, base, new (the values), difference, numerator_base, numerator_new, denominator_base,
-            denominator_new (of a rate, else null), from_numerator, from_denominator (what each adds to the difference of a
-            rate; null where a denominator is 0), first_differing_iteration (null: none), sentence. One row per measure
-            and judged query.
+            denominator_new, from_numerator and from_denominator (parts of the difference), first_differing_iteration (null:
+            none), sentence. One row per measure and judged query. Columns of numerators and denominators are null unless the
+            measure is a rate. The parts of the difference are also null if a denominator is 0.
         causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
-        documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never), found (`same`
+        documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never found), found (`same`
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
-            counted_by (also `neither`), cause (null: adds nothing), amount, title (null without results), use_base and
-            use_new (`returned at 2, never opened`; null without uses). One row per measure and good document.
+            counted_by (`base`, `new`, `both`, `neither`), cause (null: adds nothing), amount, title (null without results),
+            use_base, use_new (`returned at 2, never opened`; null without uses). One row per measure and good document.
         iterations: system, query_id, iteration, query_text, searches, numbers of results (new_good, new_other, repeated,
-            unjudged), numbers of searches (failed, empty, repeated_queries), is_repeated_query, brought_nothing_good (while
-            good documents were missing), rel (the smallest good label; two thresholds have two rows per iteration). Without
-            results query_text, failed and repeated_queries are null, and empty also counts failed searches.
-        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (iterations after it), rel. Only
-            queries that have a good document.
+            unjudged), numbers of searches (failed, empty, repeated_queries), is_repeated_query, brought_nothing_good (though
+            good documents were missing), rel (the smallest good label). One row per iteration and rel. Without results,
+            query_text, failed and repeated_queries are null, and empty also counts failed searches.
+        wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (number of iterations after
+            last_good_iteration), rel. Queries without a good document are left out.
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
             up to the cutoff of the measure.
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row per repeated result.
         absent: system, query_id: the queries without a row in the run of a system.
 
-    The amounts of a query and measure add up to the difference, with `math.fsum` to the same float. A sum at rounding level
-    counts as the difference 0. RG, DRG and SRE have the causes of the numerators CG, DCGG and NumGood. With integer labels
-    the difference of CG and NumGood is exactly new - base. For DCGG, nCG or labels such as 2.2 it is new - base up to
-    rounding.
+    For CG, NumGood, DCGG, nCG and nDCGG, the difference of a query is `math.fsum` of the amounts (0 for a rounding error).
+    The causes of RG, DRG and SRE are the causes of their numerators CG, DCGG and NumGood. With integer labels, the difference
+    of CG and NumGood is exactly new - base. For DCGG, nCG or labels such as 2.2, rounding errors are possible.
 
-    A cause says why the other system does not count a document. The first cause that fits applies:
+    A cause says why only one system counts a document. The first cause that fits applies:
 
     - `later`: only base counts the document, and new found it after the cutoff.
     - `earlier`: only new counts the document, and base found it after the cutoff.
     - `absent`: the run of the other system has no row of the query.
     - `never_searched`: the run of the other system says that the query had no search.
     - `stopped_before`: the other system stopped before the iteration in which the first system found the document.
-    - `judged_differently`: the other system found the document in an iteration with a lower label (labels by iteration).
+    - `judged_differently`: the other system found the document in an iteration where its label is too low.
     - `not_retrieved`: the other system searched on, and never found the document.
 
-    A document that both count adds to the difference if its labels differ, or its weights (DCGG: causes `earlier`, `later`).
+    A document that both systems count can also have a cause: `judged_differently` if its labels differ, else `earlier` or
+    `later` if its weights in DCGG differ.
 
     >>> import goodgain as gg
     >>> import polars as pl
@@ -100,7 +100,7 @@ class Explanation:
     top: int = 5
 
     def tables(self, query: str | None = None) -> list[Table]:
-        """Return the tables of the summary or, if `query` is given, of one query. `to_text` also writes sentences."""
+        """Return the tables of the summary, or of one query if `query` is given. `to_text` also writes sentences."""
         return [part for part in build_screen(self, query) if isinstance(part, Table)]
 
     def to_text(self, form: str = "markdown", *, query: str | None = None) -> str:
@@ -161,7 +161,7 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
         if name not in known and (len(known) > 1 or len(opened) < len(names) or name in chain(*systems)):
             others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
             raise InputError(
-                f"the results hold no system {name!r}, only {others}. Give the runs these names, or give "
+                f"the results hold no system {name!r}, only {others}. Rename the runs, or give "
                 f"{spell('results')} for each run, in the order of the runs."
             )
         of_run = source.filter(system=name) if name in known else source

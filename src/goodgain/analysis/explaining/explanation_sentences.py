@@ -89,7 +89,7 @@ class Account:
 
     @cached_property
     def alone(self) -> set[tuple[str, float, int]]:
-        """A set of tuples (query, rel, iteration): the iterations in which only one of two systems found some good document."""
+        """Tuples (query, rel, iteration) where one system found a good document in the iteration, and the other system did not."""
         rels = {str(one.numerator): self.find_rel(one) for one in self.of.parts.values()}
         rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
         rows = rows.with_columns(rel=pl.col("measure").replace_strict(rels, return_dtype=pl.Float64))
@@ -108,7 +108,7 @@ class Account:
         return {*self.of.absent.select("system", "query_id").iter_rows()}
 
     def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
-        """Say in words why a system has no results in some queries: `otherwise` if its run has a row of each of these queries."""
+        """Say why a system has no results in some queries. Return `otherwise` if each of the queries has a row in the run."""
         are_absent = {(name, query_id) in self.absent for query_id in query_ids}
         return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
 
@@ -167,12 +167,11 @@ _PARTS = {
 
 
 def add_parts(queries: pl.DataFrame) -> dict[str, float]:
-    """Sum what each part of a rate adds to the differences: `numerator`, `denominator`, or `none` where a denominator is 0."""
     return {part: math.fsum(queries.select(amount).to_series().drop_nulls()) for part, amount in _PARTS.items()}
 
 
 def describe_main_cause(account: Account, parts: Parts, queries: pl.DataFrame, total: float) -> str | None:
-    """Return the cause that adds most to `total` (the sum of all differences), in words; None if `total` is 0 up to rounding."""
+    """Describe the cause that adds most to the sum of differences `total`. Return None if `total` is 0 up to rounding."""
     of, number = account.of, queries.height
     if abs(total) <= RESIDUE * math.fsum(queries.get_column("difference").abs()):
         return None

@@ -53,7 +53,7 @@ _LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)
 
 
 class SystemCounts(NamedTuple):
-    """The counts of each run of a system, in a dict by `rel` (the smallest good label), and the coverage of all its runs."""
+    """The counts of a system: a dict {smallest good label: counts} for each run, and the coverage of all runs together."""
 
     runs: Sequence[Mapping[float, Counts]]
     coverage: Coverage
@@ -159,7 +159,6 @@ _Point = tuple[dict[str, Any], Vector]
 def _list_iterations(
     counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
 ) -> Iterator[_Place]:
-    """Yield the values of a run at each iteration, one iteration at a time to save memory."""
     lengths = _get_lengths(counts)
     shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
@@ -175,7 +174,7 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield the values of a run at each amount spent. A query still searches if its total spend is at least this amount."""
+    """Yield the values of a run at each amount spent. A query counts as searching up to the amount that it spends in total."""
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     queries = pl.DataFrame({"query_id": spends.query_ids})
@@ -196,7 +195,7 @@ def _list_spends(
 def _average_runs(
     system: str, runs: Sequence[Iterator[_Place]], measures: Sequence[GoodGainMeasure]
 ) -> Iterator[_Point]:
-    """Yield the points of a system's curve. The value of a query is the mean over the runs that have a value of the query."""
+    """Yield the points of a system's curve. The value of a query is the mean over the runs in which the query has a value."""
     for places in zip(*runs, strict=True):
         columns = places[0][0]
         searching = pl.select(pl.any_horizontal(*(of_run for _, _, of_run in places))).to_series()
@@ -246,10 +245,10 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
 
 
 def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple[pl.DataFrame, Coverage]:
-    """Return two things: a frame of the relevant documents that were retrieved, sorted by query_id and rank, and the coverage.
+    """Return two things: a frame with a row per relevant document in the ranking, and the coverage.
 
-    The columns are query_id, R (relevant documents of the query), so_far (relevant documents up to this rank) and precision
-    (the highest at this rank or a later rank).
+    The columns are query_id, R (number of relevant documents of the query), so_far (number of relevant documents up to this
+    rank) and precision (the highest precision at this rank or a later rank). Rows are sorted by query_id and rank.
     """
     check_iterations(run, needed=False)
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
@@ -301,10 +300,10 @@ def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataF
 
 
 def _average_steps(steps: pl.DataFrame, queries: int) -> pl.DataFrame:
-    """Return a frame with each recall that some query reaches, and the mean precision over all queries at this recall.
+    """Return the mean precision over all queries at each recall that a query reaches.
 
-    The precision of a query can fall after each recall that it reaches, and is 0 after the last. The mean at a recall is the
-    sum of the falls there and at all higher recalls, divided by the number of queries. Falls are sorted for reproducible sums.
+    With rising recall, the interpolated precision of a query falls in steps to 0. The mean at a recall is the sum of all steps
+    at this recall or a higher recall, divided by the number of queries. Steps are sorted for reproducible sums.
     """
     after = pl.col("precision").shift(-1).over("query_id").fill_null(0.0)
     falls = steps.select("recall", fall=pl.col("precision") - after).sort("recall", "fall")

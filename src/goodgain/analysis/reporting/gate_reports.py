@@ -31,19 +31,19 @@ _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdic
 
 
 def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
-    """Check requirements such as `SRR@3<=0.3` in a test. If one fails, the `AssertionError` has a Markdown comment as its text.
+    """Check requirements such as `SRR@3<=0.3` in a test. If one fails, the text of the `AssertionError` is a Markdown comment.
 
     Args:
         comparison: what `compare` returns.
-        lines: a requirement or several: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
-        family: `holm` corrects p over all requirements that a test decides.
+        lines: one or more requirements, such as `SRR@3<=0.3` or `nCG@6>=baseline significant`.
+        family: `holm` corrects the p values of all requirements that need a significance test.
 
     Returns:
         The outcome of each requirement for each system except the baseline.
 
     Raises:
         AssertionError: a requirement does not hold.
-        InputError: a requirement cannot be read, its measure was not computed, or it needs a baseline and there is none.
+        InputError: a requirement cannot be read, needs a measure that was not computed, or needs a baseline and there is none.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/two_agents/"
@@ -89,7 +89,7 @@ def _build_outcomes_table(outcomes: Iterable[Outcome]) -> Table:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Choose the pair to explain, if possible a failed one. Return measure, system, baseline and whether the measure has causes."""
+    """Choose the pair to explain, preferably one that failed. Return measure, system, baseline, and whether causes can be found."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))
@@ -108,10 +108,10 @@ def write_comment(
     questions: Mapping[str, str] | None = None,
     spend: pl.DataFrame | None = None,
 ) -> str:
-    """Return a Markdown comment on a comparison, of at most 90 lines; the same comparison gives the same bytes.
+    """Return a Markdown comment of at most 90 lines on a comparison. The same comparison gives the same bytes.
 
-    `explanation` explains the pair that `choose_change` returns. The comment then has causes and, if results were given, searches.
-    `questions` maps query ids to the texts shown instead. `spend` is what `gg.spend` returns.
+    `explanation` explains the pair that `choose_change` returns, and adds causes to the comment. An explanation with results also
+    adds searches. `questions` maps query ids to texts that replace the ids. `spend` is what `gg.spend` returns.
     """
     questions = questions or {}
     failed = [one for one in outcomes if not one.holds]

@@ -64,10 +64,10 @@ class Evidence:
 
     @cached_property
     def queries(self) -> pl.DataFrame:
-        """A frame with the columns query_id, query_text, groups, measure, system, value: a row per query, measure and system.
+        """A row per query, measure and system, with the columns query_id, query_text, groups, measure, system and value.
 
-        With several systems, `difference` is the value minus the value of the base. The columns cause and first_differing_iteration
-        are null except for the explained measure, in queries whose first runs differ in the same direction as the means.
+        With several systems, `difference` is the value minus the value of the base. The columns cause and
+        first_differing_iteration are null unless the measure is explained and the first runs differ in the same direction.
         """
         ids, names, key = self.qrels.query_ids, self.systems, ["query_id", "measure", "system"]
         about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}
@@ -97,9 +97,9 @@ class Evidence:
 
     @cached_property
     def changed(self) -> list[str]:
-        """The query ids, sorted by the size of the change in the explained measure, with losses before gains of the same size.
+        """The query ids, sorted by the size of the change in the explained measure. Losses come before gains of the same size.
 
-        The query that changed most for the system of the headline is put first. With one system, queries are sorted by their value.
+        The query that changed most for the system of the headline is put first. With one system, queries are sorted by value.
         """
         rows = self.queries.filter(measure=str(self.explained.measure))
         if self.comparison is None:
@@ -180,7 +180,6 @@ def _list_groups(of: Evidence) -> list[list[str]]:
 
 
 def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
-    """Return a dict: `counts` (distinct rows), `lengths` (iterations per query), `iterations` (for each, its row in `counts`)."""
     rows = of.iterations.select("system", "query_id", "iteration", pl.col(KINDS).cast(pl.Int64))
     distinct = rows.select(KINDS).unique(maintain_order=True).with_row_index("code")
     coded = rows.join(distinct, on=KINDS, nulls_equal=True, maintain_order="left").sort("query_id", "iteration")
@@ -194,7 +193,7 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each chosen query id with its searches and documents. Texts on causes and uses become numbers, kept in `reasons`."""
+    """Yield each chosen query id with its searches and documents. `reasons` numbers the texts on causes and uses, to save space."""
 
     def code(said: str | None) -> int | None:
         return None if said is None else reasons.setdefault(said, len(reasons))

@@ -142,7 +142,6 @@ def _to_svg(ax: Any, number: int, title: str, text: str, places: dict[Any, Any])
 
 
 def _rewrite_tag(tag: str, used: set[str]) -> str:
-    """Return a tag with attributes in place of a style, with short numbers, and without an unused id."""
     tag = _STYLE.sub(lambda found: _write_attributes(_FONT.sub(r"font-size: \1", found[1])), tag)
     tag = _ID.sub(lambda found: found[0] if found[1] in used else "", tag)
     tag = re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), tag)

@@ -81,7 +81,7 @@ class Opening(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The system with the highest mean among those `better` than the first system; if none is, among all but the first."""
+        """The system with the highest mean among those that are better than the first, or else among all except the first."""
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)
@@ -91,13 +91,13 @@ class Opening(NamedTuple):
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """A dict from each measure to its row in `pairs` for the system of the headline; empty for a report on one system."""
+        """The rows of `pairs` for the system `lead`, by measure. Empty for a report on one system."""
         rows = [] if self.pairs is None else self.pairs.filter(system=self.lead).to_dicts()
         return {row["measure"]: row for row in rows}
 
 
 def describe_headline(of: Opening) -> Iterator[str]:
-    """Yield the headline: how much good material each system found, whether that may be chance, and other differences."""
+    """Yield the headline: how much good material the systems found, whether a difference may be chance, and what else differs."""
     first = str(of.measures[0])
     if of.pairs is None:
         (name, scores), *_ = of.scores.items()
@@ -144,7 +144,7 @@ def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:
 
 
 def describe_query(measure: str, query_id: str, text: str | None, values: Mapping[str, float]) -> str:
-    """Return a sentence on a query: the query that differs most or, with one system, the query with the lowest value."""
+    """Return a sentence on the query in which a measure differs most (with one system: in which the measure is lowest)."""
     query = shorten_middle(query_id, _ID)
     name = f"“{shorten(text, _QUESTION)}” ({query})" if text else query
     said = [f"{system} {format_number(value, PLACES)}" for system, value in values.items()]
@@ -186,7 +186,7 @@ def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
 
 
 def show_shares(*shares: float) -> list[str]:
-    """Return shares in per cent. Add up to two decimals if two shares would look equal, or a share like 0 or 1.
+    """Return shares in per cent. Up to two decimals are added if two shares would look equal, or if a share would look like 0 or 1.
 
     >>> show_shares(0.7326, 0.7198), show_shares(0.984, 0.9838), show_shares(0.9999)
     (['73 %', '72 %'], ['98.40 %', '98.38 %'], ['99.99 %'])
@@ -211,7 +211,7 @@ def shorten_middle(text: str, most: int) -> str:
 
 
 def describe_comparison(comparison: Comparison) -> Iterator[str]:
-    """Yield a text for each pair: the measures in which a system is better, worse or unclear."""
+    """Yield a text for each pair of systems: in which measures a system is better or worse, and which differences are unclear."""
     for (system, against), of in comparison.pairs.group_by("system", "against", maintain_order=True):
         fewer = pl.col("queries") < comparison.signature["queries"]
         known = of.filter(pl.col("queries") > 0).with_columns(of_queries=pl.when(fewer).then("queries"))
@@ -332,6 +332,5 @@ def list_doubts(comparison: Comparison | None, notices: Sequence[str], *, has_re
 
 
 def join_words(parts: Any) -> str:
-    """Return parts as a list in a sentence: a, b and c."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else str(last)

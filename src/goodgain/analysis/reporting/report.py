@@ -48,7 +48,7 @@ _PAGE = Path(__file__).parent / "page"
 
 
 def choose_format(path: Path, given: str | None) -> str:
-    """Return the given format, or else the format that the name of the file ends in. Raise `InputError` for an unknown format."""
+    """Return the given format, or else the format for the suffix of the file. Raise `InputError` for an unknown format."""
     found = given or next((form for form, ends in FORMATS.items() if path.suffix.lower() in ends), None)
     if found not in FORMATS:
         ends = ", ".join(end for ends in FORMATS.values() for end in ends)
@@ -100,11 +100,10 @@ class Plan(NamedTuple):
 
     @property
     def good(self) -> float:
-        """The smallest label of a good document."""
         return self.explained.measure.rel
 
     def list_tiles(self, lengths: pl.Series) -> tuple[int, list[Any]]:
-        """Return two things: the cutoff of the tiles (by default, the median number of iterations) and their measures."""
+        """Return the cutoff and the measures of the tiles on the page. The default cutoff is the median number of iterations."""
         cutoff = self.cutoff or max(1, math.ceil(lengths.median() or 1))  # type: ignore[arg-type]  # of numbers
         named = " ".join(page_sentences.TILES).format(i=cutoff)
         tiles = parse_measures(named, rel=self.rel)  # not self.good: a threshold that nobody named has its own notice

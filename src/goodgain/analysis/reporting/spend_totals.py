@@ -167,11 +167,11 @@ def _list_ratios(
 
 
 def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
-    """Return a dict from systems to the outcome of each query: `solved`, or the only outcome; NaN where unknown."""
+    """Return the outcomes of queries by system: the column `solved`, or else the only outcome. Unknown outcomes are NaN."""
     names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
     if "solved" not in names and len(names) > 1:
         told = f"{spell('outcomes')}: has the columns {', '.join(names)}"
-        raise InputError(f"{told}. Rename the column of solved tasks to solved.")
+        raise InputError(f"{told}. Rename the column of solved tasks to 'solved'.")
     name = "solved" if "solved" in names else names[0]
     stacked = stack_outcomes(table.select("query_id", "system", name), None, systems, [])
     return dict(zip(systems, arrange_values(stacked, [name], systems, ids)[name], strict=True))
@@ -192,7 +192,7 @@ def _drop_unknown(
 
 
 def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:
-    """Return the bootstrap percentile interval of each quantity, NaN if unknown. Quantities over the same queries share samples."""
+    """Return a bootstrap percentile interval for each quantity (NaN if unknown). Quantities over the same queries share samples."""
     values = [np.empty(0)] * len(quantities)
     groups: dict[bytes, list[int]] = {}
     for k, one in enumerate(quantities):

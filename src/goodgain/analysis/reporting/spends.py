@@ -92,8 +92,8 @@ def find_spends(
 def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     """Return 1 if the run numbers iterations from 0 and the costs number them from 1, else 0.
 
-    Costs are numbered from 1 if they go beyond the last iteration of every query in the run; costs without an amount are also
-    compared. Raise `InputError` if both numberings are possible.
+    The costs are numbered from 1 if the costs of every query go beyond the last iteration of the query in the run. Rows
+    without an amount also count. Raise `InputError` if both numberings are possible.
     """
     if run.get_column("number").min() != 0:
         return 0
@@ -101,8 +101,8 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     passes = ends.group_by("query_id").agg((pl.col("number") > pl.col("end")).any()).get_column("number")
     if passes.any() and (not passes.all() or (costs.get_column("number") == 0).any()):
         raise InputError(
-            f"{spell('costs')}: {system} begins with iteration 0, and its costs may begin with 0 or 1. Number the searches of both "
-            "from 1; iteration 0 of costs is then the query as a whole."
+            f"{spell('costs')}: {system} begins with iteration 0, and its costs may begin with 0 or 1. Number the searches in run "
+            "and costs from 1. Iteration 0 of costs is then the query as a whole."
         )
     return int(passes.any())
 
@@ -134,7 +134,7 @@ def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[st
 
 
 def sum_costs(costs: pl.DataFrame, what: str, systems: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """Return a dict from systems to frames with query_id and the sum of an amount. Systems without the amount are left out."""
+    """Return a frame for each system, with query_id and the sum of the column `what`. Systems without values are left out."""
     listed = {name: select_costs(costs, name, systems).drop_nulls(what) for name in systems}
     return {name: of.group_by("query_id").agg(pl.col(what).sum()) for name, of in listed.items() if len(of)}
 
@@ -155,7 +155,7 @@ def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
 
 
 def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[float]:
-    """Return the ascending amounts at which a curve has points: `at`, else at most 50 observed amounts, evenly spaced in rank."""
+    """Return the amounts `at` in ascending order. Without `at`, choose at most 50 observed amounts, evenly spaced in rank."""
     if at is not None:
         given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
         if not given or not all(is_number(x) and x >= 0 for x in given):
@@ -167,9 +167,9 @@ def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[
 
 
 def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with a row per system: mean searches per judged query, and means of amounts spent (such as tokens) per query.
+    """Return a row for each system: the mean number of searches per judged query, and the mean of each amount, such as tokens.
 
-    An amount that some system lacks is left out. The mean of an amount is over the queries whose amounts are known in all systems.
+    An amount is left out if a system lacks it. The mean of an amount is over the queries whose amounts are known in all systems.
     A query that never searched costs nothing.
     """
     table = pl.DataFrame({"system": [*counts], "searches": [of.pools.get_column("N").mean() for of in counts.values()]})
@@ -185,10 +185,10 @@ def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataF
 
 
 def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFrame | None) -> pl.DataFrame:
-    """Return a row for each system and search: what the search adds on average, over the queries with this search.
+    """Return what each search adds on average: a row for each system and search.
 
-    The columns are system, search, searching (queries that make this search), new_good, gain and repeats. Of `tokens`, `cost`
-    and `seconds`, those that every system records per iteration are added: means over the queries with known costs.
+    The columns are system, search, searching (number of queries with this search), new_good, gain and repeats. The columns
+    `tokens`, `cost` and `seconds` exist if every system records them per iteration. Costs are means over queries with known costs.
     """
     rows = {name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()}
     listed = [] if costs is None else [select_costs(costs, name, [*counts]) for name in counts]

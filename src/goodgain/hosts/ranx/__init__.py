@@ -3,8 +3,8 @@
 Importing this module registers the measures. `Run` and `Qrels` are subclasses of the classes of ranx. Classic metrics work
 as before, and goodgain's measures get the iterations and the original labels. A plain `ranx.Run` is one iteration.
 
-`ranx.evaluate` and `ranx.compare` look up functions in their own modules. Wrappers replace these functions. The wrappers
-handle goodgain's measures, and call the originals for all other metrics.
+Wrappers replace some functions in the modules of `ranx.evaluate` and `ranx.compare`. The wrappers handle goodgain's
+measures, and call the original functions for all other metrics.
 
 >>> import polars as pl
 >>> import ranx
@@ -62,7 +62,7 @@ def split_name(metric: str) -> tuple[str, str | None]:
 def parse_metric(metric: str) -> GoodGainMeasure | None:
     """Parse a metric such as `sre@3-l2.5`: the cutoff is iteration 3, and labels from 2.5 are good.
 
-    Return None for a metric of ranx: a name that was in ranx's table of names before `register` added the names of goodgain.
+    Return None for a metric that goodgain did not add to ranx.
 
     >>> parse_metric("sre@3-l2.5"), parse_metric("nCG@2")
     (SRE(rel=2.5)@3, nCG@2)
@@ -83,7 +83,7 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
 
 
 class Given:
-    """The qrels or the run given to `ranx.evaluate`, converted on first use. Counts of a run are kept per qrels and threshold."""
+    """The qrels or the run given to `ranx.evaluate`. Conversions and counts are made on first use, and kept."""
 
     def __init__(self, source: Any, converted: Callable[[Any], Any]) -> None:
         if isinstance(source, (ranx.Run, ranx.Qrels)) and not source.sorted:
@@ -148,7 +148,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
     Columns of other metrics, and reports without goodgain's measures, are as in ranx.
 
     Raises:
-        InputError: two runs have the same name: ranx would overwrite the values of the first.
+        InputError: two runs have the same name. ranx would overwrite the values of the first run.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -183,7 +183,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
 
 
 class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """A copy of a report for one output. For its values, `a > b` means that a is better, so that ranx marks the best values."""
+    """A copy of a report that ranx prints. `a > b` means that the value a is better, so that ranx marks the best values."""
 
     def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
         self.__dict__.update(report.__dict__)
@@ -218,7 +218,7 @@ class _Value(float):
         return made
 
     def __gt__(self, other: float) -> bool:
-        """Return whether this value is better. If lower is better, it beats any plain number: ranx starts its search at 0."""
+        """Return whether this value is better. If lower is better, plain numbers are worse, such as the 0 that ranx begins with."""
         if self.measure.declaration.better != "down":
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of a plot only when needed, as it imports matplotlib."""
+    """Import the module of a plot on first use, because the module imports matplotlib."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = "lines" if name in ("against_spend", "curve", "precision_recall") else "bars"

@@ -144,11 +144,11 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
 
 
 def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axes | None = None) -> Axes:
-    """Draw how many queries stopped at each iteration (dashed steps), and how many found their last good document in it.
+    """Draw how many queries stopped at each iteration (dashed steps), and how many found their last good document there.
 
     Args:
         ledger: what `gg.ledger` returns. A ledger lacks queries that never searched.
-        qrels: what `read_qrels` takes. Judged queries that never searched are then counted at iteration 0.
+        qrels: any input of `gg.read_qrels`. With qrels, judged queries that never searched count at iteration 0.
         system: the name of the system, for the title.
         ax: the axes to draw on; None makes a figure.
 
@@ -187,7 +187,7 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
 
 
 def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
-    """Draw how many documents each system returned, opened and cited per query, with good documents below others.
+    """Draw how many documents each system returned, opened and cited per query. Good documents are at the bottom of each bar.
 
     The number above a bar is the share of good documents. A question mark stands for a stage that the logs do not record.
 
@@ -249,7 +249,7 @@ def per_query(
     queries: Any = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the difference of two systems in each query, from the largest to the smallest, and their mean with its interval.
+    """Draw the difference between two systems in each query, in descending order, and the mean difference with its interval.
 
     A new figure names up to 40 queries, and grows with the number of queries.
 
@@ -264,7 +264,7 @@ def per_query(
         The axes. Queries are named if there is room.
 
     Raises:
-        InputError: the comparison lacks the measure or the pair, or has several and the arguments name none.
+        InputError: the comparison lacks the measure or the pair, or an argument is needed to choose one of several.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"

@@ -1,8 +1,8 @@
-"""What all plots share: the figure, colours, titles, names at lines, the legend.
+"""Makes what all plots share: the figure, the colours, the title, the names beside lines, and the legend.
 
-Colours are those of Okabe and Ito, safe for the colour-blind; their yellow is left out as too light on white. Systems also
-differ in marker and line style, for grey print. Fonts and the colour of text follow the style in use. In matplotlib's own
-style, these figures are transparent, and a grey that is legible on white and on dark pages replaces black.
+The colours are the palette of Okabe and Ito for colour-blind readers, without yellow, which is too light on white. For print
+without colour, systems also differ in marker and line style. Fonts and the colour of text follow the matplotlib style in use.
+In matplotlib's default style, figures are transparent, and text is grey, which is legible on white and on dark pages.
 """
 
 import io
@@ -99,7 +99,7 @@ def take_ink(ax: Axes) -> None:
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend: below the axes of a new figure, inside the user's axes, or beside them if the legend is large."""
+    """Add a legend below the axes of a new figure, or inside the axes of a user. A large legend stands beside a user's axes."""
     figure: Any = ax.figure  # not a subfigure if it is a new one
     if isinstance(figure, Picture) and figure.shared is not None:
         figure.shared |= {entry.label: entry for entry in entries}
@@ -216,7 +216,6 @@ def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
 
 
 def _spread(wanted: NDArray[np.float64], heights: NDArray[np.int64], room: float) -> NDArray[np.float64]:
-    """Return a place from 0 to `room` for each text, near its place in `wanted`, so that texts of these heights do not overlap."""
     order = np.argsort(wanted, kind="stable")
     stacked = np.cumsum(heights[order]) - heights[order] / 2
     free = wanted[order] - stacked  # places do not overlap if this never falls
@@ -236,7 +235,7 @@ def name_interval(level: float = 0.95) -> str:
 
 
 def escape_text(text: str) -> str:
-    r"""Escape a text for matplotlib: no mathematics, visible control characters.
+    r"""Escape `$` in a text for matplotlib, and make control characters visible.
 
     >>> escape_text("a$b$\n")
     'a\\$b\\$�'
@@ -245,7 +244,6 @@ def escape_text(text: str) -> str:
 
 
 def count_on(axis: Axis) -> None:
-    """Put the ticks of an axis on whole numbers."""
     axis.set_major_locator(MaxNLocator(nbins="auto", integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}"))
 

@@ -36,7 +36,7 @@ def curve(
         frame: what `gg.curve` returns.
         measure: a measure of the frame; not needed if there is only one.
         bands: whether to draw the intervals; None draws them for up to five systems.
-        alpha: the alpha of the frame, for the legend.
+        alpha: the `alpha` that was given to `gg.curve`, to name the interval in the legend.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
@@ -70,7 +70,7 @@ def curve(
 
 
 class _Band(NamedTuple):
-    """A band around a system's line, from column `low` to column `high`; for a single iteration, a bar `width` points wide."""
+    """A band around a system's line, from column `low` to column `high`. A single iteration has a bar, `width` points wide."""
 
     low: str
     high: str
@@ -88,7 +88,7 @@ class _Band(NamedTuple):
 def _draw_systems(
     ax: Axes, points: pl.DataFrame, rows: pl.DataFrame, bands: bool | None, alpha: float
 ) -> tuple[list[Entry], list[Entry]]:
-    """Draw lines and bands. Return two lists of legend entries: for lines (empty if names stand beside the lines), for bands."""
+    """Draw lines and bands. Return the legend entries of lines (none if names stand beside the lines) and of bands."""
     systems = rows.partition_by("system", maintain_order=True)
     bands_of_data = (  # the faint band goes behind
         _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
@@ -158,7 +158,7 @@ def against_spend(
         frame: what `gg.curve(..., over=...)` returns.
         measure: a measure of the frame; not needed if there is only one.
         bands: whether to draw the intervals; None draws them for up to five systems.
-        alpha: the alpha of the frame, for the legend.
+        alpha: the `alpha` that was given to `gg.curve`, to name the interval in the legend.
         ax: the axes to draw on; None makes a figure.
 
     Returns:

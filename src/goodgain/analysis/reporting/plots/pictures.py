@@ -122,7 +122,6 @@ class ShownFrame:
         self._picture, self._table = picture, table
 
     def tables(self) -> list[Table]:
-        """Return a list with one table: the first rows of the frame."""
         return [self._table]
 
     def __repr__(self) -> str:
@@ -192,7 +191,7 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
 
 
 def _build_table(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = None) -> Table:
-    """Return a table of the first rows of a frame, and a note on how many are left out. `bars`: pictures for a new first column."""
+    """Return a table of the first rows of a frame, with `bars` as first column. A note says how many rows are left out."""
     cells = [[Cell(_format(value)) for value in row] for row in frame.head(rows).iter_rows()]
     header = frame.columns
     if bars is not None:

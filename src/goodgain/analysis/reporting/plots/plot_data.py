@@ -57,8 +57,8 @@ def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl
 def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFrame:
     """Return the points of one measure over the amount spent.
 
-    The column `enough` is true at the smallest spend whose mean reaches 95 % of the last mean. It is false everywhere for a
-    measure where higher is not better.
+    The column `enough` is true at the smallest spend at which the mean reaches 95 % of the last mean. For a measure where
+    higher is not better, `enough` is always false.
     """
     rows = choose_points(frame, measure, spend=True)
     names = rows.get_column("measure").unique()
@@ -95,7 +95,7 @@ def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
 
 
 def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
-    """Count the judged queries that end in each iteration (`last`), or found their last good document in it (`last_good`).
+    """Count the judged queries by last iteration (`last`), and by the iteration of the last new good document (`last_good`).
 
     At iteration 0, `last` counts the queries that never searched, and `last_good` those that never found a good document.
     Queries that never searched are not in a ledger, and are counted only if `qrels` has them.
@@ -160,7 +160,7 @@ def choose_pair(
 
 
 def prepare_funnel(found: Funnel) -> pl.DataFrame:
-    """Return the columns system, stage, good, other, share (of good documents): means over queries, null for unknown stages."""
+    """Return the mean good and other documents, and the share of good documents, by system and stage. Unknown values are null."""
     stages = [
         found.frame.select(
             "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),
