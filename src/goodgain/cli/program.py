@@ -86,7 +86,7 @@ class CommandsUnderHeadings(click.Group):
 @click.version_option(__version__, message="goodgain %(version)s")
 @click.pass_context
 def program(context: click.Context) -> None:
-    """Score agents that search in several rounds: runs whose column 2 is the iteration."""
+    """Score agents that search in several rounds. Column 2 of a run is the iteration."""
     as_before = FOR_COMMANDS.set(True)
     context.call_on_close(lambda: FOR_COMMANDS.reset(as_before))
     if context.invoked_subcommand is None:
