@@ -92,7 +92,7 @@ def evaluate(given: shared.Given) -> None:
     given.runs = arguments if named else arguments[:1]
     lines = [parse_requirement(text, rel=given.rel) for text in given.required]
     if not named and len(arguments) < 2 and not lines:
-        raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
+        raise click.UsageError("Missing argument 'MEASURE...': name measures after RUN, or before RUN with -m.")
     try:
         asked = parse_measures([*(given.measures or arguments[1:]), *(line.measure for line in lines)], rel=given.rel)
     except MeasureError:

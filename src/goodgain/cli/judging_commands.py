@@ -34,7 +34,7 @@ from goodgain.options import DOCUMENTS, READING
 )
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @shared.declared_options("results", "queries")
-@click.option("--flattened", is_flag=True, help="Take K documents of the flattened run, not K of each iteration.")
+@click.option("--flattened", is_flag=True, help="Take the first K documents of the flattened run.")
 @click.option(
     "--sample-queries", type=shared.COUNT, metavar="N", help="Draw N queries at random, and list all their documents."
 )
@@ -87,7 +87,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "--file-labels",
     metavar="LABEL,...",
     callback=shared.parse_numbers("1,2"),
-    help="One label per file, such as 1,2 for evidence and answers, replaces grades above 0. A document gets its largest label.",
+    help="One label per file, such as 1,2 for evidence and answers. It replaces grades above 0. A document gets its largest label.",
 )
 @shared.columns_option
 @click.option(
@@ -110,7 +110,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "runs",
     multiple=True,
     metavar="RUN",
-    help="With --agreement and two files (people's, then a model's): compare one run's mean, two runs, or the order of more runs.",
+    help="With --agreement and two files, people's grades and then a model's: compare what they say about one, two or more runs.",
 )
 @click.option("-m", "--measure", default="CG@3", help="The measure for --run.")
 def judge(given: shared.Given) -> None:

@@ -69,7 +69,7 @@ def ledger(given: shared.Given) -> None:
     "--price-per-search",
     type=float,
     metavar="GAIN",
-    help="The CG that a search must add to be worth its price. Also print how many searches are worth it.",
+    help="The gain (CG) that a search must add to be worth its price. Also print how many searches are worth it.",
 )
 @shared.places_option("Decimals in a table.")
 @shared.declared_option("resamples", "0: no intervals.", type=click.IntRange(0))
@@ -158,9 +158,9 @@ def _name_point(row: dict[str, Any]) -> str:
 def explain(given: shared.Given) -> None:
     """Explain where and why NEW is better or worse than BASE: causes, queries, searches.
 
-    BASE and NEW are runs as in evaluate. NAME=RUN names a system, and NAME='a.*.run' several runs of a system. For CG, NumGood,
-    DCGG, nCG and nDCGG, each cause has an amount, and the amounts add up to the difference. Output as csv, tsv, jsonl or
-    parquet has a row for each good document.
+    BASE and NEW are runs as in evaluate. NAME=RUN names a system, and NAME='a.*.run' names several runs of a system. For CG,
+    NumGood, DCGG, nCG and nDCGG, each cause has an amount, and the amounts add up to the difference. Output as csv, tsv,
+    jsonl or parquet has a row for each good document.
     """
     results, output, given.runs = given.results or [], given.output, [given.base, given.new]
     if len(results) > 2:
@@ -202,9 +202,9 @@ def explain(given: shared.Given) -> None:
 def funnel(given: shared.Given) -> None:
     """Print how many documents were returned, opened and cited, and how many good documents were lost.
 
-    USES are files written by goodgain convert --uses, for one or more systems. Every judged query counts, but a mean
-    leaves out queries without a value: not every log records opened documents or answers. A number in brackets says how many
-    queries have a value.
+    USES are files written by goodgain convert --uses, for one or more systems. A judged query that USES lacks counts as a query
+    that used nothing. A mean leaves out queries without a value: not every log records opened documents or answers. A number in
+    brackets says how many queries have a value.
     """
     shared.check_outputs([given.plot, given.output.path], [given.qrels, *given.uses])
     with notices_after_output(full=True):
