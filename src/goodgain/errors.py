@@ -95,7 +95,7 @@ def notice(
 ) -> None:
     """Warn with a `GoodgainNotice` that points at a line of the user's code, not at a line of an installed package.
 
-    `about` is the name of the run, put before the message. For several systems, the names of the systems take its place.
+    The message begins with `about`, the name of the run. A notice about several systems begins with the names of the systems.
     """
     made, collect = GoodgainNotice(text, about, minor=minor, of_several=of_several), _collector.get()
     if collect is not None:
@@ -135,7 +135,7 @@ def tell_progress(what: str, done: int, total: int | None) -> None:
 
 
 def collect_progress(collect: Progress) -> AbstractContextManager[None]:
-    """Report the progress of work inside a `with` block to the function `collect`."""
+    """Inside a `with` block, pass reports of progress to the function `collect`."""
     return _set(_progress, collect)
 
 

@@ -46,10 +46,10 @@ def score_run(
     unasked: Collection[ir_measures.Measure] = (),
     tables: Mapping[str, pl.DataFrame] | None = None,
 ) -> Scores:
-    """Score an opened run on measures, and give the notices about the run. The caller gives the notices about the qrels.
+    """Score an opened run on measures, and give notices about the run. Notices about the qrels are left to the caller.
 
-    `rel` is the threshold that the measures were parsed with. With `low=False`, no notice on low coverage is given: the
-    caller gives it. `unasked` are measures in `asked` that the user did not name. For `tables`, see `Searches`.
+    `rel` is the threshold that the measures were parsed with. With `low=False`, the notice about low coverage is left to the
+    caller too. `unasked` lists the measures that goodgain added to those of the user. For `tables`, see `Searches`.
     """
     check_choice("order", order)
     if bounds and qrels.labels is not None:
@@ -172,7 +172,7 @@ def _score_batches(
 
 
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice, or with `needed` raise `InputError`, if a column of the run that was not read looks like the iteration."""
+    """Give a notice if an unread column of the run looks like the iteration. With `needed`, raise `InputError` instead."""
     if needed and run.likely_iteration is not None:
         raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)
@@ -202,7 +202,7 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
         of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
         counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
         listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
-        notice(f"no finite value of {listed}: these values and the means of these measures are null")
+        notice(f"no finite value of {listed}: these values are null, and so are the means")
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:

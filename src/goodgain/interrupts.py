@@ -1,4 +1,4 @@
-"""Handles Ctrl-C while goodgain is imported, which takes a second. After the import, the command handles signals."""
+"""Handles Ctrl-C during the import of goodgain (about a second). After the import, the command handles signals."""
 
 import os
 import signal

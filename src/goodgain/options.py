@@ -32,7 +32,6 @@ class Option(NamedTuple):
 
 
 def _choose(name: str, choices: tuple[str, ...], sentence: str, detail: str = "") -> Option:
-    """Return an option whose value is one of `choices`; the first choice is the default."""
     return Option(name, sentence, str, choices[0], choices, detail=detail)
 
 
@@ -45,10 +44,10 @@ READING = (
     _choose("gaps", ("close", "empty"), _GAPS),
     Option("first", "The first iteration number (0 or 1), if {gaps} is empty.", int, 1),
     Option("labels", _LABELS, choices=("iteration", "subtopic")),
-    Option("columns", _COLUMNS, metavar="NAME=COLUMN,...", detail='In Python {"step": "iteration"}.'),
+    Option("columns", _COLUMNS, metavar="NAME=COLUMN,...", detail='In Python, write {"step": "iteration"}.'),
     _choose("errors", ("raise", "skip"), "Bad lines: stop at the first, or skip them."),
     Option("only", _ONLY, Path, detail="In Python also a frame, or a list of ids."),
-    Option("page", _PAGE, metavar="N|SYSTEM=N", detail='In Python 5 or {"bm25": 5}.'),
+    Option("page", _PAGE, metavar="N|SYSTEM=N", detail='In Python, write 5 or {"bm25": 5}.'),
 )
 _DOCUMENTS = "Map chunk ids to document ids by a pattern such as '^(.+)-\\d+$', or a table of chunk_id and doc_id."
 _OF_CHUNKS = (
@@ -65,7 +64,7 @@ DOCUMENTS = (
     Option("documents", _DOCUMENTS, metavar="PATTERN|FILE", detail=_OF_CHUNKS),
     _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),
     _choose("chunks", ("collapse", "repeat"), _CHUNKS),
-    Option("leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration without other results counts as empty."),
+    Option("leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration that has only this result counts as empty."),
     _choose("urls", ("join", "keep"), _URLS),
 )
 _ORDER = "How several iterations become one ranking for classic measures."
@@ -85,7 +84,7 @@ _PROVIDER = "The provider of ir_measures for the classic measures."
 SCORING = (
     Option("rel", "The smallest good label. Use 1 for labels 0 and 1.", float, metavar="LABEL", detail=_OF_MEASURES),
     _choose("order", ("seen", "interleaved", "last"), _ORDER),
-    Option("provider", _PROVIDER, detail="With None, goodgain computes them or ir_measures chooses."),
+    Option("provider", _PROVIDER, detail="None: computed by goodgain, or by a provider that ir_measures chooses."),
     _choose("missing", ("zero", "absent"), _MISSING),
     _choose("incomplete", ("keep", "zero", "absent"), _INCOMPLETE),
     Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),
@@ -96,7 +95,7 @@ BESIDE = (
     Option("results", "Search strings and results, as convert --results writes them.", Path, detail=_OF_SEARCHES),
     Option("costs", "Costs, as convert --costs writes them; repeatable. See docs/spend.md.", Path, detail=_OF_SPENDS),
     Option("queries", "Query texts: query_id and text (.tsv, .jsonl, .csv, .parquet), or an ir_datasets id."),
-    Option("uses", "The output of convert --uses for all systems: shows good documents never opened or cited.", Path),
+    Option("uses", "Output of convert --uses for all systems, to show good documents never opened or cited.", Path),
     Option("outcomes", "A table of query_id, system and numbers such as solved.", Path),
     Option("groups", "A table of query_id and group: print values for each group too.", Path),
 )
@@ -127,7 +126,7 @@ def _write_flag(name: str) -> str:
 
 
 def spell(name: str, value: object = ...) -> str:
-    """Return an option, with its value if given, as users write it in Python, or if `FOR_COMMANDS` is set, on the command line.
+    """Return an option as users write it in Python, or on the command line if `FOR_COMMANDS` is set. `value` is optional.
 
     >>> spell("gaps", "empty"), spell("costs")
     ("gaps='empty'", 'costs=')

@@ -117,7 +117,7 @@ class ProviderScores:
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector inside a `with` block that makes many objects without cycles, to save a quarter of the time."""
+    """Pause the garbage collector in a `with` block: creating many objects without reference cycles takes a quarter less time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -128,7 +128,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
-    """Aggregate the values of queries as ir_measures does, but sum exactly in a mean, so that the order has no effect."""
+    """Aggregate the values of queries as ir_measures does. Sums for means are exact, so the order of the queries has no effect."""
     aggregator = measure.aggregator()
     if type(aggregator) is ir_measures.MeanAgg and values and all(map(math.isfinite, values.values())):
         return math.fsum(values.values()) / len(values)
@@ -138,7 +138,7 @@ def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
 
 
 class _Request(NamedTuple):
-    """One call of a provider; `named` maps each measure of the call to the measure that the user named."""
+    """One call of a provider. `named` is {measure in the call: measure as the user named it}."""
 
     provider: Any
     labelling: Labelling
@@ -148,11 +148,11 @@ class _Request(NamedTuple):
 def _group_requests(
     measures: Sequence[ir_measures.Measure], fractional: pl.Series, provider: str | None
 ) -> Iterable[_Request]:
-    """Group measures into calls of providers, so that each measure has the same value as in a call of its own.
+    """Group measures into calls of providers. Each measure gets the value that it would get in a call of its own.
 
-    Providers of ir_measures mix up the parameters of measures in one call. pytrec_eval computes a plain nDCG with the gains
-    of another nDCG, and NumRet with the judged_only of another measure. pyndeval reads the run once and has no rows left
-    for a second value of a parameter. So the measures of one call may differ only in name and cutoff.
+    Some providers confuse the parameters of measures in one call. pytrec_eval computes a plain nDCG with the gains of another
+    nDCG, and NumRet with the `judged_only` of another measure. pyndeval reads the run for the first value of a parameter, and
+    finds no rows for a second value. So the measures of one call may differ only in name and cutoff.
     """
     requests: dict[tuple[Any, ...], _Request] = {}
     met: Counter[tuple[Any, ...]] = Counter()  # how many measures a provider cannot distinguish
@@ -176,7 +176,7 @@ def _group_requests(
 
 
 def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return a copy of a measure that stores its name, because ir_measures asks for the name at each value."""
+    """Return a copy of `measure` with its name stored, because ir_measures asks for the name at each value."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
     made: ir_measures.Measure = kind(**measure.params)
@@ -295,11 +295,11 @@ class Labelling:
 def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tuple[ir_measures.Measure, Labelling]:
     """Return two things: the measure to request from a provider, and how to convert the labels for this request.
 
-    Whole labels stay unchanged. If a label is fractional, the form depends on the measure:
+    Whole labels stay unchanged. If a label is fractional, the result depends on the measure:
 
     - A measure with `rel`: 1 if label >= rel, else 0.
     - Linear nDCG: the labels are multiplied by the power of ten that makes all labels whole. The value does not change.
-    - A function that the user defined: unchanged labels.
+    - A measure that the user defined as a Python function: unchanged labels.
     - Any other measure: `MeasureError` is raised.
     """
     if fractional.is_empty():

@@ -48,7 +48,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, declared: str, **parts: Any) -> Table:
-        """Return a table from a text that lists types, each with its columns, in order. `?` marks an optional column.
+        """Make a table from a text of types, separated by `;`. Each type is followed by its columns. `?` marks an optional column.
 
         >>> Table.of("labels", "text: query_id doc_id; number: relevance?").required
         ('query_id', 'doc_id')
@@ -59,7 +59,7 @@ class Table:
         return cls(name, columns, frozenset(columns.keys() - types.keys()), **parts)
 
     def understand(self, name: object) -> str:
-        """Return goodgain's name for the column `name` of a source: in lower case, or what it is a synonym of."""
+        """Return goodgain's name for a column of a source: the column that `name` is a synonym of, or else `name` in lower case."""
         lower = str(name).lower()
         return self.synonyms.get(lower, lower)
 

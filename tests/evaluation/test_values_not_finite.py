@@ -37,7 +37,8 @@ def only_sometimes(bad: float) -> ir_measures.Measure:
 def test_a_value_that_is_not_finite_is_null_and_so_is_the_mean(bad: float) -> None:
     measure = only_sometimes(bad)
     with pytest.warns(
-        GoodgainNotice, match=r"^no finite value of Sometimes in 1 of 4 queries: these values and the means"
+        GoodgainNotice,
+        match=r"^no finite value of Sometimes in 1 of 4 queries: these values are null, and so are the means",
     ):
         scores = gg.evaluate(QRELS, RUN, [measure, "nDCG@10", "SRE"])
     values = scores.per_query.filter(pl.col("measure") == "Sometimes").get_column("value")

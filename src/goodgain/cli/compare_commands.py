@@ -158,7 +158,6 @@ def compare(given: shared.Given) -> None:
 
 
 def _check_tables(given: shared.Given, measures: Sequence[Any]) -> None:
-    """Raise `InputError` if a given table is unused, or if --results or --costs is given and a system has several runs."""
     asked = {"--results": given.results, "--costs": given.costs, "--queries": None if given.plot else given.queries}
     asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
     named = [name for name, of in asked.items() if of]
@@ -247,7 +246,7 @@ def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: 
 @shared.declared_options("order", "provider")
 @shared.reading_options
 def report(given: shared.Given) -> None:
-    """Write a report page: which system is better, whether by more than chance, and where and why.
+    """Write a report page: which system is better, where, why, and whether by more than chance.
 
     QRELS and RUN are as in compare. All systems are compared with the first RUN. A single RUN is shown without a comparison. The
     page is one file and needs no network. A report in CSV has a row for each query, measure and system.

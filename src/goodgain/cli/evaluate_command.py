@@ -33,7 +33,7 @@ def require_option(described: str) -> shared.Decorator:
         click.option(
             "--family",
             type=click.Choice(["holm"]),
-            help="Correct the p-values of all lines with 'significant' or 'noise' together: the overall error rate is 5 %.",
+            help="Correct the p-values of all LINEs with 'significant' or 'noise' together, so that the overall error rate is 5 %.",
         ),
     )
 
@@ -71,7 +71,7 @@ junit_option = shared.file_option(
 @click.option(
     "--human",
     metavar="FILE",
-    help="People's labels of 30 queries or more (pool --sample-queries), to correct means under a model's QRELS. In "
+    help="People's labels of 30 queries or more (see pool --sample-queries), to correct means if QRELS are a model's labels. In "
     "Python: goodgain.judgments.judging.conclusions_from_model_labels.estimate_means.",
 )
 @click.option("--interval", is_flag=True, help="Also give the interval of each mean, by the bootstrap over queries.")
@@ -92,7 +92,7 @@ def evaluate(given: shared.Given) -> None:
     given.runs = arguments if named else arguments[:1]
     lines = [parse_requirement(text, rel=given.rel) for text in given.required]
     if not named and len(arguments) < 2 and not lines:
-        raise click.UsageError("Missing argument 'MEASURE...': name some after RUN, or before with -m.")
+        raise click.UsageError("Missing argument 'MEASURE...': name measures after RUN, or before RUN with -m.")
     try:
         asked = parse_measures([*(given.measures or arguments[1:]), *(line.measure for line in lines)], rel=given.rel)
     except MeasureError:
@@ -185,7 +185,6 @@ def _list_means(
 
 
 def _read_people(human: str, x: Experiment) -> Qrels:
-    """Return people's labels. The options --documents and --urls change the doc_ids of these labels as they change the qrels."""
     from goodgain.judgments.judging.aggregation import aggregate
 
     people: Qrels = load_qrels(aggregate(human, how="mean"))

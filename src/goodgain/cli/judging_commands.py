@@ -30,11 +30,11 @@ from goodgain.options import DOCUMENTS, READING
 )
 @shared.runs_argument
 @click.option(
-    "-k", type=shared.COUNT, help="The first K results of each iteration. Default: 20; all with --sample-queries."
+    "-k", type=shared.COUNT, help="The first K results of each iteration. Default: 20, or all with --sample-queries."
 )
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @shared.declared_options("results", "queries")
-@click.option("--flattened", is_flag=True, help="Take the first K documents of the flattened run instead.")
+@click.option("--flattened", is_flag=True, help="Take the first K documents of the flattened run.")
 @click.option(
     "--sample-queries", type=shared.COUNT, metavar="N", help="Draw N queries at random, and list all their documents."
 )
@@ -43,7 +43,7 @@ from goodgain.options import DOCUMENTS, READING
 @shared.spreadsheet_option
 @shared.reading_options
 def pool(given: shared.Given) -> None:
-    """Write a sheet of the unjudged documents among the first k results of every iteration, with a blank grade.
+    """Write a sheet to fill in: all unjudged documents among the first k results of every iteration, with blank grades.
 
     RUN is as in evaluate. The sheet says how many runs found a document, and the first iteration that found it.
     """
@@ -87,11 +87,11 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "--file-labels",
     metavar="LABEL,...",
     callback=shared.parse_numbers("1,2"),
-    help="A label for each file, such as 1,2 for evidence and answers. It replaces grades above 0; the largest label counts.",
+    help="One label per file, such as 1,2 for evidence and answers. It replaces grades above 0. A document gets its largest label.",
 )
 @shared.columns_option
 @click.option(
-    "--label", type=float, help="The label of all rows, for files without labels such as lists of supporting documents."
+    "--label", type=float, help="The label of all rows in files without labels, such as 1 for supporting documents."
 )
 @click.option(
     "--weight",
@@ -110,7 +110,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "runs",
     multiple=True,
     metavar="RUN",
-    help="With --agreement and two files (people's, then a model's): compare one system's mean, two systems, or the order of more.",
+    help="With --agreement and two files, people's grades and then a model's: compare what they say about one, two or more runs.",
 )
 @click.option("-m", "--measure", default="CG@3", help="The measure for --run.")
 def judge(given: shared.Given) -> None:

@@ -127,11 +127,11 @@ def _read_object(text: str | None) -> Any:
 )
 @click.option("--yes", is_flag=True, help=f"Send more than {_ASK_ABOVE} calls without confirmation.")
 def label(given: shared.Given) -> None:
-    """Ask language models for a grade 0..4 of every unjudged document.
+    """Ask language models to grade every unjudged document from 0 to 4.
 
     SOURCE is a run, results that goodgain convert --results wrote, or a sheet that goodgain pool wrote. `goodgain judge`
     makes qrels from the grades. `goodgain evaluate` reads the grades of one judge directly. A document without an answer
-    has no grade, never a 0, and a status that says why.
+    has no grade, never a 0. Its status says why.
     """
     output, disputed = given.output, given.disputed
     check_results_name(output)

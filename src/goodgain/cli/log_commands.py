@@ -47,8 +47,8 @@ _reading_options = shared.join_options(
         multiple=True,
         metavar="NAME,...",
         callback=lambda _context, _option, values: [name.strip() for one in values for name in one.split(",")] or None,
-        help="The tools that search, such as search,lookup, in place of the rule in docs/traces/README.md. NAME=search and "
-        "NAME=open add a tool that searches or opens documents to the rule.",
+        help="The tools that search, such as search,lookup. They replace the rule in docs/traces/README.md. To add to the rule, "
+        "write NAME=search for a tool that searches, or NAME=open for a tool that opens documents.",
     ),
     click.option(
         "--query-id",
@@ -114,13 +114,13 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     callback=_explain_format,
     help="Print what each log format reads in a file, and exit.",
 )
-@click.option("--system", help="The system to convert, if there are several; NAME-2 is the second run of NAME.")
+@click.option("--system", help="The system to convert, if TRACE has several. NAME-2 is the second run of NAME.")
 @click.option("--tag", help="The name of the system in the run.")
 @click.option(
     "--dedup",
     "policy",
     type=click.Choice([*_POLICIES, "none"]),
-    help="How to detect duplicate documents, in all queries. Default: standard, only in queries whose results lack ids.",
+    help="How to detect duplicate documents in all queries. Default: standard, but only in queries whose results lack ids.",
 )
 @_reading_options
 @click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")
@@ -130,7 +130,7 @@ def convert(given: shared.Given) -> None:
 
     TRACE is a file, a folder or a pattern; docs/reference/trace_formats.md lists the formats. NAME=TRACE names the system.
     Convert the logs of several systems in one call: then each document has the same doc_id in all runs. Standard error
-    shows what was counted, and which tools were not: check this once for each new agent.
+    shows what was counted, and which tools were not counted. Check this summary once for each new agent.
     """
     options = vars(given)
     traces, output, policy = (options.pop(name) for name in ("traces", "output", "policy"))
@@ -214,9 +214,9 @@ def dedup(given: shared.Given) -> None:
 def annotate(given: shared.Given) -> None:
     """Write scores to the server that has the traces: Phoenix or Langfuse.
 
-    TRACE is a log of spans that the server exported. The span of each search gets the numbers of its new good, repeated and
-    unjudged results. Each trace gets the values of the measures. Keys are read from PHOENIX_API_KEY, or LANGFUSE_PUBLIC_KEY and
-    LANGFUSE_SECRET_KEY. If you repeat the command, Phoenix replaces the annotations, and Langfuse gets the same score ids.
+    TRACE is a log of spans that the server exported. The span of each search gets three numbers: new good results,
+    repeated results and unjudged results. Each trace gets the values of the measures. Keys are read from PHOENIX_API_KEY, or
+    LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY. If you repeat the command, Phoenix and some versions of Langfuse replace scores.
     """
     from goodgain.hosts import langfuse, phoenix
     from goodgain.hosts.annotation_table import annotate as tabulate

@@ -146,8 +146,8 @@ class _EscapedStream:
 def _open_standard_streams() -> Iterator[None]:
     """Make standard output and standard error safe while the program runs.
 
-    Characters that a stream cannot encode become escapes such as `\\xe4`: printing a file name must not raise an error. A closed
-    stream becomes a read-only /dev/null: else the next opened file would get the stream's number, and receive the output.
+    Characters that a stream cannot encode become escapes such as `\\xe4`, so that printing them raises no error. A closed stream
+    becomes a read-only /dev/null. Otherwise, the next opened file would get the number of the stream, and receive the output.
     """
     for number in range(3):
         try:

@@ -100,9 +100,9 @@ def print_values(
 ) -> None:
     """Print values in the given order, or write them to a file.
 
-    JSON, CSV and Parquet have a row per value. In a table, Markdown, LaTeX and TSV, the rows are systems and the columns measures,
-    or the reverse, as `given.rows` says. `interval` describes the intervals. With `named=False`, the name of the only system is
-    left out, and TSV has no header, as in ir_measures.
+    JSON, CSV and Parquet have a row per value. In all other forms, `given.rows` says whether the rows are systems or measures.
+    `interval` is a description of the intervals. With `named=False`, the name of the only system is left out, and TSV with
+    measures as rows has no header, as in ir_measures.
     """
     rows, places, output = given.rows, given.places, given.output
     if output.form in ("json", "jsonl", "csv", "parquet"):

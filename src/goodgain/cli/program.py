@@ -86,7 +86,7 @@ class CommandsUnderHeadings(click.Group):
 @click.version_option(__version__, message="goodgain %(version)s")
 @click.pass_context
 def program(context: click.Context) -> None:
-    """Score agents that search in several rounds: runs whose column 2 is the iteration."""
+    """Score agents that search in several rounds. Column 2 of a run is the iteration."""
     as_before = FOR_COMMANDS.set(True)
     context.call_on_close(lambda: FOR_COMMANDS.reset(as_before))
     if context.invoked_subcommand is None:
@@ -152,7 +152,7 @@ def validate(given: shared.Given) -> None:
     gaps = searched.group_by("query_id").agg(gap=pl.col("iteration").max() - first + 1 > pl.len()).filter("gap").height
     if gaps:
         notice(
-            f"numbers of iterations are missing in {count_of(gaps, 'query', 'queries')}. Commands renumber them 1, 2, 3 ...; "
+            f"numbers of iterations are missing in {count_of(gaps, 'query', 'queries')}. Commands renumber iterations 1, 2, 3 ...; "
             "with --gaps empty a missing number is a search without results."
         )
 

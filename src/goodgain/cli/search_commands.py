@@ -62,14 +62,14 @@ def ledger(given: shared.Given) -> None:
     "--at",
     metavar="N,N...",
     callback=shared.parse_numbers("1000,5000"),
-    help="The amounts for --over. Default: at most 50 of the observed amounts.",
+    help="The amounts spent at which --over prints means. Default: at most 50 of the observed amounts.",
 )
 @shared.declared_option("outcomes", "Also print tokens per solved task.")
 @click.option(
     "--price-per-search",
     type=float,
     metavar="GAIN",
-    help="The CG that pays for one search: also print how many searches are worth it.",
+    help="The gain (CG) that a search must add to be worth its price. Also print how many searches are worth it.",
 )
 @shared.places_option("Decimals in a table.")
 @shared.declared_option("resamples", "0: no intervals.", type=click.IntRange(0))
@@ -86,11 +86,11 @@ def curve(given: shared.Given) -> None:
     system: the values of these runs are averaged query by query, and "least" and "most" are the smallest and largest mean of a run.
 
     Every mean is over all queries of the qrels: a query that has stopped counts as having empty iterations. The column
-    "searching" is the number of queries that still search, "coverage" the share of an iteration's new results that are
-    judged. A terminal also shows each curve as a line of small bars.
+    "searching" is the number of queries that still search. The column "coverage" is the judged share of an iteration's new
+    results. A terminal also shows each curve as a line of small bars.
 
     A table also says how many searches reach 95 % of the gain. --costs, --outcomes and --price-per-search add sentences
-    on the cost of a good document, a solved task and a search. Other forms print these sentences on standard error.
+    on the costs of good documents, solved tasks and searches. If the output is not a table, standard error has these sentences.
     """
     inputs = [given.qrels, *shared.find_files(given.runs), *(given.costs or ()), given.outcomes]
     shared.check_outputs([given.plot, given.output.path], inputs)
@@ -158,9 +158,9 @@ def _name_point(row: dict[str, Any]) -> str:
 def explain(given: shared.Given) -> None:
     """Explain where and why NEW is better or worse than BASE: causes, queries, searches.
 
-    BASE and NEW are runs as in evaluate. NAME=RUN names a system, and NAME='a.*.run' several runs of a system. For CG, NumGood,
-    DCGG, nCG and nDCGG the amounts of the causes add up to the difference. In csv, tsv, jsonl and parquet there is a row for
-    each good document.
+    BASE and NEW are runs as in evaluate. NAME=RUN names a system, and NAME='a.*.run' names several runs of a system. For CG,
+    NumGood, DCGG, nCG and nDCGG, each cause has an amount, and the amounts add up to the difference. Output as csv, tsv,
+    jsonl or parquet has a row for each good document.
     """
     results, output, given.runs = given.results or [], given.output, [given.base, given.new]
     if len(results) > 2:
@@ -189,7 +189,7 @@ def explain(given: shared.Given) -> None:
 @click.argument("uses", metavar="USES...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @shared.declared_option("rel", default=2)
 @click.option(
-    "-q", "--by-query", is_flag=True, help="Print a row for each query instead: the table for compare --outcomes."
+    "-q", "--by-query", is_flag=True, help="Print a row per query, not means. compare --outcomes reads this table."
 )
 @shared.places_option("Decimals in a table.")
 @shared.rows_option
@@ -202,8 +202,9 @@ def explain(given: shared.Given) -> None:
 def funnel(given: shared.Given) -> None:
     """Print how many documents were returned, opened and cited, and how many good documents were lost.
 
-    USES are files written by goodgain convert --uses, for one or more systems. Every mean is over all judged queries.
-    A number in brackets says how many queries have the value: not every log records opened documents or answers.
+    USES are files written by goodgain convert --uses, for one or more systems. A judged query that USES lacks counts as a query
+    that used nothing. A mean leaves out queries without a value: not every log records opened documents or answers. A number in
+    brackets says how many queries have a value.
     """
     shared.check_outputs([given.plot, given.output.path], [given.qrels, *given.uses])
     with notices_after_output(full=True):

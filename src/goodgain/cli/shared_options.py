@@ -49,7 +49,7 @@ def choice_option(name: str, choices: Sequence[str], described: str) -> Decorato
 
 
 def say(sentence: object) -> None:
-    """Print a sentence that is not a result, on standard error. In a terminal, lines break between words."""
+    """Print a sentence on standard error. In a terminal, lines break between words."""
     lines = str(sentence).splitlines()
     if sys.stderr.isatty():
         width = max(40, shutil.get_terminal_size().columns)
@@ -111,7 +111,7 @@ _FLAGS = {name: declared.flag for name, declared in OPTIONS.items()}
 
 
 def declared_option(name: str, *more: str, **settings: Any) -> Decorator:
-    """Return the click option for an entry of `goodgain.options`. `more` is added to the help, `settings` are passed to click."""
+    """Return the click option for an entry of `goodgain.options`. `more` extends the help. `settings` are passed to click."""
     declared = OPTIONS[name]
     kind: Any = click.Choice(declared.choices) if declared.choices else declared.kind
     made = {"type": kind, "metavar": declared.metavar, "help": " ".join([declared.sentence.format_map(_FLAGS), *more])}
@@ -167,7 +167,7 @@ spreadsheet_option = click.option(
 full_option = click.option(
     "--full",
     is_flag=True,
-    help="With a table: also print the tests, all notices and the signature, as every other form does.",
+    help="Also print the tests, all notices and the signature if the output is a table. Other forms always include them.",
 )
 
 
@@ -255,7 +255,7 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
         if len(paths) > 1:
             raise InputError(
                 f"{name}= names {len(paths)} runs of one system. Give one: only evaluate, curve, compare and explain average "
-                "several."
+                "several runs."
             )
     return {name: path for name, (path,) in systems.items()}
 

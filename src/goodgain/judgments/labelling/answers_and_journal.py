@@ -203,7 +203,7 @@ _AT_ONCE = 500
 class Journal:
     """A SQLite file that stores each answer under a key, so that answered calls are never repeated.
 
-    Threads may share a journal, processes may not. Each answer is committed immediately, so a killed process loses no answer.
+    Threads may share a journal, but processes may not. Each answer is committed immediately, so a killed process loses no answer.
     """
 
     def __init__(self, connection: sqlite3.Connection, path: Path | None) -> None:

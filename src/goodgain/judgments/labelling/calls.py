@@ -207,7 +207,7 @@ def send_calls(
             failures = failures + 1 if is_endpoints else 0
             if failures >= _GIVE_UP:
                 raise StoppedError(
-                    f"{endpoint.host} failed {_GIVE_UP} documents in a row, the last with {answer.status} "
+                    f"{endpoint.host} failed for {_GIVE_UP} documents in a row, the last with {answer.status} "
                     f"({answer.reason}). {_advise(answer.status)}"
                 )
 

@@ -77,8 +77,8 @@ def _list_remedies() -> dict[str, str]:
 class Endpoint:
     """An OpenAI-compatible endpoint, called through the `openai` client. Threads may share an endpoint.
 
-    If `base_url` is None, the variable OPENAI_BASE_URL gives the address. The key is hidden in all answers. Every request, retries
-    included, counts in the budget. After `timeout` seconds without a byte, or ten times as long in all, a request fails.
+    If `base_url` is None, the variable OPENAI_BASE_URL gives the address. The key is hidden in all answers. All requests and
+    retries count in the budget. A request fails after `timeout` seconds without a byte, or after 10 * `timeout` seconds in total.
     """
 
     def __init__(self, base_url: str | None, key: Key, budget: Budget, *, timeout: float = 60.0) -> None:
@@ -322,7 +322,7 @@ def _summarize(response: Any) -> str:
 
 
 def _find_error(found: dict[str, Any]) -> Any:
-    """Return the error in a body, or None. LM Studio and OpenRouter send errors with status 200, OpenRouter also in `choices`."""
+    """Return a body's error, or None. LM Studio and OpenRouter send errors with status 200. OpenRouter puts some in `choices`."""
     choices = found.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     return found.get("error") or first.get("error") or (None if "choices" in found else found)

@@ -46,7 +46,9 @@ class Key:
 
 
 def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
-    """Return a function that replaces secrets in a text by `***`, even if escaped or wrapped. Hide secrets before you cut a text.
+    """Return a function that replaces secrets in a text by `***`, even if they are escaped or broken across lines.
+
+    Hide secrets before you cut a text, because the function does not find parts of a secret.
 
     >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
     '{"Authorization": "Bearer ***"}'

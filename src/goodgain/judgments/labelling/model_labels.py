@@ -68,7 +68,7 @@ def label(
     tries: int = 6,
     key_variable: str = KEY_VARIABLE,
 ) -> pl.DataFrame:
-    """Ask language models for a grade 0..4 of every unjudged document, and return the grades in long form.
+    """Ask language models to grade every unjudged document from 0 to 4. Return a row for each query, document and judge.
 
     Each call sends one document to an OpenAI-compatible endpoint. Nothing is sent anywhere by default. A document without an
     answer has a null grade, never a 0, and the status gives the reason.
@@ -86,8 +86,8 @@ def label(
         prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (default),
             `good-gain-1` (the first version: the grade comes before the reason), `umbrela` (grades 0..3).
         temperature: the sampling temperature. None sends no temperature, for models that refuse this parameter.
-        samples: how often a model grades each document. Each sample counts as a judge, such as `...#2` for the second.
-        schema: request answers that follow a JSON schema.
+        samples: how often a model grades each document. Each sample counts as a judge. The name of the second ends in `#2`.
+        schema: whether to request answers that follow a JSON schema.
         max_output_tokens: the limit of one answer, thinking included. None: 2,000, and 400 for `good-gain-1`.
         output_limit: the endpoint's name for `max_output_tokens`: `max_completion_tokens`, or the older `max_tokens`. If the
             endpoint refuses this name, `label` tries the other.
@@ -95,7 +95,7 @@ def label(
         extra_body: more fields of the request, for one server or model.
         headers: more HTTP headers of the request. Their values are hidden in messages, as the key is.
         journal: a file that keeps every answer, so that answered calls are never repeated. None keeps answers in memory.
-        retry_failed: send only calls that failed before.
+        retry_failed: whether to send only calls that failed before.
         jobs: the number of calls at once.
         max_calls: the hard limit of requests, retries included.
         max_tokens: the hard limit of tokens, sent and received.
@@ -106,9 +106,9 @@ def label(
         key_variable: the environment variable that holds the API key.
 
     Returns:
-        A frame with query_id, doc_id, judge (model@prompt-hash/temperature/texts/cut), grade (or null), reason, status,
-        raw, cut (whether the text was cut). The status is ok, no_grade (the model answered null), no_text, not_sent, or a
-        failure: refused, malformed, timeout, too_long, connection, http_429 ... `aggregate` turns grades into labels.
+        A frame with query_id, doc_id, judge (`model@prompt-hash/temperature/texts/max_characters`), grade (or null), reason,
+        status, raw (the model's text), cut (whether the document's text was cut). The status is ok, no_grade (the answer is null),
+        no_text, not_sent, or a failure: refused, malformed, timeout, too_long, connection, http_429 ... `aggregate` makes labels.
 
     Raises:
         InputError: a source cannot be read, a query has no text, the endpoint is missing or cannot be reached, the key
@@ -149,7 +149,7 @@ def label(
 def prepare_job(
     source: Any, queries: Any, models: Iterable[str], given: Mapping[str, Any]
 ) -> tuple[list[Request], pl.DataFrame, list[str]]:
-    """Return three things: the requests, the documents to grade, and the names of the systems. `given` is {argument: value}."""
+    """Return the requests, the documents to grade, and the names of the systems. `given` has the arguments of `label` by name."""
     told, samples = read_prompt(given["prompt"]), given["samples"]
     asked = {name: given[name] for name in Parameters.__dataclass_fields__ if name != "model"}
     if asked["max_output_tokens"] is None:
@@ -186,7 +186,7 @@ def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> 
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
-    """Return a sentence that counts the journal's unused answers to `good-gain-1` for these requests, or "" if there are none."""
+    """Return a sentence with the number of answers to `good-gain-1` that the journal has for these requests, or "" if it is 0."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
         replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key

@@ -150,7 +150,7 @@ class Parameters:
 
     @property
     def key(self) -> str:
-        """The parameters as JSON. If `reasoning_effort` and `extra_body` are unset, both are left out: old journals stay valid."""
+        """The parameters as JSON, without `reasoning_effort` and `extra_body` if neither is set, so old journals stay valid."""
         first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
         return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
 
@@ -178,7 +178,7 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """The key of the answer in the journal: a hash of the sample's number and of everything that can change the answer."""
+        """The key under which the journal keeps the answer: a hash of all that can change the answer, and of the sample number."""
         asked = (self.query, self.description, self.document, self.sample)
         return _hash(json.dumps([self.parameters.key, _hash(self.prompt.text), *asked]))
 
@@ -215,7 +215,7 @@ class Request:
 
     @property
     def most_tokens(self) -> int:
-        """The most tokens that the request can use, if a tokenizer makes at most one token of each byte."""
+        """The most tokens that the request can use, assuming at most one token per byte."""
         return self.size + self.most_output
 
 
