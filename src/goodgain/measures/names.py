@@ -362,7 +362,7 @@ def _expand_range(name: str) -> list[str]:
     first, last = int(found["first"]), int(found["last"])
     if not first <= last < first + _MOST_OF_RANGE:
         raise MeasureError(
-            f"{name!r}: a range goes from an iteration to a later one, over at most {_MOST_OF_RANGE:,}; write for example CG@1-3"
+            f"{name!r}: write a range of at most {_MOST_OF_RANGE:,} iterations, from an iteration to a later one, such as CG@1-3"
         )
     names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
     if not isinstance(parse_measure(names[0]), IterationMeasure):

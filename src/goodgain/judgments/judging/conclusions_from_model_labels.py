@@ -258,7 +258,7 @@ def _score(
         if values[query, measure] is None:
             raise MeasureError(
                 f"{measure} has no value for the system {quote(name)} in query {quote(query)}, and systems are compared on "
-                "the same queries. Name a measure that has a value there, or leave the query out of the labels"
+                "the same queries. Name a measure that has a value in this query, or leave the query out of the labels"
             )
     return [[values[query, str(measure)] for query in queries] for measure in measures]
 
