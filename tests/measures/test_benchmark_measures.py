@@ -108,7 +108,7 @@ def test_thresholds_of_one_call_that_differ_are_named_with_the_documents_between
     (said,) = told(MIXED, "R@100 nCG SRR AP CG")
     assert said.minor
     assert said.text == (
-        "thresholds differ: label 1 for AP, R@100, label 2 for CG, nCG. 1 judged document is good for only some of them. "
+        "thresholds differ: label 1 for AP, R@100, label 2 for CG, nCG. 1 judged document is good for only some measures. "
         "For one threshold, give rel=1."
     )
     (split,) = told({**MIXED, "s": {"a": 1}}, "R@100 nCG")

@@ -46,7 +46,8 @@ def _split(measures: Sequence[ir_measures.Measure]) -> tuple[list[GoodGainMeasur
 class RaisedScores:
     """Computes the upper bounds of measures, one batch of queries at a time.
 
-    The qrels must have one label per document. Column GR0 of a tally counts good documents for `rels[0]`, GR1 for `rels[1]`, ...
+    The qrels must have one label per document. In a tally, column `GR0` counts the good documents for the
+    threshold `rels[0]`, column `GR1` for `rels[1]`, and so on.
     """
 
     def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -57,7 +58,7 @@ class RaisedScores:
         self._ranked = RankedScores(ranked, qrels.judgments) if ranked else None
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
-        """Add a batch of queries: its tally, and its ranking table with all unjudged documents. Each query is in only one batch."""
+        """Add the tally and the ranking table of a batch of queries. The table must include all unjudged documents."""
         raised = {}
         for k, rel in enumerate(self._rels):
             if self._label >= rel:
@@ -82,7 +83,7 @@ _DOCUMENT = ("query_id", "doc_id")
 def find_contributions(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], *, label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Return how much each unjudged result would add to each measure if this result alone had a label above 0, namely `label`.
+    """Return what each unjudged result would add to each measure if its label were `label`, and all other labels were 0.
 
     The dict maps the name of a measure to a frame with the columns `query_id`, `doc_id` and `added` (how much the value rises).
     """
@@ -94,7 +95,7 @@ def find_contributions(
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
-    """Compute `find_contributions` for good-gain measures. All results first found in the same iteration add the same amount."""
+    """Return the contributions to good-gain measures. All results that are first found in one iteration add the same amount."""
     numbers = run.rows.select("query_id", number="iteration").unique()
     numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
     firsts = run.first_iterations.rename({"iteration": "number"})
@@ -113,9 +114,9 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return how much a document with the label `label` adds to each measure if it is first found at an iteration of `places`.
+    """Return what a document with the label `label` adds to each measure if it is first found in a given iteration.
 
-    Each iteration is scored as a separate query, and the document is the only good document in the ledger of this query.
+    `places` lists the iterations, with the columns query_id and iteration. No other document counts as good.
     """
     named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
     alone: dict[float, Counts] = {}
@@ -140,7 +141,6 @@ def _score_each_iteration(
 def _add_to_ranking(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
-    """Do what `find_contributions` does, for measures over one ranking. Score each unjudged result in a copy of its query."""
     judgments = qrels.judgments
     positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)

@@ -1,4 +1,4 @@
-"""Makes measures, with their help and their names in other tools, from declarations."""
+"""Makes measures from declarations, with the help on each measure and its names in other tools."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ARROWS = {"up": "↑", "down": "↓", None: "–"}
 
 
 def add_arrow(measure: str, better: str | None) -> str:
-    """Add ↑ to the name of a measure if higher values are better, ↓ if lower values are, and nothing if neither.
+    """Add ↑ to the name of a measure if higher values are better, and ↓ if lower values are better.
 
     >>> add_arrow("SRR@3", "down"), add_arrow("NumRet", None)
     ('SRR@3 ↓', 'NumRet')
@@ -109,7 +109,7 @@ class Declaration:
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
-        """The measure without parameters. A classic measure without `own` parameters is the measure of ir_measures itself."""
+        """The measure without parameters. A classic measure is that of ir_measures, unless goodgain adds parameters (`own`)."""
         if self.in_ir_measures is not None and not self.own:
             return self.in_ir_measures
         return _make_measure(self)
@@ -158,7 +158,7 @@ class Declaration:
             )
 
     def computes(self, measure: ir_measures.Measure) -> bool:
-        """Return whether goodgain can compute `measure` with its parameters, given or default."""
+        """Return whether goodgain can compute `measure` with the values of its parameters."""
         known, given = measure.SUPPORTED_PARAMS, read_parameters(measure)
         for name, value in given.items():
             rule = self.find_rule(name, known[name]) if name in known else None
@@ -270,7 +270,7 @@ class GoodGainMeasure(IterationMeasure):
 
     @cached_property
     def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
-        """Two things: the expression for the value of each query at the cutoff, and a dict of its sums (see `UpTo.sums`)."""
+        """The expression for the value of each query at the cutoff, and the dict of sums that it uses (see `UpTo.sums`)."""
         sums: dict[str, pl.Expr] = {}
         value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
         return value.cast(pl.Float64).alias(str(self)), sums
@@ -279,11 +279,11 @@ class GoodGainMeasure(IterationMeasure):
 class RankedMeasure(DeclaredMeasure):
     """A measure over one ranking that ir_measures lacks, or has with fewer parameters: `RankDCG@10`, `nDCG(ideal='ranking')`.
 
-    The `NAME` of the measure is unknown to providers of ir_measures: under the name `nDCG`, a provider would ignore `ideal`.
+    The `NAME` of the second example is `goodgain.nDCG`. If it were `nDCG`, a provider of ir_measures would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
-        """Return the measure with `params` added, as a measure of ir_measures if ir_measures supports all the parameters."""
+        """Return the measure with `params` added. If ir_measures supports all parameters, it is a measure of ir_measures."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):

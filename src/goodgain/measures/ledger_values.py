@@ -52,7 +52,7 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
 def tabulate_ledger(
     counts: Mapping[float, Counts], rel: float, measures: Sequence[GoodGainMeasure] = ()
 ) -> pl.DataFrame:
-    """Return the frame that `goodgain.ledger` returns for the threshold `rel`. `counts` must have the threshold of each measure."""
+    """Return the frame of `goodgain.ledger` for the threshold `rel`. `counts` must include the threshold of each measure."""
     rows, pools = counts[rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
     result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
@@ -69,7 +69,7 @@ def make_finite(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
-    """Return the mean of `values`; None without values, or if a value is null. With `null_if`, nulls are left out of the mean."""
+    """Return the mean of `values`, or None if a value is null or there are no values. With `null_if`, nulls are left out."""
     known = values.drop_nulls() if null_if else values
     # An exact sum does not depend on the order of the queries.
     return None if known.null_count() or known.is_empty() else math.fsum(known.to_list()) / len(known)
@@ -129,7 +129,7 @@ _ROWS = 2**18
 class BatchScores:
     """Computes good-gain measures, one batch of queries at a time.
 
-    Column GR0 of a tally counts good documents for `rels[0]`, GR1 for `rels[1]`, ... Judgments are counted at their first use.
+    In a tally, column `GR0` counts the good documents for the threshold `rels[0]`, column `GR1` for `rels[1]`, and so on.
     """
 
     def __init__(self, measures: Sequence[GoodGainMeasure], qrels: Qrels, rels: Sequence[float]) -> None:

@@ -23,7 +23,6 @@ SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | session_m
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    """Return a dict from names to variants of `measure`, one per choice of a parameter: some tools pass only cutoff and `rel`."""
     name = measure.declaration.host_name
     return {name: measure} | {
         f"{name}_{choice}": measure(**{parameter: choice})
@@ -79,7 +78,7 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of a measure over one ranking or over all results of all iterations; None for any other measure."""
+    """Return the declaration of a measure over one ranking or of a `SessionMeasure`; None if there is no such declaration."""
     if isinstance(measure, (RankedMeasure, SessionMeasure)):
         return measure.declaration
     declared = RANKED_MEASURES.get(str(measure.NAME))
@@ -89,7 +88,7 @@ def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
 
 
 def find_direction(measure: ir_measures.Measure) -> str | None:
-    """Return `up` if higher values of a measure are better, `down` if lower are, None if neither; `up` for unknown measures.
+    """Return `up` if higher values of a measure are better, `down` if lower values are, else None. Unknown measures get `up`.
 
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
@@ -102,23 +101,23 @@ _UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
 
 
 def _find_meaning(measure: ir_measures.Measure) -> Declaration:
-    """Return the declaration of a measure; for `PerIteration(measure='P@2')`, the declaration of the inner measure `P@2`."""
+    """Return the declaration of a measure. For `PerIteration(measure='P@2')`, return that of the inner measure `P@2`."""
     if (inner := find_inner(measure)) is not None:
         return _find_meaning(inner)
     return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure) or _UNKNOWN
 
 
 def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
-    """Return the inner measure of `PerIteration` or `AreaOver`, else None. An inner measure without `rel` takes the outer `rel`."""
+    """Return the inner measure of `PerIteration` or `AreaOver`, or None. An inner measure without `rel` takes the outer `rel`."""
     if not isinstance(measure, SessionMeasure) or "measure" not in measure.SUPPORTED_PARAMS:
         return None
     return parse_measure(read_parameters(measure)["measure"], complete=False, rel=measure.params.get("rel"))
 
 
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
-    """Map measures that look better with fewer results to their counts of results: `NumResults@i` at iteration i, or `NumResults`.
+    """Map each measure that fewer results can improve to its count of results, such as `NumResults@3` or `NumResults`.
 
-    `compare` needs the count, because for a query without results a share has no value, and a count such as `NumDup` is 0.
+    `compare` needs this count. For a query without results, a share has no value, and a count such as `NumDup` is 0.
 
     >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
     {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}
@@ -140,7 +139,7 @@ def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Meas
 
 
 def needs_results(measure: ir_measures.Measure) -> bool:
-    """Return whether `compare` leaves queries without results out of `measure`, because 0 would be the best value."""
+    """Return whether `compare` leaves queries without results out of `measure`, because they would have the best value, 0."""
     return _find_meaning(measure).needs_results
 
 
@@ -159,10 +158,10 @@ def describe_lack(measure: ir_measures.Measure | str) -> str:
 
 
 def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:
-    """Return whether goodgain computes a measure over one ranking; if not, a provider of ir_measures does.
+    """Return whether goodgain computes a measure over one ranking, or leaves it to a provider of ir_measures.
 
     goodgain computes each measure that has a `Declaration`, if it supports the parameters. If the user names a `provider`,
-    goodgain computes only what ir_measures lacks.
+    goodgain computes only the measures that ir_measures lacks.
 
     >>> is_computed_here(ir_measures.nDCG @ 10), is_computed_here(ir_measures.Bpref)
     (True, False)
@@ -179,7 +178,7 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
     """Return distinct measures from names separated by blanks or commas, from a measure object, or from a list.
 
     A range means one measure per iteration: `CG@1-3` is `CG@1 CG@2 CG@3`. With `complete=False` a measure may lack a required
-    cutoff, as in `ledger`, which shows every iteration. `rel` is the threshold of measures of iterations that name no `rel`.
+    cutoff, as in `ledger`, which shows every iteration. Measures of iterations that name no `rel` get the argument `rel`.
 
     Raises:
         MeasureError: a name, a parameter or a value is wrong, or no measure is named. One error lists all faults.
@@ -218,7 +217,7 @@ def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
 
 
 def parse_measure(name: str, *, complete: bool = True, rel: float | None = None) -> ir_measures.Measure:
-    """Return the measure with a name such as `SRE(rel=3)@5`; upper or lower case matters only if it distinguishes two measures.
+    """Return the measure with a name such as `SRE(rel=3)@5`. Upper or lower case matters only if it distinguishes two measures.
 
     `complete` and `rel` are as in `parse_measures`. A wrong name, parameter or value raises `MeasureError`.
     """
@@ -363,7 +362,7 @@ def _expand_range(name: str) -> list[str]:
     first, last = int(found["first"]), int(found["last"])
     if not first <= last < first + _MOST_OF_RANGE:
         raise MeasureError(
-            f"{name!r}: a range goes from an iteration to a later one, at most {_MOST_OF_RANGE:,}; write for example CG@1-3"
+            f"{name!r}: write a range of at most {_MOST_OF_RANGE:,} iterations, from an iteration to a later one, such as CG@1-3"
         )
     names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
     if not isinstance(parse_measure(names[0]), IterationMeasure):

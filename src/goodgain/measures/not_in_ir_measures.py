@@ -38,7 +38,7 @@ _FINEST = 10**6
 
 
 def place_for_dcg(parameters: Mapping[str, Any]) -> str:
-    """Return the column of ranks for DCG and nDCG: `k`, or with exponential gain `k_gdeval`, which orders ties as gdeval does."""
+    """Return the name of the rank column for DCG and nDCG: `k_gdeval` (ties as in gdeval) for exponential gain, else `k`."""
     return "k_gdeval" if parameters["dcg"] == "exp-log2" else "k"
 
 
@@ -50,7 +50,7 @@ def compute_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
-    """Return the DCG of the ideal ranking; the parameter `ideal` chooses documents: all judged, all retrieved or the first k."""
+    """Return the DCG of the ideal ranking. The parameter `ideal` selects its documents: all judged, all retrieved, or the top k."""
     ideal = ranks.parameters.get("ideal")
     if ideal == "topk":
         return compute_dcg(ranks.cut_by_label)
@@ -69,7 +69,7 @@ def _count_reachable(ranks: Ranks) -> nw.Expr:
 
 
 def _compute_f(ranks: Ranks) -> nw.Expr:
-    """Return F = (b^2 + 1) P R / (b^2 P + R) of precision P and recall R, in a form whose divisor is never 0; b is `beta`."""
+    """Return F = (b^2 + 1) P R / (b^2 P + R) of precision P and recall R, with b = `beta`. The computed form never divides by 0."""
     weight = float(ranks.parameters["beta"]) ** 2
     cutoff = float(ranks.parameters["cutoff"])
     return ranks.total(ranks.relevant) * (weight + 1) / (ranks.num_rel * weight + cutoff)

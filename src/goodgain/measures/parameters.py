@@ -1,7 +1,7 @@
 """Checks the parameters of measures that goodgain computes, and of measures that providers of ir_measures compute.
 
 ir_measures declares types, choices and required parameters, but checks them with `assert`, which `python -O` removes. Further
-limits come from the definitions of measures, and from providers that silently compute something else for some values.
+rules come from the definitions of measures, or refuse values for which a provider silently computes something else.
 """
 
 import math

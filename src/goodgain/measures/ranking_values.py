@@ -122,12 +122,12 @@ def score_ranking(
 
 
 def find_positions(measures: Iterable[ir_measures.Measure]) -> set[str]:
-    """Return the names of the rank columns that measures need. The columns, listed in `POSITIONS`, differ in the order of ties."""
+    """Return the names of the rank columns that measures need. Rank columns (see `POSITIONS`) differ in the order of ties."""
     return {of.position(read_parameters(one)) for one in measures if (of := find_declaration(one)) is not None}
 
 
 def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
-    """Return a dict from each measure to its mean over queries; for a count such as `NumRet`, to its sum over queries."""
+    """Return a dict from each measure to its mean over queries, or to its sum if it is a count such as `NumRet`."""
     return {
         str(one): math.fsum(values.get_column(str(one)).drop_nulls())
         if isinstance(one.aggregator(), ir_measures.SumAgg)

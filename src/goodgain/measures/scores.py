@@ -35,22 +35,23 @@ class Scores:
 
     Attributes:
         means: a dict from each measure to its mean over all queries (its sum for counts of ir_measures), in the requested order.
-            A mean is None if a value is not finite. Graded and some other measures have no value for some queries: their
+            A mean is None if a value is not finite. Some measures, such as GradedP, have no value for some queries. Their
             mean is over the queries with a value (`num_queries` counts them), or None if no query has a value.
         signature: a dict of the versions and settings that led to the values; report it with any value.
         coverage: a frame with the columns iteration, judged and unique (numbers of results), and coverage (judged / unique). The
-            row with a null iteration counts all results; any other row counts the results that its iteration found first.
+            row with a null iteration counts all results; any other row counts the results first found in its iteration.
             The coverage is null without results. Queries without judgments are left out.
         queries: the query ids in both run and qrels (`both`), only in the run (`only_searched`), only in the qrels (`only_judged`).
         rel: the argument `rel` of the call.
-        ids_mapped: two numbers: how many ids of the run, and of the qrels, `documents=` mapped; None without `documents=`.
+        ids_mapped: the number of mapped ids of the run and the number of mapped ids of the qrels; None without `documents=`.
         notes: the texts of all notices of the call, including minor notices.
-        by_group: a frame with group, measure, queries (how many have a value) and value (the mean); None without `groups`.
+        by_group: a frame with group, measure, queries (how many have a value) and value (the mean, or the sum for counts
+            of ir_measures); None without `groups`.
         intervals: a dict from each measure to the confidence interval of its mean over queries (bootstrap percentile).
             The interval is None for a sum, for a single query, or without a mean. `intervals` is None without `interval=True`.
         replicates: the scores of each run if a system has several runs; the values of the system are then means over its runs.
         lacks_iterations: whether the run, or one of the runs of the system, has no iterations.
-        one_time: the number of queries with one-time URLs in two or more iterations; a service makes such URLs for each call.
+        one_time: the number of queries in which two or more iterations found one-time URLs (new URLs for each call).
 
     >>> import goodgain as gg
     >>> scores = gg.evaluate({"q": {"a": 3, "b": 2}}, {"q": {"a": 1.0}}, "nDCG@10 R@100")
@@ -81,7 +82,7 @@ class Scores:
     def bounds(self) -> dict[str, tuple[float, float] | None]:
         """A dict from each measure to the lower and the upper bound of its mean; None for a measure without bounds.
 
-        For the lower bound every unjudged result has the label 0, for the upper bound the largest label of the qrels.
+        For the lower bound, every unjudged result has the label 0. For the upper bound, it has the largest label of the qrels.
 
         Raises:
             InputError: the scores were computed without `bounds=True`.
@@ -171,7 +172,7 @@ class Scores:
         return write_html(self.tables())
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
-        """Return the mean of a measure, whose name may be in any spelling that `evaluate` accepts; None if the measure has no mean.
+        """Return the mean of a measure, or None if it has no mean. The name may have any spelling that `evaluate` accepts.
 
         After `evaluate(..., rel=1)` the name `nCG@6` also finds `nCG(rel=1)@6`.
         """
@@ -184,7 +185,7 @@ class Scores:
         raise MeasureError(f"{names[-1]} is not in these scores; they have {', '.join(self.means)}")
 
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
-        """Return a dict from each measure to its mean over all queries; None where `means` has None.
+        """Return a dict from each measure to its mean over all queries. A mean that is None in `means` stays None.
 
         Args:
             how: `arithmetic` returns `means`. `geometric` returns geometric means: the exponential of the mean logarithm of
@@ -216,7 +217,7 @@ class Scores:
 def average_groups(
     per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the frame `Scores.by_group`: means by group over the queries with a value, and sums for counts of ir_measures."""
+    """Return the frame `Scores.by_group`. Its values are means over the queries of a group, or sums for counts of ir_measures."""
     summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
     grouped = groups.join(per_query, on="query_id").drop_nulls("value")
     names = pl.Enum([str(measure) for measure in measures])
@@ -288,7 +289,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
 
 
 def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a dict from each option that a run was read with to its value, or to a list of texts `run:value` if runs differ."""
+    """Return a dict of the options for reading the runs. If runs differ, the value of an option is a list of texts `run:value`."""
     found: dict[str, Any] = {}
     for option, default in Reading._field_defaults.items():
         values = {name: signature.get(option, default) for name, signature in signatures.items()}
@@ -358,7 +359,6 @@ def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
-    """Return the mean of non-null values (sum for counts of ir_measures); None if all are null, or one is and no run has a mean."""
     known = values.drop_nulls()
     if known.is_empty() or (len(known) < len(values) and all(of.means[str(measure)] is None for of in runs)):
         return None

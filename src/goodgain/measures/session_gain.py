@@ -52,7 +52,7 @@ def _normalise_dcg(searches: Searches) -> pl.DataFrame:
 
 
 def _weigh_places(number: int, most: Any, parameters: dict[str, Any]) -> pl.DataFrame:
-    """Return a frame (K, place, weight): the best places for up to `most` documents in an ideal session of `number` iterations."""
+    """Return the frame (K, place, weight) of the best places for `most` documents in an ideal session of `number` iterations."""
     results, times = _count_results(parameters) or most, 1.0
     if parameters["conv"] == "dd":
         depth = min(results, parameters["depth"])
@@ -155,7 +155,7 @@ _PLACE = ["query_id", "iteration", "rank"]
 
 
 def _walk(searches: Searches) -> pl.DataFrame:
-    """Return the cube test after each document: a frame with `query_id` and `speed`, without queries that have no label above 0."""
+    """Return the value of the cube test (`speed`) after each document. Queries without a label above 0 have no rows."""
     gamma, height = (float(searches.parameters[name]) for name in ("gamma", "height"))
     rows, positive = searches.label_rows(), searches.find_positive(by_subtopic=True)
     new = rows.filter("is_new")

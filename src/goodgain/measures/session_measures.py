@@ -1,7 +1,7 @@
-"""Declares measures of iterations that the ledger (counts per iteration) cannot give: they need all results, or a second table.
+"""Declares measures of iterations that need all results or a second table, not only the ledger (counts per iteration).
 
 A formula gets the results of whole queries, and returns a frame with the columns query_id and value. A query without a row has
-the value 0, or null if the measure has `null_if` without `is_0_if_absent`. NaN becomes null.
+the value 0, or null if the measure declares `null_if` but not `is_0_if_absent`. NaN becomes null.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _ENOUGH = 3
 class Searches:
     """The results of judged queries.
 
-    `rows` has the columns query_id, iteration (1..N), number (the iteration in the run file), doc_id and score; the rows
-    have rank order. `iterations` has the columns query_id, iteration and number, with a row also for an iteration without results.
+    `rows` has the columns query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the
+    order of ranks. `iterations` has the columns query_id, iteration and number. Iterations without results have a row too.
     `tables["results"]` has a row per search, with query_id, iteration and search_query. `tables["costs"]` has the columns
     query_id, iteration, over (`tokens`, `cost` or `seconds`) and spend (the sum up to this iteration).
     """
@@ -51,7 +51,7 @@ class Searches:
 
     @cached_property
     def lengths(self) -> pl.DataFrame:
-        """A frame with `query_id`, `T` (iterations up to `upto`) and `K` (`upto`). Without `upto`, `T` and `K` count all."""
+        """A frame with `query_id`, `T` (number of iterations up to `upto`) and `K` (`upto`, or `T` if `upto` is None)."""
         n = pl.col("iteration").max()
         lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
         upto = pl.lit(self.upto, pl.Int64)
@@ -60,8 +60,8 @@ class Searches:
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
         """Return the labels above 0, with the columns `query_id`, `K`, `doc_id` and `relevance`.
 
-        A document with several subtopics has the largest of its labels, or with `add_subtopics` their sum. With `by_subtopic`,
-        each label has its own row, and the frame has the further column `subtopic`: "" if the qrels have no subtopics.
+        A document with several subtopics has its largest label, or with `add_subtopics` the sum of its labels. With
+        `by_subtopic`, each label has its own row, with a column `subtopic` (empty texts if the qrels have no subtopics).
         """
         has_subtopics = self.qrels.has_subtopics
         labels = self.qrels.rows if has_subtopics else self.qrels.largest
@@ -72,7 +72,7 @@ class Searches:
         return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
 
     def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
-        """Return `rows` up to iteration `upto`, and add the columns `rank`, `is_new` and `relevance` (0 if negative or missing)."""
+        """Return `rows` up to iteration `upto`, with `rank`, `is_new` and `relevance` (0 for a negative or missing label)."""
         rows = self.rows if self.upto is None else self.rows.filter(pl.col("iteration") <= self.upto)
         rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
         rows = rows.with_columns(rank=rank, is_new=pl.struct("query_id", "doc_id").is_first_distinct())
@@ -84,7 +84,7 @@ class Searches:
         return labelled.with_columns(pl.col("relevance").cast(pl.Float64).clip(0).fill_null(0.0))
 
     def label(self) -> pl.DataFrame:
-        """Return the labels that apply at each iteration: a frame of query_id, number (as in `rows`), doc_id and relevance."""
+        """Return the labels that hold at each iteration, with the columns query_id, number (as in `rows`), doc_id and relevance."""
         labels = self.qrels.frame.select("query_id", "doc_id", "relevance", at="iteration")
         joined = self.iterations.join(labels, on="query_id")
         if self.qrels.labels is None:
@@ -124,9 +124,9 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
-    """Return a row per nugget with the counts of its supporting documents: `documents` (all) and `seen` (retrieved ones).
+    """Return how many documents support each nugget (`documents`), and how many of them were retrieved (`seen`).
 
-    Only queries that were searched and that have a supported nugget have rows.
+    Queries that were not searched, and queries without a supported nugget, are left out.
     """
     labels = searches.qrels.rows.select("query_id", "doc_id", "relevance", subtopic="iteration")
     if searches.parameters.get("vital"):
@@ -314,8 +314,8 @@ class SessionScores:
             raise InputError(f"{told}: give the table that goodgain convert --{measure.table} writes.")
         if lacking := [one.NAME for one in measures if one.declaration.labels and not qrels.has_subtopics]:
             raise InputError(
-                f"{lacking[0]}: these qrels have no subtopics, so each value would be 1 or 0. With "
-                f"{spell('labels', 'subtopic')}, read qrels whose column 2 is the subtopic; or use Success"
+                f"{lacking[0]}: these qrels have no subtopics, so each value would be 1 or 0. Give "
+                f"qrels whose column 2 is the subtopic, and read them with {spell('labels', 'subtopic')}; or use Success"
             )
         for measure in measures:
             measure.declaration.check_scale(measure, qrels.frame.get_column("relevance"))

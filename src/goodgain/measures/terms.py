@@ -47,10 +47,10 @@ def divide_rows(a: _Expr, b: _Expr | float) -> _Expr:
 
 @dataclass
 class UpTo:
-    """Iterations 1..i of a query, as terms for formulas over the ledger; `parameters` are the parameters of the measure.
+    """Provides the terms for a measure's formula over iterations 1..i of a query, with the given `parameters`.
 
-    If `sums` is a dict, a formula gives the value of each query at one i, from aggregates of rows 1..i that the dict collects.
-    If `sums` is None, a formula gives the value at every row of a ledger, from running sums, which are slower.
+    If `sums` is a dict, the formula gives one value per query, at one i. The dict collects the needed aggregates of rows 1..i.
+    If `sums` is None, the formula gives a value for every row of a ledger. It then uses running sums, which are slower.
     """
 
     parameters: Mapping[str, Any]
@@ -108,10 +108,10 @@ class Sums:
 
 
 class Ranks:
-    """The ranks 1..cutoff of a query (all ranks if there is no cutoff), as terms for the formula of a measure.
+    """Provides the terms for a measure's formula over ranks 1..cutoff of a query, or over all ranks if there is no cutoff.
 
-    `k`, `label`, `judged`, `relevant` and `relevant_so_far` are values of a document, for use inside `total` and
-    `highest`. `total`, `highest`, `num_rel`, `num_judged`, `num_ret` and `num_seen` are values of the query.
+    `k`, `label`, `judged`, `relevant` and `relevant_so_far` have a value for each document. Use them inside `total` and
+    `highest`. `total`, `highest`, `num_rel`, `num_judged`, `num_ret` and `num_seen` have a value for each query.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Ranks:
     ) -> None:
         """Set up the ranks for a measure; `sums` collects the columns that the measure needs. Names of totals begin with `prefix`.
 
-        If this ranking is itself the ideal one, `ideal` is None, and the parameter `gains` has already replaced the labels.
+        For the ideal ranking, `ideal` is None, and the labels must already be replaced by the parameter `gains`.
         """
         self.parameters = read_parameters(measure)
         self.cutoff: int | None = self.parameters.get("cutoff")  # the last rank; None for all ranks
@@ -222,7 +222,7 @@ class Ranks:
 
     @property
     def num_ret(self) -> nw.Expr:
-        """The number of documents in the whole ranking; with the parameter `judged_only`, of those with a label of at least 0."""
+        """The number of documents in the whole ranking. With `judged_only`, only documents with a label of at least 0 count."""
         if not self._judged_only:
             return nw.col("NumRet")
         return self._add(self._sums.summed, _mark_where(self.label >= 0))
@@ -232,7 +232,7 @@ class Ranks:
         return self._add(self._sums.summed, self._cut(x))
 
     def highest(self, x: nw.Expr) -> nw.Expr:
-        """Return the largest x at ranks 1..cutoff, or 0 without documents; x must not be negative."""
+        """Return the largest x at ranks 1..cutoff, or 0 if there are no documents; x must not be negative."""
         return self._add(self._sums.highest, self._cut(x))
 
     def _cut(self, x: nw.Expr) -> nw.Expr:

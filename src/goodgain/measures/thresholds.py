@@ -25,7 +25,7 @@ NO_LABEL = "no label of the qrels reaches the threshold"
 
 
 def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
-    """Return the sorted thresholds of measures of iterations; if no such measure has a threshold, only the default threshold."""
+    """Return the sorted thresholds of measures of iterations. If no measure has a threshold, return the default threshold."""
     return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
 
 
@@ -49,7 +49,7 @@ def warn_of_labels(
 ) -> None:
     """Give notices if no label reaches a threshold, if thresholds differ, or if a label is too large for the default threshold.
 
-    `rel` is the threshold that the user gave for measures without one. With `switch`, notices may recommend the option `rel`.
+    `rel` is the user's threshold for measures that name no threshold. With `switch`, notices may recommend the option `rel`.
     """
     measures = [*measures]
     using = _find_using(measures)
@@ -88,7 +88,7 @@ def _warn_of_differing_thresholds(
 ) -> None:
     """Give a notice if measures have different default thresholds, so that a judged document is good for only some measures.
 
-    The notice is minor if each query that has a good document for one measure has one for every measure.
+    The notice is minor if every query with a good document for one measure has a good document for every measure.
     """
     largest: Any = qrels.get_column("relevance").max()
     by_rel: dict[float, list[ir_measures.Measure]] = {}
@@ -119,7 +119,7 @@ def _warn_of_differing_thresholds(
     queries = f", and {count_of(split, 'query has', 'queries have')} good documents only at label {low:g}" * (split > 0)
     notice(
         f"thresholds differ: {', '.join(parts)}. {count_of(between, 'judged document is', 'judged documents are')} good "
-        f"for only some of them{queries}. For one threshold, {remedy}.",
+        f"for only some measures{queries}. For one threshold, {remedy}.",
         minor=not split,
     )
 
@@ -163,7 +163,7 @@ def warn_if_no_label_reaches(
 ) -> None:
     """Give one notice for all measures whose threshold no label reaches, because no document is good for these measures.
 
-    `write` takes a measure and a threshold, and returns the name of a measure to recommend if the call has no option `rel`.
+    If the notice cannot recommend the option `rel`, it recommends the name that `write(measure, threshold)` returns.
     """
     largest: Any = qrels.get_column("relevance").max()
     beyond = [measure for measure in measures if measure.rel > largest]

@@ -116,28 +116,28 @@ def aggregate(
     """Return one label per (query, document) from the grades of several judges.
 
     Args:
-        grades: a frame with query_id, doc_id, judge, grade (null: no grade), or a file: CSV, JSON Lines or Parquet with
-            these columns, a sheet of `goodgain pool`, qrels, `qrels_jg` (judge in column 2), a Quepid book, an
-            OpenSearch judgment list. Give several sources as a list, or as {judge: source}.
+        grades: a frame with the columns query_id, doc_id, judge and grade (null for no grade), or a file. The file has the
+            same columns (CSV, JSON Lines or Parquet), or is a sheet of `goodgain pool`, qrels, `qrels_jg` (judge in column
+            2), a Quepid book or an OpenSearch judgment list. Give several sources as a list, or as {judge: source}.
         how: `majority` (0 or 1 by most votes, null for a tie), `mean`, `median`, `max`, `min`, or `first` (in the order of
-            files and rows). None: `majority` for binary grades (`scale="binary"`, or a map to 0 and 1 with `map_first`),
+            files and rows). Default: `majority` for binary grades (`scale="binary"`, or a map to 0 and 1 with `map_first`),
             else `mean`.
         scale: `binary`, `graded` (0..3), `good-gain` (0..4), `detail` (1..10), `esci`, `0..4`, or a list of grades. Every
-            grade must be on the scale. None: any number.
+            grade must be on the scale. Default: all numbers are allowed.
         map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, applied to the aggregated label.
         map_first: apply the map to each grade, before aggregation.
-        file_labels: a label for each source, such as [1, 2] for evidence and answers. It replaces every grade above 0 in
-            the source. The largest label of a document counts, unless `how` is given.
-        weights: {judge: weight above 0}, for a mean or majority. Judges without an entry have the weight 1. For a judge of `label`,
-            the name of the model is enough.
-        urls: whether different spellings of one web address are one document (`join`; the largest grade of each judge counts)
-            or several documents (`keep`).
+        file_labels: a label for each source, such as [1, 2] for evidence and answers. The label replaces every grade above
+            0 of its source. A document gets its largest label, unless `how` is given.
+        weights: {judge: weight above 0}, for a mean or majority. Judges without an entry have the weight 1. If `label`
+            wrote the grades, name the judge by its model.
+        urls: whether different spellings of one web address are one document (`join`) or several documents (`keep`). With
+            `join`, the largest grade of each judge counts.
 
     Returns:
         A frame with query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null without a grade or a
         majority), n_judges (number of grades), n_null (number of null grades) and tie (whether several grades share the most
-        votes). Documents are in the order of first appearance. Nuggets (autonuggetizer) have one row each, with their text
-        in the column `iteration`. `read_qrels(..., labels="subtopic")` then gives a document the largest label.
+        votes). Documents are in the order of first appearance. Each nugget of autonuggetizer has its own row, with its
+        text in the column `iteration`. `read_qrels(..., labels="subtopic")` then gives a document its largest label.
 
     Raises:
         InputError: grades cannot be read, a judge gave a document two grades, a grade is not on the scale or not in the
@@ -162,7 +162,7 @@ def aggregate(
     if largest is not None and largest > SCALES["good-gain"].grades[-1]:
         notice(
             f"the largest grade is {largest:g}, but labels of 2 or more already count as good. Map the grades "
-            f"to labels ({spell('map')}), or name their scale ({spell('scale')}) if they are labels."
+            f"to labels ({spell('map')}). If the grades are already labels, name their scale ({spell('scale')})."
         )
     if file_labels is not None:
         frame = _label_by_source(read, file_labels)
@@ -190,7 +190,7 @@ def aggregate(
 def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
     if len(labels) != len(grades.sources):
         number = f"{len(labels)} labels for {len(grades.sources)} sources of grades"
-        raise InputError(f"{spell('file_labels', [*labels])} has {number}; give one for each")
+        raise InputError(f"{spell('file_labels', [*labels])} has {number}; give one label for each source")
     if not all(isinstance(label, (int, float)) and 0 < label < math.inf for label in labels):
         raise InputError(f"{spell('file_labels', [*labels])}: give numbers above 0; grades of 0 in a file stay 0")
     label = pl.col("source").replace_strict(dict(enumerate(map(float, labels))), return_dtype=pl.Float64)
@@ -246,7 +246,7 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the columns `document` and `tie` (whether several grades share the most votes). Ungraded documents have no row."""
+    """Return a frame with `document` and `tie` (whether several grades share the most votes). Ungraded documents have no row."""
     vote = pl.col("weight").sum() if "weight" in frame.columns else pl.len()
     votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=vote)
     most = votes.group_by("document").agg(most=pl.col("votes").max())

@@ -150,7 +150,7 @@ def estimate_difference(
 def estimate_means(
     human: Any, model: Any, run: Any, measures: Any, *, confidence: float = 0.95
 ) -> dict[str, PoweredEstimate]:
-    """Estimate the means of one system with prediction-powered intervals, corrected by people's labels.
+    """Estimate the means of one system from people's and a model's labels, with prediction-powered intervals.
 
     The formula is that of `estimate_difference`, with the values of one system in place of the differences of two systems.
 
@@ -211,7 +211,7 @@ def _score_both(
 def compute_intervals(
     human: np.ndarray[Any, Any], model: np.ndarray[Any, Any], further: np.ndarray[Any, Any], *, confidence: float = 0.95
 ) -> PoweredEstimate:
-    """Estimate a mean. `human` and `model` have values of the same queries, `further` of queries that only the model judged."""
+    """Estimate a mean. `human` and `model` are values of the same queries. `further` is for queries that only the model judged."""
     from scipy.stats import t
 
     n, more = len(human), len(further)
@@ -258,7 +258,7 @@ def _score(
         if values[query, measure] is None:
             raise MeasureError(
                 f"{measure} has no value for the system {quote(name)} in query {quote(query)}, and systems are compared on "
-                "the same queries. Name a measure that has a value there, or leave the query out of the labels"
+                "the same queries. Name a measure that has a value in this query, or leave the query out of the labels"
             )
     return [[values[query, str(measure)] for query in queries] for measure in measures]
 
@@ -277,7 +277,7 @@ def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
 
 
 def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
-    """Return tau-AP, averaged over all ways to break ties of model means. A pair that ties in human means is half concordant."""
+    """Return tau-AP, averaged over all orders of tied model means. A pair with equal human means counts as half concordant."""
     human, model = np.split(means, 2)
     if len(set(model.tolist())) < 2:
         return None

@@ -63,7 +63,8 @@ def pool(
 
     Args:
         runs: {name: any input of `read_run`}, for one run or more.
-        k: the number of results to take from each iteration, by rank and with repeats. Default: 20, or all with `sample_queries`.
+        k: the number of results to take from the top of each iteration, including repeats of documents found earlier.
+            Default: 20, or all with `sample_queries`.
         qrels: any input of `read_qrels`. Documents with a label are left out.
         results: a results frame, or a file that `goodgain convert --results` wrote, with titles, URLs and snippets.
         queries: the texts of the queries, as a file or frame with query_id and text, a dict, or an ir_datasets id.
@@ -76,9 +77,9 @@ def pool(
 
     Returns:
         A frame sorted by query_id and doc_id. Further columns are `runs` (the number of runs that found the document),
-        `first_iteration` (1..N, the smallest over all runs) and an empty `grade`. `queries=` adds the column `query` after
+        `first_iteration` (1..N, the earliest in any run) and an empty `grade`. `queries=` adds the column `query` after
         query_id. `results=` adds columns before `grade`: search_query (the first search that found the document), title,
-        url and snippet (of the longest result).
+        url and snippet (each from the longest result that has it).
 
     Raises:
         InputError: a run, the qrels or the results cannot be read, k is not a whole number from 1, or there are fewer
@@ -203,8 +204,8 @@ def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) 
         lost = ids.filter((ids.str.strip_chars(BLANKS) != ids) | ids.str.contains("\n", literal=True))
         if len(lost):
             raise InputError(
-                f"{path}: CSV cannot hold the {name} {quote(lost[0])}, which has a blank at an end or a line feed. Choose a "
-                "name that ends in .jsonl"
+                f"{path}: CSV cannot hold the {name} {quote(lost[0])}, which begins or ends with a blank, or has a line "
+                "feed. Choose a name that ends in .jsonl"
             )
     with atomic_write(path) as file, write_with_polars():
         guarded.write_csv(file)

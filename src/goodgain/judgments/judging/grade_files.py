@@ -1,6 +1,6 @@
 """Reads one file of grades: a table in long form, a sheet of `goodgain pool`, qrels, or the export of a judging tool.
 
-From Quepid (a book) and RAGElo, the export is CSV. From OpenSearch (a judgment list) and autonuggetizer, it is JSON.
+A book of Quepid and the output of RAGElo are CSV. A judgment list of OpenSearch and the output of autonuggetizer are JSON.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -67,8 +67,8 @@ def _read_trec(path: Path) -> OneSource:
         return frame.drop("judge"), lines
     if judges.str.contains(r"^\+?[0-9]+$").all():
         notice(
-            f"{path}: column 2 holds different numbers and is read as the judge (trec_eval's qrels_jg); if it is the iteration "
-            "or subtopic, write 0 into it"
+            f"{path}: column 2 holds different numbers and is read as the judge (trec_eval's qrels_jg). If these numbers "
+            "are iterations or subtopics, replace them by 0"
         )
     return frame, lines
 
@@ -84,7 +84,7 @@ def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
         # a name with an at sign may be an e-mail address: messages must not show it
         shown = ["(an address)" if "@" in name else name[:40] for name in names[:8]]
         raise InputError(
-            f"{label}: there is no column {', '.join(missing)} (it has {', '.join(shown)}{' ...' * (len(names) > 8)}); give "
+            f"{label}: there is no column {', '.join(missing)} (found: {', '.join(shown)}{' ...' * (len(names) > 8)}); give "
             "grades with the columns query_id, doc_id, judge, grade, or the export of a judging tool (a Quepid book, an OpenSearch "
             "judgment list)"
         )
@@ -173,7 +173,7 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
         return
     if {"passage", "judgment"} <= value.keys() and "doc_id" not in value:
         raise ValueError(
-            "is a judgment of umbrela, which has no ids of query and document; give the qrels that umbrela evaluate writes into "
+            "is a judgment of umbrela without the ids of query and document; give the qrels that umbrela evaluate writes into "
             "modified_qrels"
         )
     if "grade" in value and "relevance" in value:
@@ -181,8 +181,8 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
     name = "relevance" if "relevance" in value else "grade"
     if missing := [key for key in ("query_id", "doc_id", name) if key not in value]:
         raise ValueError(
-            f"has no {', '.join(missing)}: an object has query_id, doc_id, judge, grade, or is an entry of an OpenSearch "
-            'judgment list ({"query": ..., "ratings": [...]})'
+            f"has no {', '.join(missing)}, and is not an entry of an OpenSearch judgment list "
+            '({"query": ..., "ratings": [...]})'
         )
     yield value if name == "grade" else {**value, "grade": value[name]}
 

@@ -86,7 +86,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
         intervals: also compute intervals of kappa and alpha.
 
     Raises:
-        InputError: grades cannot be read, are not on the scale, or there is only one judge.
+        InputError: the grades cannot be read or are not on the scale, or there is only one judge.
 
     Source: Cohen 1960, 1968; Krippendorff 2011; Gwet 2014.
 
@@ -195,7 +195,7 @@ def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
 
 
 def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None]) -> tuple[float, float] | None:
-    """Bootstrap the rows of `units`. Return the 95 % percentile interval of `statistic`, applied to the sum of the drawn rows.
+    """Return the 95 % bootstrap percentile interval of `statistic`. Each sample is the sum of rows drawn from `units`.
 
     The seed is fixed. Return None for fewer than two rows, or if the statistic is undefined in most of 1,000 samples.
     """
@@ -213,7 +213,7 @@ def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None
 
 
 def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
-    """Return Cohen's kappa (1960) of two judges, weighted (1968) unless `weights` is the identity matrix."""
+    """Return Cohen's weighted kappa (1968) of two judges. If `weights` is the identity matrix, this is kappa (1960)."""
     confusion = confusion.reshape(weights.shape)
     documents, apart = confusion.sum(), 1 - weights
     # exact sums: the order of the two judges does not matter
@@ -235,7 +235,7 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
-    """Return Gwet's AC1 (2014; identity weights) or AC2. `weights` covers the grades that judges gave, `scale` the whole scale."""
+    """Return Gwet's AC2 (2014), or AC1 for identity weights. `weights` is for the given grades, `scale` for all grades."""
     graded = patterns.sum(axis=1)
     several = graded > 1
     if not several.any():
