@@ -313,7 +313,7 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
         row, other = of_query.filter(nw.col("tag") != one).select("row", "tag").row(0)
         place = rows.locate(row)
     wrong = f"{place} has the tag {other!r} where query {query_id!r} has {one!r} in another row"
-    raise InputError(f"{wrong}; a run is one system: give each system its own file")
+    raise InputError(f"{wrong}; a run holds one system: give each system its own file")
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
