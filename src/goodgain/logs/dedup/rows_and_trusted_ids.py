@@ -281,7 +281,7 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
     """Return an expression that is true if the doc_id of a record stands for several documents.
 
-    This happens if a tool numbers the results of each search 1, 2, 3. The documents are told apart by item ids, pages or
+    This happens if a tool numbers the results of each search 1, 2, 3. The documents differ in item ids, pages or
     distinguishing fields.
     """
     one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
