@@ -83,7 +83,7 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
     """Remove the rows of queries that never searched. Return the kept rows, the places of kept rows, and the removed queries.
 
-    Such a row has `-` or null as iteration and `-` as doc_id. The query has no other row.
+    A query that never searched has a single row, with `-` or null as iteration and `-` as doc_id.
     """
     iteration, is_text = nw.col("iteration"), frame.collect_schema()["iteration"] == nw.String
     lacks_number = iteration.is_null() | (iteration == EMPTY_DOC) if is_text else iteration.is_null()
@@ -125,8 +125,8 @@ class UnnamedRows(NamedTuple):
 def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
     """Find the rows with a null doc_id that look like results whose id was lost.
 
-    A row looks like a result if its rank or score is not 0. If its rank and score are both null or missing, the row looks like
-    a result only if its iteration has other results. All other rows mark iterations without results.
+    A row looks like a result if its rank or score is a number other than 0. If rank and score are null or missing, a row looks
+    like a result only if its iteration has other results. All other rows mark iterations without results.
     """
     schema = frame.collect_schema()
     is_null = nw.col("doc_id").is_null()
@@ -217,7 +217,7 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
 
 
 def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None) -> bool:
-    """Return whether a run has no iterations: no row has a number, or all rows have the same number and it is not 1."""
+    """Return whether a run has no iterations: no row has a number, or all rows have the same number, which is not 1."""
     return not has_numbers or (lowest is not None and lowest == highest != 1)
 
 

@@ -160,7 +160,7 @@ class Qrels(PandasFacade):
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
-        """Return the labels of `host_frame` as named tuples. The arguments are ignored; pandas' method has the same arguments."""
+        """Return the labels of `host_frame` as named tuples. The arguments are for compatibility with pandas and are ignored."""
         return map(Qrel._make, self.host_frame.iter_rows())
 
     def __len__(self) -> int:
@@ -224,7 +224,7 @@ def load_qrels(
     label: float | None = None,
     report_null: bool = True,
 ) -> Qrels:
-    """Read qrels as `read_qrels` does, but leave the check of the names in `columns` (`check_columns_used`) to the caller.
+    """Read qrels as `read_qrels` does, but without `check_columns_used`: the caller checks the names in `columns`.
 
     With `report_null=False` the caller also gives the notice about null labels.
     """
@@ -313,7 +313,7 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
 
 
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
-    """Write judgments as TREC text, or as Parquet, Arrow or JSON Lines if the path has that extension (also .gz or .zst).
+    """Write judgments as TREC text, or in the format of the file extension: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
     TREC text leaves out null labels. White space and control characters in ids, and a `#` at the start of a line, become %XX.
     Notices count null labels and changed ids. Other formats keep ids and null labels. The file is written whole or not at all.

@@ -250,7 +250,6 @@ def read_uses(source: Any) -> pl.DataFrame:
 
 
 def _read_numbers(column: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return two columns: the values, with blanks as null; and the values as numbers (`true` is 1, `false` 0, other text null)."""
     number = column
     if column.dtype == pl.String:
         column = column.str.strip_chars().replace("", None)

@@ -171,7 +171,7 @@ class Run(PandasFacade):
         return collect(find_first_rows(to_lazy(nw.from_native(self.frame)), nw.col("iteration").min()))
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
-        """Return the flattened ranking as named tuples. The arguments are ignored; pandas' method has the same arguments."""
+        """Return the flattened ranking as named tuples. The arguments are for compatibility with pandas and are ignored."""
         return map(ScoredDoc._make, self.host_frame.select(self.columns).iter_rows())
 
     def __len__(self) -> int:
@@ -329,7 +329,7 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
-    """Write a run as TREC text, or as Parquet, Arrow or JSON Lines if the path has that extension (also .gz or .zst).
+    """Write a run as TREC text, or in the format of the file extension: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
     In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX. One notice counts the
     changed ids. Other formats keep ids unchanged. Column 6 of TREC text is `tag`, else the run's tag, else the run's name, else

@@ -1,4 +1,4 @@
-"""Normalises URLs, finds their canonical addresses, and tells parameters that select content from those that track visitors."""
+"""Normalises URLs, finds their canonical addresses, and separates content parameters from tracking parameters."""
 
 import re
 from collections.abc import Iterator

@@ -16,8 +16,8 @@ class WebIdentity(NamedTuple):
 
     Attributes:
         name: the kind of page that the addresses identify.
-        canonical: the canonical address without scheme, with `{host}` and the named groups of the spelling. If `canonical` is
-            `{url}`, the inner address in the group `url` is read instead.
+        canonical: the canonical address without scheme; `{host}` and the named groups of the spelling are filled in. If
+            `canonical` is `{url}`, the inner address in the group `url` is read instead.
         spellings: `HOSTS PATH [PARAMETER=VALUE ...]`. Hosts are separated by `|` and have no `www.` or `m.`; `*.` stands for
             subdomains. PATH and VALUE are regular expressions that match the whole path and the whole value. The text that
             VALUE matches is the named group PARAMETER. If several declarations match an address, the first one applies.

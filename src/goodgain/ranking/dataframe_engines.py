@@ -1,7 +1,7 @@
 """Moves rows to engines (Polars, pandas, DuckDB, Spark ...), and ranks a run on its engine.
 
-The rules of the ranking are those of `first_occurrences_and_flattening`. Window functions sort their
-rows and are slow. Most of them are applied only after one group-by has reduced the run to first occurrences.
+The rules of the ranking are those of `first_occurrences_and_flattening`. One group-by first reduces the run to first
+occurrences. Most window functions are applied later, because they sort their rows and are slow.
 """
 
 import math

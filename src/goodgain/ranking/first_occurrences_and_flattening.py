@@ -231,8 +231,8 @@ def warn_of_orders(orders: Orders) -> None:
         )
     if orders.by_score and orders.several:
         notice(
-            f"classic measures order {count_of(orders.by_score, 'query', 'queries')} with one search by score, ties by doc_id as "
-            "in trec_eval, and not by rank. Queries with several searches follow the ranks. For one order, give each result "
+            f"classic measures sort {count_of(orders.by_score, 'query', 'queries')} with one search by score, not by rank (ties "
+            "by doc_id, as in trec_eval). Queries with several searches follow the ranks. For one order, give each result "
             "a score that falls with its rank."
         )
 

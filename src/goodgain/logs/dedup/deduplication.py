@@ -102,8 +102,8 @@ def deduplicate(
 
     Args:
         results: a results frame or a run, of any library that narwhals supports, or a path written by `write_results`.
-        policy: `standard`; `id`, which uses only item ids and equal URLs; `strict`, in which a difference in any compared field
-            separates two results; or `content`, in which copies at another address are duplicates.
+        policy: `standard`, the default; `id`, which uses only item ids and equal URLs; `strict`, in which any difference in a
+            compared field separates two results; or `content`, in which copies at another address are duplicates.
         across: columns across which results are deduplicated: `system`, `query_id`, both, or () for none. The default,
             `system`, lets one qrels file serve all systems.
         trust_doc_id: whether doc_ids alone decide which results are one document. By default, they do if the frame has no other
@@ -112,7 +112,7 @@ def deduplicate(
         pairs_a_key: the maximum number of pairs compared among the results that share a key.
         earlier: results that already have documents, as a frame with the column `document` or the path of its file. Earlier
             documents keep their names and results. A new result joins the earlier document that it matches best.
-            `summary.bridges` counts the conflicts, which disappear if all results are deduplicated in one call.
+            `summary.bridges` counts the cases in which deduplicating all results together would give other documents.
         same: pairs of ids or URLs that are one document, whatever the rules say, or the path of a file with one pair per line.
         different: pairs of ids or URLs that are two documents, or the path of a file with one pair per line.
 

@@ -31,7 +31,7 @@ class DocumentType:
         reject: fields whose differences separate two documents.
         weights: the weight of each field. Two results are one document if the weights of the fields that agree sum to 1 or more.
         title: the field that serves as the title of results of this type.
-        url: whether a URL names one item: always, only beyond a start page, or never.
+        url: whether the URL of a result names one item: always, only beyond a start page, or never.
         goes_with: less specific types whose results may be the same document as a result of this type.
     """
 
@@ -216,7 +216,7 @@ def find_pair_type(first: str, second: str) -> DocumentType | None:
 
 
 def list_comparable_types(name: str) -> tuple[DocumentType, ...]:
-    """Return the types that a result of the type `name` may be compared as, beginning with this type itself."""
+    """Return the types whose rules may apply to a result of the type `name`. The first is this type itself."""
     held = {row.name: row for other in TYPES if (row := find_pair_type(name, other)) is not None}
     return (held.pop(name), *held.values())
 

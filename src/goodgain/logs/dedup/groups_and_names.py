@@ -38,7 +38,7 @@ def group_records(
 ) -> tuple[pl.Series, int, list[SkippedPairs], int]:
     """Group the records that are the same document, joining the most confident pairs first.
 
-    Rules and the user's pairs can keep records apart. `earlier` has the earlier documents of the first rows. It is used only
+    Rules and the user's pairs can keep records apart. `earlier` has the earlier documents of the first rows, and is used only
     for groups that a pair of the user affects.
 
     Returns:
@@ -152,7 +152,7 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return two things: groups made from the user's pairs and the earlier documents, and a dict group -> earlier document."""
+    """Return groups made from the user's pairs and the earlier documents, and a dict from groups to earlier documents."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"

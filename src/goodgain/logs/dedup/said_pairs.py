@@ -148,7 +148,7 @@ class Said:
     named: npt.NDArray[np.bool_]
 
     def state(self, pairs: pl.DataFrame, rule: int) -> pl.DataFrame:
-        """Replace the verdict on each pair of records that the user's pairs decide, and set its rule to `rule`."""
+        """Overwrite `same`, `confidence` and `rule` of each pair of records that the user's pairs decide."""
         left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
         rules, same, confidence = (pairs[name].to_numpy().copy() for name in ("rule", "same", "confidence"))
         for place in np.flatnonzero(self.named[left] & self.named[right] & (left != right)).tolist():

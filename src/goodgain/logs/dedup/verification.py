@@ -152,7 +152,7 @@ def _is_inside(part: str, whole: str) -> bool:
 def measure_overlap(
     texts: pl.Series, left: npt.NDArray[np.integer], right: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
-    """Return for each pair of texts the number of shared 5-grams, divided by the smaller number of 5-grams of the two texts."""
+    """Return, for each pair of texts, the number of shared 5-grams divided by the number in the text with fewer 5-grams."""
     shares = np.zeros(len(left))
     for start in range(0, len(left), _OVERLAPS_AT_ONCE):
         some = slice(start, start + _OVERLAPS_AT_ONCE)
