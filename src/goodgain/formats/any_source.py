@@ -30,7 +30,7 @@ Columns = Mapping[Any, str]
 
 
 class FoundColumns(NamedTuple):
-    """The columns of a source that are read. `names` maps names in the source to goodgain's names.
+    """The columns that are read from a source. `names` maps names in the source to goodgain's names.
 
     `renamed` lists the names that the user's `columns` rename. `understood` is the part of `names` found through synonyms.
     `likely_iteration` is a column that looks like the iteration, if no column was read as the iteration.
@@ -114,7 +114,7 @@ def check_columns_used(columns: Columns, *sources: Any) -> None:
 
 
 class OpenFrame(NamedTuple):
-    """A source as a frame with goodgain's column names, not yet cast or checked. `rows` locates a row for errors."""
+    """A source as a frame with goodgain's column names, not yet cast or checked. `rows` gives the place of a row for errors."""
 
     frame: Frame
     rows: RowSource
@@ -254,7 +254,6 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 def _check_first_row(
     names: Iterable[Any], table: Table, found: FoundColumns, label: str, *, is_text: bool = False
 ) -> None:
-    """Raise `InputError` if the header looks like a row of data: a name is a number, and no name is known without `columns`."""
     if {*map(str, found.names)} - found.renamed:
         return
     used = names if {*table.required} - {*found.names.values()} else found.names if is_text else ()
@@ -335,7 +334,7 @@ def _make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
 
 
 def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
-    """Cast ids to text, and scores and labels to floats. Iterations of a run that are not integers become text."""
+    """Cast ids to text, and scores and labels to floats. In a run, iterations that are not integers become text."""
     types, schema = dict(table.columns), frame.collect_schema()
     if table is RUN and isinstance(schema.get("rank"), (nw.Int128, nw.UInt128, nw.Decimal)):
         types["rank"] = nw.Float64()  # the 128 bits of sums in DuckDB are too many for NumPy

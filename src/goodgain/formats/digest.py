@@ -13,7 +13,7 @@ _WORD = 8  # bytes
 
 
 def digest_rows(rows: pl.DataFrame) -> str:
-    """Return eight hexadecimal digits: the same for the same rows in any order, on every platform.
+    """Return eight hexadecimal digits that identify the rows. The order of the rows and the platform do not matter.
 
     The digits come from the sum of the rows' 64-bit hashes. Sorting a million rows of text would take ten times as long.
 
@@ -35,7 +35,6 @@ def digest_rows(rows: pl.DataFrame) -> str:
 
 
 def _take_bits(numbers: pl.Series) -> Callable[[int, int], Any]:
-    """Return a function that takes (start, end) and returns the bits of `numbers[start:end]` as 64-bit floats, with -0.0 as 0.0."""
     floats: Any = numbers.cast(pl.Float64).to_numpy()
     return lambda start, end: (floats[start:end] + 0.0).view(np.uint64)
 

@@ -47,10 +47,10 @@ class Names(NamedTuple):
 
 @dataclass(frozen=True)
 class DocumentMap:
-    """A mapping of chunks to documents in the `run`, the `qrels` or `both`.
+    """A mapping from chunks to documents. It applies to the `run`, the `qrels` or `both`.
 
-    The source is a pattern with one group, a table of chunk_id and doc_id, or an expression that returns the document (null
-    for an unmapped id). Several chunks of one document in an iteration are one result (`collapse`) or repeats (`repeat`).
+    The source is a pattern with one group, a table of chunk_id and doc_id, or an expression that returns the document (null for
+    an unmapped id). Several chunks of one document in an iteration become one result (`collapse`), or repeats (`repeat`).
     """
 
     source: str | pl.DataFrame | nw.Expr
@@ -147,7 +147,6 @@ class DocumentMap:
             return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
-            """Copy a chunk's label for any iteration to the iterations in which only other chunks of its document have a label."""
             document = replace(frame).get_column("doc_id").alias("document")
             chunks, place = frame.with_columns(document), ["query_id", "document"]
             any_label = chunks.filter(pl.col("iteration").is_null()).select(*place, "doc_id", of_any="relevance")

@@ -35,10 +35,10 @@ _NO_ITERATIONS = (
 
 
 def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource, bool]:
-    """Convert the column `iteration` to Int64. Numbers do not change; a word that is in all rows of a query becomes `first`.
+    """Convert the column `iteration` to Int64. Return the frame, its `RowSource`, and whether any query has numbers.
 
-    `errors="skip"` leaves out rows without a number if other rows of the query have numbers. Two different words in a query
-    are always an error: either may be right. Return the frame, its `RowSource`, and whether any query has numbers.
+    Numbers do not change. If all rows of a query have the same word, it becomes `first`. Any other word is an error. With
+    `errors="skip"`, rows with words are left out of a query that also has numbers.
     """
     column = nw.col("iteration")
     if frame.collect_schema()["iteration"].is_integer():
@@ -83,7 +83,7 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
     """Remove the rows of queries that never searched. Return the kept rows, the places of kept rows, and the removed queries.
 
-    Such a row has `-` or null as iteration and `-` as doc_id. The query has no other row.
+    A query that never searched has a single row, with `-` or null as iteration and `-` as doc_id.
     """
     iteration, is_text = nw.col("iteration"), frame.collect_schema()["iteration"] == nw.String
     lacks_number = iteration.is_null() | (iteration == EMPTY_DOC) if is_text else iteration.is_null()
@@ -123,10 +123,10 @@ class UnnamedRows(NamedTuple):
 
 
 def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
-    """Find the rows with a null doc_id that may be results with a lost id.
+    """Find the rows with a null doc_id that look like results whose id was lost.
 
-    A null doc_id can also mark an iteration without results. Such a row has 0 or null as rank and score. If both are null or
-    missing, the row counts as a result with a lost id only if its iteration has other results.
+    A row looks like a result if its rank or score is a number other than 0. If rank and score are null or missing, a row looks
+    like a result only if its iteration has other results. All other rows mark iterations without results.
     """
     schema = frame.collect_schema()
     is_null = nw.col("doc_id").is_null()
@@ -164,7 +164,7 @@ def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
 
 
 def mark_empty_iterations(frame: Frame) -> Frame:
-    """Replace each null doc_id by `-` (an iteration without results), and set rank and score to 0 in rows with `-`."""
+    """Replace each null doc_id by `-`, which marks an iteration without results. Set rank and score to 0 in all rows with `-`."""
     frame = frame.with_columns(nw.col("doc_id").fill_null(EMPTY_DOC))
     nothing = nw.col("doc_id") == EMPTY_DOC
     schema = frame.collect_schema()
@@ -217,7 +217,7 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
 
 
 def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None) -> bool:
-    """Return whether no row of a run has a number as iteration, or all rows have the same number other than 1."""
+    """Return whether a run has no iterations: no row has a number, or all rows have the same number, which is not 1."""
     return not has_numbers or (lowest is not None and lowest == highest != 1)
 
 

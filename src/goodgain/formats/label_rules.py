@@ -55,7 +55,7 @@ def describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) ->
 
 
 def check_sizes(frame: pl.DataFrame, label: str) -> None:
-    """Raise `InputError` for labels too large or too small for sums of floats."""
+    """Raise `InputError` if the sum of the labels overflows, or if a label is too close to 0 to be exact as a float."""
     sizes = frame.get_column("relevance").abs()
     if not math.isfinite(sizes.sum()):
         raise InputError(f"{label}: the labels are so large that their sum overflows; map them to a small scale")
@@ -66,7 +66,7 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
 
 
 def check_levels(labels: pl.DataFrame) -> None:
-    """Raise `InputError` for a label so large that trec_eval would run out of memory, or return 0."""
+    """Raise `InputError` if a label is so large that trec_eval would run out of memory, or would compute 0."""
     high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
     if len(high):
         limit = f"the memory of trec_eval grows with the largest label (the limit is {_MOST_LEVELS:,})"
@@ -76,8 +76,8 @@ def check_levels(labels: pl.DataFrame) -> None:
 def clip_for_trec_eval(frame: pl.DataFrame) -> pl.DataFrame:
     """Increase the negative labels that can crash trec_eval. The values that trec_eval computes do not change.
 
-    Labels below -1 become -1. If all labels of a query are below 0, all become 0: trec_eval searches for a level of
-    relevance from 0 up, and may not end without such a level.
+    Labels below -1 become -1. If all labels of a query are negative, they become 0, because trec_eval may run forever if no
+    label is 0 or more.
     """
     if not (frame.get_column("relevance") < 0).any():
         return frame
@@ -100,7 +100,7 @@ def count_differing_labels(frame: pl.DataFrame) -> int:
 
 
 def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two tables without repeated labels: the first per (query, document), the second per (query, document, column 2)."""
+    """Return two tables without repeated labels: one row per (query, document), and one row per (query, document, column 2)."""
     key = ["query_id", "doc_id"]
     by_iteration = frame.get_column("iteration").unique().str.contains(_POSITIVE).any()
     hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)
@@ -123,7 +123,10 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return a table with one row per (query, document, iteration; null for any), twice, because callers expect two tables."""
+    """Return a table with one row per (query, document, iteration), twice, because callers expect two tables.
+
+    A null iteration stands for any iteration.
+    """
     column = nw.col("iteration")
     is_odd = column.str.contains(_NUMBER_BUT_NO_ITERATION)
     remedy = "write a positive integer, 0, or a word for any iteration"
@@ -145,9 +148,9 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[
 
 
 def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two tables. The first has the largest label per (query, document), the second a row per (query, document, subtopic).
+    """Return two tables: the largest label per (query, document), and one row per (query, document, subtopic).
 
-    The second table is sorted by label, because a tool without subtopics keeps the last row of a document.
+    The second table is sorted by label, because tools that ignore subtopics keep the last row of a document.
     """
     key = ["query_id", "doc_id", "iteration"]
     _check_contradictions(frame, rows, key, "keep the one that is right")

@@ -44,19 +44,19 @@ _NOTHING: Problem = (
 class Qrels(PandasFacade):
     """Judgments that ir_measures and other tools accept.
 
-    goodgain's measures read the labels of `frame` unchanged. ir_measures' providers see whole labels, one per document: through
-    `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
+    goodgain's measures read the labels of `frame` unchanged. The providers of ir_measures read whole labels, one per document.
+    They use `columns`, `itertuples()`, or other attributes of a pandas frame, which is built on first use.
 
     Attributes:
         frame: query_id, iteration, doc_id, relevance (Int64 if all labels are whole, else Float64); one row per (query,
             document). With `labels="iteration"`, one row per (query, document, iteration); a null iteration means any.
         labels: None, or `iteration` if each label applies to one iteration.
-        has_subtopics: whether `rows` has a label for each subtopic of a document; `frame` has the largest label.
-        vital: query_id, subtopic of the vital nuggets; None for qrels without a column vital.
+        has_subtopics: whether `rows` has a label for each subtopic of a document; `frame` then has the largest label.
+        vital: query_id and subtopic of each vital nugget; None for qrels without a column vital.
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
-        ungraded: query_id, iteration, doc_id of rows with a null label; these documents are unjudged and not in `frame`.
-        documents: the entries of the signature for options that selected or changed rows.
+        ungraded: query_id, iteration, doc_id of rows with a null label. Their documents are unjudged and not in `frame`.
+        documents: the options that selected or changed rows, as they appear in the signature of scores.
         ids_mapped: the number of chunk ids that became documents, each counted once per query.
 
     >>> import goodgain as gg
@@ -120,7 +120,7 @@ class Qrels(PandasFacade):
     def digest(self) -> str:
         """Eight hexadecimal digits that identify the judgments: the same labels give the same digits.
 
-        The order of rows and an ignored column 2 do not matter.
+        The order of rows does not matter. Column 2 does not matter either, unless it was read as the iteration or the subtopic.
         """
         columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.reading is not None:
@@ -142,7 +142,7 @@ class Qrels(PandasFacade):
         Labels that can crash trec_eval change: a label below -1 becomes -1, or 0 if all labels of the query are below 0.
 
         Raises:
-            InputError: a label is not a whole number; pytrec_eval refuses it, and ranx silently truncates 2.9 to 2.
+            InputError: a label is too large for trec_eval, or is not a whole number (ranx silently truncates 2.9 to 2).
         """
         if self.fractional is not None:
             wrong = f"the label {self.fractional:g} is not a whole number, and classic measures of other tools need whole labels"
@@ -160,7 +160,7 @@ class Qrels(PandasFacade):
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
-        """Return the labels of `host_frame` as named tuples. The arguments exist only as in pandas' method, and are ignored."""
+        """Return the labels of `host_frame` as named tuples. The arguments are for compatibility with pandas and are ignored."""
         return map(Qrel._make, self.host_frame.iter_rows())
 
     def __len__(self) -> int:
@@ -183,28 +183,27 @@ def read_qrels(
     """Read judgments from a path, a frame, named tuples, a dict of dicts or an ir_datasets id.
 
     Args:
-        source: TREC text, Parquet, Arrow, JSON Lines, CSV or TSV with a header (all text also .gz or .zst); a frame
-            narwhals knows with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
-            {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; a `Qrels`, returned as it is. Documents
-            with a null relevance (possible in all forms but text) are unjudged; one notice counts them.
-        labels: None ignores column 2, as other tools do. `iteration` reads it as the iteration that the label applies
-            to: a positive integer is the iteration's number in the run, `0` or a word means any.
-            `subtopic` reads it as the subtopic of the label, as in TREC's diversity tasks: SubtopicRecall counts
-            subtopics, and other measures take the largest label of a document. A nugget is a subtopic: query_id,
-            nugget_id, doc_id, grade and possibly vital (0 or 1), or autonuggetizer's assignments to documents.
-        errors: `raise`, or `skip` to leave out bad rows with a notice.
+        source: a file of TREC text, Parquet, Arrow, JSON Lines, or CSV or TSV with a header (text files also as .gz or .zst); a
+            frame that narwhals supports, with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
+            {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; or a `Qrels`, returned as it is. Documents with
+            a null relevance are unjudged; one notice counts them. TREC text has no nulls.
+        labels: None ignores column 2, as other tools do. `iteration` reads column 2 as the iteration of the label: a positive
+            integer is the number of an iteration in the run, and `0` or a word means any iteration. `subtopic` reads column 2
+            as the subtopic of the label, as in TREC's diversity tasks. SubtopicRecall counts subtopics, and other measures take
+            the largest label of a document. Nuggets are read as subtopics, from a table with query_id, nugget_id, doc_id, grade
+            and possibly vital (0 or 1), or from autonuggetizer's assignments to documents.
+        errors: `raise` stops at the first bad row. `skip` leaves out bad rows with a notice.
         columns: maps names in the source to goodgain's names, as {"topic": "query_id"}. qid, q_id, docno, docid, did, pid,
-            label, gain, grade and rel are understood without this option, with a notice.
-            In JSON a doc_id may be a list of documents, and a name may be a path into objects and lists, as in
-            {"evidence.url": "doc_id"}.
-        label: the label of every row, for a source that only lists the supporting documents of each question. The
-            tasks of tau-bench's banking domain need no option: each required document has label 1.
+            label, gain, grade and rel need no mapping; a notice tells how they were read. In JSON, a doc_id may be a list of
+            documents, and a name may be a path into objects and lists, as in {"evidence.url": "doc_id"}.
+        label: the label of every row, for a source that only lists the supporting documents of each question. The tasks of
+            tau-bench's banking domain need no option: each required document has label 1.
 
     Returns:
         A `Qrels`.
 
     Raises:
-        InputError: with file, line, what is wrong and what to do.
+        InputError: the source or an option is invalid. The message names the file and line, the problem and the remedy.
 
     Source: trec_eval's qrels format.
 
@@ -225,7 +224,7 @@ def load_qrels(
     label: float | None = None,
     report_null: bool = True,
 ) -> Qrels:
-    """Read qrels as `read_qrels` does, but leave the check of the names in `columns` (`check_columns_used`) to the caller.
+    """Read qrels as `read_qrels` does, but without `check_columns_used`: the caller checks the names in `columns`.
 
     With `report_null=False` the caller also gives the notice about null labels.
     """
@@ -314,10 +313,10 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
 
 
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
-    """Write judgments as TREC text, or in the format of the file's name: Parquet, Arrow or JSON Lines (also .gz or .zst).
+    """Write judgments as TREC text, or in the format of the file extension: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
-    In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX. TREC text leaves
-    out null labels. Notices count changed ids and null labels. Other formats keep both. The file is written whole or not at all.
+    TREC text leaves out null labels. White space and control characters in ids, and a `#` at the start of a line, become %XX.
+    Notices count null labels and changed ids. Other formats keep ids and null labels. The file is written whole or not at all.
 
     Raises:
         InputError: the file cannot be written.

@@ -215,8 +215,8 @@ def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
 def read_uses(source: Any) -> pl.DataFrame:
     """Read the documents that queries returned, opened and cited, with the columns of `USES`.
 
-    The source is a file, a frame, or a list of such sources, with query_id, doc_id, returned_at, opened_at, opens and cited.
-    Rows without a system belong to the system `goodgain`.
+    The source is a file, a frame, or a list of files and frames, with query_id, doc_id, returned_at, opened_at, opens and
+    cited. Rows without a system belong to the system `goodgain`.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     types = USES.polars
@@ -250,7 +250,6 @@ def read_uses(source: Any) -> pl.DataFrame:
 
 
 def _read_numbers(column: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Return two columns: the values, with blanks as null; and the values as numbers (`true` is 1, `false` 0, other text null)."""
     number = column
     if column.dtype == pl.String:
         column = column.str.strip_chars().replace("", None)
@@ -269,7 +268,7 @@ def _refuse(values: pl.Series, what: str, why: str) -> None:
 def _open_table(
     source: Any, argument: str, texts: Sequence[str], required: Sequence[str], remedy: str = "Rename its columns."
 ) -> tuple[pl.DataFrame, str]:
-    """Read a file or frame. Return all columns, with the columns `texts` as text, and the name of the source for errors."""
+    """Read a file or a frame, with the columns `texts` cast to text. Return the table, and its name for error messages."""
     if not isinstance(source, (str, os.PathLike)):
         frame, label = read_frame(source, argument), argument
     else:
@@ -296,7 +295,6 @@ def _open_table(
 
 
 def _write_value(value: Any, name: str, texts: Sequence[str]) -> Any:
-    """Return a JSON value as the text it has in CSV. A value that must be text is not converted: `ObjectRows` checks its type."""
     must_be_text = name in texts and (name in IDS or not isinstance(value, bool))
     return value if must_be_text or isinstance(value, str | None) else json.dumps(value)
 
@@ -308,9 +306,9 @@ def _lack_columns(label: str, missing: str, names: Sequence[str], remedy: str = 
 def read_costs(source: Any) -> pl.DataFrame:
     """Read the costs of queries, with the columns of `COSTS` and `tokens` (input plus output). Unknown costs are null.
 
-    The source is a file, a frame, or a list of such sources. The columns are query_id[, system][, replicate][, iteration],
-    and any of calls, input_tokens, output_tokens, seconds and cost. Rows without a system are allowed for a single run. Rows
-    without an iteration (or with iteration 0) belong to the query as a whole.
+    The source is a file, a frame, or a list of files and frames. The columns are query_id[, system][, replicate][, iteration],
+    and any of calls, input_tokens, output_tokens, seconds and cost. The costs of a single run need no system. A row without an
+    iteration (or with iteration 0) has costs of the whole query.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     if not sources:

@@ -54,7 +54,7 @@ class Reading(NamedTuple):
 
 
 class PandasFacade:
-    """Gives a run or qrels the attributes of a pandas frame, from a pandas copy of `host_frame`. The first use makes the copy."""
+    """Gives a run or qrels the attributes of a pandas frame. On first use, `host_frame` is converted to pandas."""
 
     @cached_property
     def _pandas(self) -> Any:
@@ -76,12 +76,12 @@ class PandasFacade:
 class Run(PandasFacade):
     """A run with iterations. ir_measures and other tools can use it like a classic run.
 
-    goodgain's measures read `frame`. ir_measures' providers see the flattened ranking (order `seen`, no duplicates): through
-    `columns`, `itertuples()`, or any other attribute of a pandas frame, built on first use.
+    goodgain's measures read `frame`. The providers of ir_measures read the flattened ranking (order `seen`, no duplicates).
+    They use `columns`, `itertuples()`, or other attributes of a pandas frame, which is built on first use.
 
     Attributes:
-        frame: query_id, iteration, doc_id, rank, score, tag (rank, score and tag if known); a Polars frame, or the lazy
-            frame that was given.
+        frame: query_id, iteration, doc_id, rank, score, tag (rank, score and tag if known); a Polars frame, or the lazy frame
+            that was given.
         name: the name of the system, from the file's stem; None for frames.
         has_iterations: False if no row of the source has a number as iteration.
         likely_iteration: a column of the source that looks like the iteration, if no column was read as the iteration.
@@ -122,7 +122,7 @@ class Run(PandasFacade):
     columns: ClassVar[list[str]] = list(ScoredDoc._fields)
 
     def with_frame(self, frame: Any) -> Run:
-        """Return a copy of the run with other rows."""
+        """Return a copy of the run with the rows of `frame`."""
         return replace(self, frame=frame)
 
     @cached_property
@@ -171,7 +171,7 @@ class Run(PandasFacade):
         return collect(find_first_rows(to_lazy(nw.from_native(self.frame)), nw.col("iteration").min()))
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
-        """Return the flattened ranking as named tuples. The arguments exist only as in pandas' method, and are ignored."""
+        """Return the flattened ranking as named tuples. The arguments are for compatibility with pandas and are ignored."""
         return map(ScoredDoc._make, self.host_frame.select(self.columns).iter_rows())
 
     def __len__(self) -> int:
@@ -196,24 +196,24 @@ def read_run(
     """Read a run from a path, a frame, named tuples or a dict of dicts.
 
     Args:
-        source: TREC text whose column 2 is the iteration, Parquet, Arrow, JSON Lines, CSV or TSV with a header (all
-            text also .gz or .zst); a frame narwhals knows with query_id, doc_id and possibly iteration, rank, score, tag (a
-            lazy frame of Polars, DuckDB, PySpark ... stays on its engine); ir_measures' named tuples;
-            {query_id: {doc_id: score}}; a `Run`, returned as it is.
+        source: a file of TREC text (column 2 is the iteration), Parquet, Arrow, JSON Lines, or CSV or TSV with a header (text
+            files also as .gz or .zst); a frame that narwhals supports, with query_id, doc_id and possibly iteration, rank,
+            score, tag (a lazy frame of Polars, DuckDB, PySpark ... stays on its engine); ir_measures' named tuples;
+            {query_id: {doc_id: score}}; or a `Run`, returned as it is.
         gaps: `close` ignores missing numbers and renumbers a query's iterations. `empty` treats each missing number, from
             `first` to the query's largest number, as a search with no results.
-        first: the number of a first iteration: 1, or 0 (TREC Dynamic Domain).
-        errors: `raise`, or `skip` to leave out bad rows with a notice.
-        columns: maps names in the source to goodgain's names, as {"step": "iteration"}. qid, q_id, docno, docid, did and
-            pid are understood without this option, with a notice.
-        page: cut the ranking of each query into iterations of this many results. The run must have no iterations.
-            The classic ranking does not change.
+        first: the number of the first iteration of a query: 1, or 0 (TREC Dynamic Domain).
+        errors: `raise` stops at the first bad row. `skip` leaves out bad rows with a notice.
+        columns: maps names in the source to goodgain's names, as {"step": "iteration"}. qid, q_id, docno, docid, did and pid
+            need no mapping; a notice tells how they were read.
+        page: cut the ranking of each query into iterations of this many results. The run must have no iterations. The classic
+            ranking does not change.
 
     Returns:
         A `Run`. Without `page`, the iteration numbers are those of the source.
 
     Raises:
-        InputError: with file, line, what is wrong and what to do.
+        InputError: the source or an option is invalid. The message names the file and line, the problem and the remedy.
 
     Source: trec_eval's run format; TREC Dynamic Domain for the iteration in column 2.
 
@@ -234,9 +234,9 @@ def read_run(
 def load_run(
     source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
 ) -> Run:
-    """Read a run as `read_run` does, but do not cut pages, and leave three checks to the caller.
+    """Read a run as `read_run` does, but do not cut it into pages, and leave three checks to the caller.
 
-    They are `check_columns_used` (a name in `columns` may belong to the qrels), `warn_of_likely_iteration` (only some
+    The checks are `check_columns_used` (a name in `columns` may belong to the qrels), `warn_of_likely_iteration` (only some
     measures need iterations) and `warn_of_repeats` (not needed for a run that is cut into pages).
     """
     check_run_options(source, gaps=gaps, first=first, errors=errors)
@@ -313,7 +313,7 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
         row, other = of_query.filter(nw.col("tag") != one).select("row", "tag").row(0)
         place = rows.locate(row)
     wrong = f"{place} has the tag {other!r} where query {query_id!r} has {one!r} in another row"
-    raise InputError(f"{wrong}; a run is one system: give each system its own file")
+    raise InputError(f"{wrong}; a run holds one system: give each system its own file")
 
 
 def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> None:
@@ -329,10 +329,10 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
 
 
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
-    """Write a run as TREC text, or in the format of the file's name: Parquet, Arrow or JSON Lines (also .gz or .zst).
+    """Write a run as TREC text, or in the format of the file extension: Parquet, Arrow or JSON Lines (also .gz or .zst).
 
-    In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX; one notice counts
-    them. Other formats keep ids unchanged. Column 6 of TREC text is `tag`, else the run's tag, else the run's name, else
+    In TREC text, white space and control characters in ids, and a `#` at the start of a line, become %XX. One notice counts the
+    changed ids. Other formats keep ids unchanged. Column 6 of TREC text is `tag`, else the run's tag, else the run's name, else
     `goodgain`. The file is written whole or not at all.
 
     Raises:

@@ -1,7 +1,4 @@
-"""Normalises URLs, finds their canonical addresses, and separates the page from the content that parameters select.
-
-The tables list the parameters that select content, and the parameters that only track the visitor.
-"""
+"""Normalises URLs, finds their canonical addresses, and separates content parameters from tracking parameters."""
 
 import re
 from collections.abc import Iterator
@@ -18,11 +15,11 @@ class Url(NamedTuple):
 
     Attributes:
         normalised: a URL that still leads to the page.
-        page: host and path without the folders of `edition`. URLs with the same page may be duplicates.
+        page: host and path without the folders in `edition`. URLs with the same page may be duplicates.
         item: host, path, and all parameters except tracking parameters. URLs with the same item have the same content.
         choice: the parameters that select content.
         edition: the folders that select a language or version of documentation, such as `/en/latest`.
-        beyond_start: whether the path is not that of a start page, such as `/` or `/home`.
+        beyond_start: false for the URL of a start page, with a path such as `/` or `/home`.
     """
 
     normalised: str
@@ -34,7 +31,7 @@ class Url(NamedTuple):
 
     @property
     def canonical(self) -> str:
-        """The canonical address: an https URL of the item; for schemes other than http and https, the normalised URL."""
+        """The canonical address: `https://` and `item` for http and https URLs, and `normalised` for all others."""
         is_web = self.normalised.startswith(("http://", "https://")) and self.item != self.normalised
         return "https://" + self.item if is_web else self.normalised
 
@@ -114,9 +111,9 @@ _COOKIELESS = re.compile(r"/\((?:[A-Za-z]\([0-9a-zA-Z\-_]{8,}\))+\)(?=/|$)")
 def normalise_url(url: str | None) -> str | None:
     """Return the URL without parts that do not distinguish pages; None if the URL does not name a page (javascript:, blank).
 
-    The host is in lower case and IDNA. Default port, user information, sessions and tracking parameters are removed.
-    Parameters are sorted. Needless escapes are decoded; other escapes are in upper case, non-ASCII characters as UTF-8
-    escapes. Source: RFC 3986, section 6.2.
+    The host is in lower case and IDNA. Default port, user information, sessions and tracking parameters are removed. Parameters
+    are sorted. Needless escapes are decoded, other escapes are in upper case, and non-ASCII characters are escaped as UTF-8.
+    Source: RFC 3986, section 6.2.
 
     >>> normalise_url("HTTP://Example.ORG:80/%7Eann/?b=2&utm_source=x&a=1")
     'http://example.org/~ann/?a=1&b=2'
@@ -128,9 +125,9 @@ def normalise_url(url: str | None) -> str | None:
 def canonicalise_url(url: str | None) -> str | None:
     """Return the canonical address of a URL, equal for all spellings of one page; None if the URL does not name a page.
 
-    The scheme is https. The host has no www., m., mobile., amp. or default port. Tracking, index files, final slashes and
-    fragments other than a route (`#/`, `#!`) are removed. Addresses of well-known sites (arXiv, DOI,
-    YouTube ...) and archives follow the rules in `web_identities`.
+    The scheme is https. The host has no www., m., mobile., amp. or default port. Tracking parameters, index files, final
+    slashes, and fragments that are not routes (`#/`, `#!`) are removed. Addresses of well-known sites (arXiv, DOI, YouTube ...)
+    and archives follow the rules in `web_identities`.
 
     >>> canonicalise_url("http://www.example.org:80/a/index.html?utm_source=x#top"), canonicalise_url("https://youtu.be/abcdefghijk")
     ('https://example.org/a', 'https://youtube.com/watch?v=abcdefghijk')

@@ -1,7 +1,7 @@
 """Normalises hosts and declares web identities: addresses of well-known sites that name one paper, video or product.
 
-Each identity is one declaration: `NAME | CANONICAL | DROPS`, then a line for each spelling, two addresses of one page (`=`)
-and two addresses of different pages (`!`). Tests and docs/reference/web_identities.md use the declarations.
+A declaration begins with a line `NAME | CANONICAL | DROPS`. Each further line is a spelling, or `=` and two addresses of one
+page, or `!` and two addresses of different pages. Tests and docs/reference/web_identities.md use the declarations.
 """
 
 import re
@@ -16,11 +16,11 @@ class WebIdentity(NamedTuple):
 
     Attributes:
         name: the kind of page that the addresses identify.
-        canonical: the canonical address without scheme, with `{host}` and the named groups of the spelling. If it is
-            `{url}`, the inner address in the group `url` is read instead.
-        spellings: `HOSTS PATH [PARAMETER=VALUE ...]`. Hosts are separated by `|` and have no `www.` or `m.`; `*.`
-            stands for subdomains. PATH and VALUE are regular expressions for the whole path and the whole value. The value
-            becomes the group PARAMETER. The first declaration with a matching spelling applies.
+        canonical: the canonical address without scheme; `{host}` and the named groups of the spelling are filled in. If
+            `canonical` is `{url}`, the inner address in the group `url` is read instead.
+        spellings: `HOSTS PATH [PARAMETER=VALUE ...]`. Hosts are separated by `|` and have no `www.` or `m.`; `*.` stands for
+            subdomains. PATH and VALUE are regular expressions that match the whole path and the whole value. The text that
+            VALUE matches is the named group PARAMETER. If several declarations match an address, the first one applies.
         drops: names of other parameters to remove; `*` for all.
         same: two addresses of one page.
         different: two addresses of different pages.

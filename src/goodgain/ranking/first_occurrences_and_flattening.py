@@ -1,7 +1,6 @@
-"""First occurrences: the rows of a run in which a document is new to the query, and the ranking of these rows.
+"""Finds first occurrences (the rows of a run in which a document is new to the query), and makes the classic ranking of them.
 
-The ledger counts first occurrences. Put in order, they are the classic ranking of a query. `find_first_occurrences` finds them
-in memory, and `dataframe_engines` finds them on other engines, by the rules at the top of this file.
+`find_first_occurrences` works in memory. `dataframe_engines` follows the same rules on other engines.
 """
 
 from collections.abc import Sequence
@@ -157,7 +156,6 @@ def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
 
 
 def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Number the iterations of sorted rows. Return two frames: the results, with this number as `group`; and the iterations."""
     query, iteration = (rows.get_column(name).to_numpy() for name in ("query", "iteration"))
     differs = (query[1:] != query[:-1]) | (iteration[1:] != iteration[:-1])
     starts = np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
@@ -233,8 +231,8 @@ def warn_of_orders(orders: Orders) -> None:
         )
     if orders.by_score and orders.several:
         notice(
-            f"classic measures order {count_of(orders.by_score, 'query', 'queries')} with one search by score, ties by doc_id as "
-            "in trec_eval, and not by rank. Queries with several searches follow the ranks. For one order, give each result "
+            f"classic measures sort {count_of(orders.by_score, 'query', 'queries')} with one search by score, not by rank (ties "
+            "by doc_id, as in trec_eval). Queries with several searches follow the ranks. For one order, give each result "
             "a score that falls with its rank."
         )
 

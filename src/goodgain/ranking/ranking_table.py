@@ -40,7 +40,7 @@ class Judgments:
     def look_up(self, firsts: FirstOccurrences) -> pl.Series:
         """Return the label of each first occurrence; null for an unjudged document.
 
-        A join by hash and a comparison of the texts take half the time of a join by text.
+        Joining hashes and then comparing texts takes half the time of a join by text.
         """
         number = self.number_queries(firsts.queries.get_column("query_id"))
         rows = firsts.rows.select(number.gather(firsts.rows.get_column("query")), "doc_id")
@@ -75,7 +75,10 @@ class Judgments:
         return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
 
     def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
-        """Replace labels by `gains`, if given. Rank each query's values above 0, largest first: query, k, relevance."""
+        """Return the ideal ranking of each query, as query, k and relevance: the labels above 0, largest first.
+
+        If `gains` is given, labels are first replaced by their gains.
+        """
         relevance = pl.col("relevance")
         if gains:
             relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
@@ -134,8 +137,8 @@ def tabulate_first_occurrences(
 ) -> RankingTable:
     """Return the ranking table of first occurrences. `relevance` is the result of `judgments.look_up(firsts)`.
 
-    If a query keeps the scores of the run, its documents are sorted: they may be in any order, or tied. Any other query has
-    the scores n, n-1, ..., 1, and its documents are already sorted.
+    If a query keeps the scores of the run, its documents are sorted by score here. Any other query has the scores n, n-1, ...,
+    1, and its documents are already sorted.
     """
     number = judgments.number_queries(firsts.queries.get_column("query_id"))
     query = firsts.rows.get_column("query")
@@ -170,11 +173,11 @@ def place_documents(
 ) -> pl.DataFrame:
     """Return the position of each document within its query, from 1.
 
-    Queries with descending scores are not sorted. Only the doc_ids of tied documents are compared, by UTF-8 bytes, as
+    Queries with descending scores need no sorting. Only the doc_ids of tied documents are compared, by UTF-8 bytes, as
     Python orders strings.
 
-    `ranking` has query (a number; the rows of a query are adjacent) and score (Float64, never NaN). `doc_ids` is a function from
-    rows to doc_ids. Return Int64 columns in the order of the rows: `k`, and the columns of `positions` that differ from `k`.
+    `ranking` has query (a number; the rows of a query are adjacent) and score (Float64, never NaN). `doc_ids` is a function
+    from row numbers to doc_ids. Return Int64 columns in the order of the rows: `k`, and each of `positions` that differs from `k`.
 
     Source: trec_eval's form_res_rels.c; the providers msmarco and judged of ir_measures; gdeval.pl.
 

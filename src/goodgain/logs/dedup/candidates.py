@@ -18,7 +18,6 @@ _STRONG_KINDS = ("id", "doc_id", "url")
 
 
 def _make_keys(records: Records) -> pl.DataFrame:
-    """Return a frame of the keys that at least two records of a scope share, with the columns `kind`, `key` and `record`."""
     found = []
     for kind, name, condition, value in _list_keys(records):
         has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
@@ -31,7 +30,6 @@ def _make_keys(records: Records) -> pl.DataFrame:
 
 
 def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
-    """Yield a tuple for each kind of key: kind, name, the condition for a record to have the key, and the value of the key."""
     ids: dict[str, list[str]] = {}  # item id -> the types of results to which it applies
     fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the types of results to which it applies
     for name in TYPES:
@@ -84,10 +82,10 @@ class SkippedPairs:
 
 
 def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Return the unique pairs of records that share a key (`left < right`), and counts of the pairs that were skipped.
+    """Return the distinct pairs of records that share a key, and counts of the pairs that were left out.
 
-    A bucket is the set of records of one key. If a bucket has more than `limit` pairs, its records are sorted by similarity,
-    and each record is compared only with its nearest neighbours.
+    In each pair, `left` is smaller than `right`. If more than `limit` pairs share a key, the records with this key are sorted
+    by similarity, and each record is compared only with its nearest neighbours.
     """
     keys = _make_keys(records)
     # Two settled records are not compared under this key, because their URLs decide. Results of one page share the key of the
@@ -109,7 +107,6 @@ def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[Skipped
 
 
 def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Pair each unsettled record of a bucket with its neighbours in the order of texts, or of record numbers for keys by URL."""
     texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
     places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
@@ -138,7 +135,6 @@ def _add_places(members: pl.DataFrame) -> pl.DataFrame:
 
 
 def _make_pairs(members: pl.DataFrame, *, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
-    """Pair each unsettled record with the members at places `begin` to `end` - 1. In a pair, `left` is the smaller number."""
     spans = members.select("key", "settled", one="record", begin=begin, end=end).filter(~pl.col("settled"))
     spans = spans.select("key", "one", other=pl.int_ranges("begin", "end")).explode("other").drop_nulls("other")
     ends = pl.col("one"), pl.lit(members["record"]).gather(pl.col("other"))

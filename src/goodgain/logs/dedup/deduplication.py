@@ -78,7 +78,8 @@ class Deduplication:
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
         """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
 
-        `gold` names a column, or has the group of each row (null: not counted). Only rows deduplicated together are compared.
+        `gold` is the name of a column, or a list with the group of each row. Rows with a null group are not counted. Only rows
+        that were deduplicated together are compared.
         """
         if isinstance(gold, str):
             gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
@@ -101,18 +102,19 @@ def deduplicate(
 
     Args:
         results: a results frame or a run, of any library that narwhals supports, or a path written by `write_results`.
-        policy: `standard`; `id` (item ids and equal URLs only); `strict` (any difference in a compared field rejects); or
-            `content` (copies at another address are duplicates).
-        across: columns across which results are deduplicated: `system`, `query_id` or both. By default `system`, so one qrels
-            serves all systems. () keeps systems separate.
-        trust_doc_id: whether doc_ids alone decide. By default, they do if the frame has no other evidence, as in a run.
+        policy: `standard`, the default; `id`, which uses only item ids and equal URLs; `strict`, in which any difference in a
+            compared field separates two results; or `content`, in which copies at another address are duplicates.
+        across: columns across which results are deduplicated: `system`, `query_id`, both, or () for none. The default,
+            `system`, lets one qrels file serve all systems.
+        trust_doc_id: whether doc_ids alone decide which results are one document. By default, they do if the frame has no other
+            evidence, as in a run.
         level: `passage`, or `document` to count a passage as the document that contains it.
         pairs_a_key: the maximum number of pairs compared among the results that share a key.
-        earlier: results that already have documents: a frame with the column `document`, or the path of its file. Earlier
+        earlier: results that already have documents, as a frame with the column `document` or the path of its file. Earlier
             documents keep their names and results. A new result joins the earlier document that it matches best.
             `summary.bridges` counts the cases in which deduplicating all results together would give other documents.
         same: pairs of ids or URLs that are one document, whatever the rules say, or the path of a file with one pair per line.
-        different: pairs of ids or URLs that are two documents, or the path of such a file.
+        different: pairs of ids or URLs that are two documents, or the path of a file with one pair per line.
 
     Raises:
         InputError: the frame has no query_id, or no column that identifies documents.
@@ -194,7 +196,7 @@ def _give_notices(summary: Summary) -> None:
     if summary.bridges:
         notice(
             f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: a result matches two "
-            "of these documents, or a document proved to be several; convert all logs in one call to resolve this"
+            "of these documents, or one of them proved to be several; convert all logs in one call to resolve this"
         )
 
 
@@ -208,9 +210,10 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
 
 
 def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add to each duplicate the first occurrence of its document in the run, and the rule and confidence that join these two.
+    """Add the columns `duplicate_of`, `rule` and `confidence`.
 
-    If no rule joins the duplicate to this first occurrence, take the most confident rule that joins it to any other result.
+    A duplicate gets the rule that joins it to the first occurrence of its document in the run. If no rule joins these two
+    results, the duplicate gets the most confident rule that joins it to another result.
     """
     firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
     found = found.with_columns(firsts)
@@ -232,7 +235,10 @@ def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl
 
 
 def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
-    """Return the doc_ids that may stand for several documents: each has several URLs, or several rows and a known type."""
+    """Return the doc_ids that may stand for several documents.
+
+    A doc_id is doubtful if it has several URLs, or if it has several rows and one of them has a known document type.
+    """
     typed = pl.col("type").is_in([*TYPES])
     is_told = ~pl.col("doc_id").is_in(["", EMPTY_DOC]) & (pl.col("url").is_not_null() | typed)
     told = results.filter(is_told, pl.struct(_ID).is_duplicated())  # few rows of most logs
@@ -241,10 +247,10 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
-    """Find the queries in which a doc_id stands for two documents. Map each query to a text that names the first such doc_id.
+    """Find queries in which a doc_id stands for two documents. Return a dict from query_id to a text that names the doc_id.
 
-    The text also names the documents, by URL, title or type. The rules for untrusted ids must prove that the documents differ.
-    Differences in snippets, passages or the spelling of a URL prove nothing.
+    The text names the first doc_id found in the query, and its two documents by URL, title or type. The rules for untrusted
+    ids must prove that the documents differ. Differences in snippets, passages or the spelling of a URL prove nothing.
     """
     some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
     if some.is_empty():

@@ -21,17 +21,17 @@ from goodgain.formats.urls import normalise_url
 class DocumentType:
     """One row of the table of types.
 
-    Fields are named as in the column `fields`, or are `title`, `snippet` or `parent` (the parent's doc_id, or its URL).
+    A field is a name in the column `fields`, or `title`, `snippet` or `parent` (the parent's doc_id or URL).
 
     Attributes:
         item_ids: names in `ids`. Equal values identify a document; different values separate two documents.
-        lenient_ids: the item ids whose differences do not count.
-        further_keys: sets of fields that make two results candidates if all of them agree.
-        required: fields that must agree; else agreement of other fields does not count.
+        lenient_ids: the item ids whose differences do not separate documents.
+        further_keys: sets of fields. Two results that agree in all fields of a set are compared.
+        required: fields that must agree. If they do not, the weights of other fields do not count.
         reject: fields whose differences separate two documents.
-        weights: what each field adds if it agrees; two results with a sum of at least 1 are one document.
+        weights: the weight of each field. Two results are one document if the weights of the fields that agree sum to 1 or more.
         title: the field that serves as the title of results of this type.
-        url: whether a URL of this type names the item: always, only if the path goes beyond a start page, or never.
+        url: whether the URL of a result names one item: always, only beyond a start page, or never.
         goes_with: less specific types whose results may be the same document as a result of this type.
     """
 
@@ -209,14 +209,14 @@ def snake_case(name: str, *, separators: re.Pattern[str] = _SEPARATORS) -> str:
 
 
 def find_pair_type(first: str, second: str) -> DocumentType | None:
-    """Return the type by whose rules results of two types are compared; None if the two types are incompatible."""
+    """Return the type whose rules compare a result of type `first` with one of type `second`; None for incompatible types."""
     low, high = sorted((first, second), key=_SPECIFICITY.__getitem__)
     row = TYPES[high]
     return row if low == high or low in row.goes_with else None
 
 
 def list_comparable_types(name: str) -> tuple[DocumentType, ...]:
-    """Return the types that a result of the type `name` may be compared as, beginning with this type itself."""
+    """Return the types whose rules may apply to a result of the type `name`. The first is this type itself."""
     held = {row.name: row for other in TYPES if (row := find_pair_type(name, other)) is not None}
     return (held.pop(name), *held.values())
 
@@ -277,7 +277,7 @@ def _replace(values: pl.Series, old: pl.Series, new: pl.Series) -> pl.Series:
 
 
 def text_length(text: pl.Expr) -> pl.Expr:
-    """Return the length of a text in characters; characters of scripts without blanks count double."""
+    """Return the length of a text in characters. Scripts without spaces between words, such as Chinese, count double."""
     return (text.str.len_chars() + text.str.count_matches(f"[{UNSPACED}]")).fill_null(0)
 
 

@@ -1,7 +1,7 @@
-"""Joins verified pairs to groups (documents), names the groups, and joins new results to earlier documents.
+"""Joins verified pairs into groups (documents), names the groups, and joins new results to earlier documents.
 
-The order of rows does not matter. All results of a group get the strongest name that any of them has. Names by content are hashes,
-the same on every machine.
+The order of rows does not matter. Each group takes the strongest name of its results. A name made from content is a hash, and
+is the same on every machine.
 """
 
 import heapq
@@ -36,13 +36,14 @@ _ENDS = ("left", "right")
 def group_records(
     records: Records, pairs: pl.DataFrame, limit: int, earlier: pl.Series
 ) -> tuple[pl.Series, int, list[SkippedPairs], int]:
-    """Form groups from pairs that are the same document, most confident first. Rules or the user's pairs may keep records apart.
+    """Group the records that are the same document, joining the most confident pairs first.
 
-    `earlier` has the documents of the first rows. These documents matter only in groups to which the user's pairs apply.
+    Rules and the user's pairs can keep records apart. `earlier` has the earlier documents of the first rows, and is used only
+    for groups that a pair of the user affects.
 
     Returns:
-        Four things: the group of each record; the number of refused joins; counts of the pairs left uncompared within groups;
-        and the number of pairs of earlier documents that were kept apart.
+        Four things: the group of each record; the number of refused joins; counts of the pairs within groups that were not
+        compared; and the number of pairs of earlier documents that were kept apart.
     """
     same, said = pairs.filter("same"), records.said
     component = _connect(records, [same])
@@ -82,10 +83,7 @@ def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.
 def _find_conflicts(
     records: Records, component: npt.NDArray[np.int64], limit: int
 ) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    """Find pairs of records that are connected but proven different, even if the two records share no key.
-
-    All pairs of a connected component are compared if its records differ in a field that can prove a difference.
-    """
+    """Find pairs of records that are connected through other records, but proven to be different documents."""
     members = pl.DataFrame({"component": component, "record": records.frame["record"]})
     members = members.filter(pl.len().over("component") > 2)
     distinguishing = ["type", "page", "choice", "title", *records.attributes, *(["doc_id"] if records.trusted else [])]
@@ -154,7 +152,7 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return two things: groups made from the user's pairs and the earlier documents, and a dict group -> earlier document."""
+    """Return groups made from the user's pairs and the earlier documents, and a dict from groups to earlier documents."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"
@@ -188,10 +186,6 @@ def name_documents(records: Records, groups: pl.Series, rows: pl.DataFrame) -> p
 
 
 def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames: the units that need a name, with the column `group`; and the rows, with the column `group`.
-
-    A unit is a record, or a single row of a record with `apart` set: the rows of such a record are separate documents.
-    """
     units = records.frame.with_columns(group=groups, twin=pl.lit(0, pl.UInt32))
     of_row = rows.select("row", "record", group=groups.gather(rows["record"]))
     apart = units.filter(pl.col("apart") & (pl.len().over("group") == 1))
@@ -208,7 +202,6 @@ def _split_units(records: Records, groups: pl.Series, rows: pl.DataFrame) -> tup
 
 
 def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
-    """Return a row per unit with its strongest `name`, and the `strength` of this name: 0 (a trusted doc_id) is the strongest."""
     item_id = pl.lit(None, pl.String)
     for row in TYPES.values():
         own = [name for name in row.item_ids if name in records.attributes]
@@ -235,7 +228,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
 
 
 def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Make the names of groups unique within a scope: the second group with a name, in order of content hashes, gets `~2`."""
+    """Append `~2`, `~3` ... to repeated names of groups. Groups with the same name are sorted by their content hashes."""
     shared = best.filter(pl.struct("scope", "name").is_duplicated())
     if shared.is_empty():
         return best.select("group", document="name")

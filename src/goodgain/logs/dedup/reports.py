@@ -16,18 +16,20 @@ from goodgain.logs.dedup.verification import RULE_NAMES, SAID, UNDECIDED, split_
 
 @dataclass(frozen=True)
 class Summary:
-    """How many results, documents and pairs a deduplication had.
+    """The counts of a deduplication.
 
     Attributes:
-        results, documents, duplicates: counted per query. Duplicates repeat a result of the same run.
-        records: the distinct results.
-        pairs: the pairs of records that were compared.
-        same, different: how many pairs each rule found to be one document, or two. `said by FILE` stands for pairs of the user.
-        undecided: the pairs that no rule decided. Undecided pairs are separate documents.
-        refused: how many joins were refused, because two records of the joined document would differ.
-        skipped: the pairs that were not compared, because too many records share a key.
-        earlier: results that already had documents.
-        bridges: new results that match two earlier documents, and earlier documents that proved to be several documents.
+        results, documents, duplicates: counted per query. A duplicate repeats a document that the same run returned before.
+        records: the number of distinct results.
+        pairs: the number of pairs of records that were compared.
+        same, different: the number of pairs that each rule found to be one document (`same`) or two documents (`different`).
+            The rule `said by FILE` stands for the pairs of the user.
+        undecided: the number of pairs that no rule decided. These pairs are not joined.
+        refused: the number of joins refused because they would put two different results into one document.
+        skipped: counts of the pairs that were not compared, because too many records share a key.
+        earlier: the number of results that already had documents.
+        bridges: the number of conflicts with earlier documents: a new result matches two earlier documents, or an earlier
+            document proves to be several documents.
     """
 
     results: int
@@ -101,8 +103,8 @@ class Agreement:
     """Pairwise and B-cubed precision, recall and F1 of the documents against given groups.
 
     Pairwise precision is the share of joined pairs that are also in one given group. Pairwise recall is the share of pairs in
-    one given group that are joined. B-cubed averages both shares, computed for each result, over the results. A share of
-    zero pairs is 1.
+    one given group that are joined. B-cubed computes both shares for each result, and averages them over the results. A share
+    of zero pairs is 1.
 
     Source: Bagga and Baldwin, Algorithms for scoring coreference chains (LREC 1998), for B-cubed.
     """
@@ -117,7 +119,7 @@ class Agreement:
 
 
 def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
-    """Score how well the documents of rows agree with the groups in `gold`, among the rows of each scope."""
+    """Score how well the documents of rows agree with the groups in `gold`. Only rows with the same scope are compared."""
     groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
     if len(groups) != rows.height:
         raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
@@ -145,12 +147,12 @@ _MAX_PAIRS = 10_000
 
 @dataclass(frozen=True)
 class Explanation:
-    """The results of a document, and the verdict on each pair of them.
+    """The results of a document, and the verdict on each pair of results.
 
     `results` has the columns row, query_id, system and document. `pairs` has the columns query_id, row, other_row, same, rule,
-    confidence, type, agreed and differed: `type` is the document type whose rules were used, and `agreed` and `differed` are
-    names of fields. Results of one document whose pair is not `same` were joined through other results. `left_out` counts
-    the pairs beyond the 10,000 shown.
+    confidence, type, agreed and differed. `type` is the document type whose rules were used. `agreed` and `differed` list names
+    of fields. If `same` is false for a pair within one document, other results joined the pair. `pairs` has at most 10,000
+    rows; `left_out` is the number of further pairs.
     """
 
     document: str

@@ -77,7 +77,7 @@ class Records:
         frame: one row per record, in an order that does not depend on the order of rows.
         of_row: the record of each row of results; null if the row has no result.
         attributes: the ids and fields that occur.
-        trusted: whether equal doc_ids alone decide.
+        trusted: whether doc_ids alone decide which results are one document.
         policy: which rules decide, as for `deduplicate`.
         said: the pairs that the user gave as `same` or `different`, if any.
     """
@@ -123,7 +123,7 @@ def has_only_ids(frame: nw.DataFrame[Any]) -> bool:
 
 
 def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames: the rows; and their ids and fields, with the columns `row`, `name` and `value`.
+    """Return two frames: the rows, and a long table of the ids and fields of rows (row, name, value).
 
     Rows with the same number in the column `scope` are deduplicated together. Rows without a result have a null scope.
     """
@@ -177,7 +177,6 @@ def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
 
 
 def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """Convert texts to strings (blank texts to null) and numbers to floats, and add missing columns with nulls."""
     lacking = {*PLAIN_COLUMNS} - {*rows.columns}
     rows = rows.with_columns(pl.lit(None).alias(name) for name in lacking)
     texts = pl.col("type", "url", "title", "snippet").cast(pl.String)
@@ -215,7 +214,6 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
 
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames: one with a column for each id and field that a type uses; one with all other values in a column `rest`."""
     names = {raw: document_types.canonical_name(raw) for raw in pairs["name"].unique().to_list()}
     pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
     # A parent given by its URL is compared as a URL.
@@ -272,7 +270,6 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standa
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
-    """Return an expression for whether a record has an item id. `list_types` maps a type to the types whose item ids it uses."""
     found = pl.lit(False)
     for kind in TYPES:
         names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
@@ -282,9 +279,10 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
-    """Return an expression for whether a record's doc_id stands for several documents, as when each search numbers results 1, 2, 3.
+    """Return an expression that is true if the doc_id of a record stands for several documents.
 
-    The documents differ in item ids, pages or distinguishing fields. A doc_id of several documents is not evidence.
+    This happens if a tool numbers the results of each search 1, 2, 3. The documents differ in item ids, pages or
+    distinguishing fields.
     """
     one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
     named = pl.col("type").is_in(document_types.NAMED_BY_URL)

@@ -55,7 +55,7 @@ class SaidPairs:
 
 
 def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
-    """Read the pairs in `given`, the value (a file or a list) of the argument called `option`."""
+    """Read pairs of ids or URLs from a file or a list. `option` is the name of the argument, for error messages."""
     if isinstance(given, SaidPairs):
         return given
     if isinstance(given, (str, os.PathLike)):
@@ -87,7 +87,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 class Clusters:
-    """Disjoint sets (union-find). Each set has marks and barred marks: it cannot join a set that has one of its barred marks."""
+    """Disjoint sets (union-find). Two sets cannot be joined if one of them has a mark that the other bars."""
 
     def __init__(self, marks: dict[Any, Set[Any]], barred: dict[Any, Set[Any]]) -> None:
         self._marks, self._barred = marks, barred
@@ -128,14 +128,14 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Said:
-    """The pairs that the user gave, applied to records.
+    """The user's pairs, and the records that they name.
 
     Attributes:
-        same, different: the pairs of names.
-        clusters: sets of records that the user says are one document. Their marks are `(number of a pair in different, side)`.
-        names: for each record that a pair names, these names.
-        lines: for each record of a cluster, the place of the user's pair that joins the record to the cluster.
-        pairs: the pairs of records (left < right) that hold the clusters together.
+        same, different: the user's pairs of names.
+        clusters: sets of records that the user says are one document. Each mark is (number of a pair in `different`, side).
+        names: for each record that a pair names, the names of this record.
+        lines: for each record of a cluster, the place of the pair that put the record into the cluster.
+        pairs: the pairs of records (left < right) that were joined to form the clusters.
         named: for each record, whether a pair of the user names the record.
     """
 
@@ -148,7 +148,7 @@ class Said:
     named: npt.NDArray[np.bool_]
 
     def state(self, pairs: pl.DataFrame, rule: int) -> pl.DataFrame:
-        """Replace the verdicts on those pairs of records that the user's pairs decide. The rule of these verdicts is `rule`."""
+        """Overwrite `same`, `confidence` and `rule` of each pair of records that the user's pairs decide."""
         left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
         rules, same, confidence = (pairs[name].to_numpy().copy() for name in ("rule", "same", "confidence"))
         for place in np.flatnonzero(self.named[left] & self.named[right] & (left != right)).tolist():
@@ -201,7 +201,6 @@ def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
 
 
 def get_pair(different: SaidPairs, bars: Set[tuple[int, int]]) -> tuple[str, str, str]:
-    """Return the place and the two names of the first pair in `different` whose number is in `bars`, a set of (number, side)."""
     return different.pairs[min(number for number, _side in bars)]
 
 
@@ -211,7 +210,6 @@ def _contradict(line: str, different: SaidPairs, bars: Set[tuple[int, int]]) -> 
 
 
 def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, Any], dict[Any, Any]]:
-    """Return two dicts: name -> representative key; key -> representative key. All spellings of a URL have one representative."""
     names = list(dict.fromkeys(name for said in (same, different) for _, *pair in said.pairs for name in pair))
     clusters = Clusters({}, {})
     keys: dict[str, list[tuple[str, str]]] = {}
@@ -227,7 +225,6 @@ def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, An
 
 
 def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) -> Clusters:
-    """Return sets of names in which each pair in `same` is joined. The names of a pair in `different` cannot get into one set."""
     marks: dict[Any, Set[Any]] = defaultdict(frozenset)
     barred: dict[Any, Set[Any]] = defaultdict(frozenset)
     for number, (place, one, two) in enumerate(different.pairs):
@@ -245,9 +242,9 @@ def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) 
 
 
 def _find_records(records: Records, wanted: dict[Any, Any]) -> Iterator[tuple[Any, int, int]]:
-    """Yield each pair of a record and a key in `wanted` that the record has, as (key, scope, number of the record).
+    """Yield (key, scope, number of the record) for each record that has a key in `wanted`.
 
-    Ignore doc_ids that several documents of a query share, and URLs of pages with many items: neither names one document.
+    Doc_ids that several documents share are ignored, and so are URLs of pages with many items.
     """
     frame = records.frame
     own_doc_id = pl.lit(records.trusted) | ~(

@@ -38,8 +38,8 @@ _OVERLAPS_AT_ONCE = 20_000
 class Evidence:
     """Pairs of records, compared by the rules of one document type.
 
-    `left` and `right` are positions in the records' frame. `kind` is the type whose rules apply. `compatible` says
-    whether a result of the type on the left and one of the type on the right can be one document.
+    `left` and `right` are positions in the records' frame. `kind` is the type whose rules apply. `compatible` is false if
+    results of the two document types can never be one document.
     """
 
     records: Records
@@ -59,7 +59,10 @@ class Evidence:
         return np.zeros(len(self), dtype=np.bool_)
 
     def compare(self, name: str) -> tuple[Mask, Mask]:
-        """Return two masks of the pairs: both records have this id or field and agree in it; both have it and differ in it."""
+        """Return two masks of the pairs: where both records agree in the id or field `name`, and where they differ in it.
+
+        A pair with a missing value neither agrees nor differs.
+        """
         if name not in self._seen:
             match name:
                 case "snippet":
@@ -105,7 +108,6 @@ class Evidence:
         return agree, differ
 
     def _compare_editions(self) -> tuple[Mask, Mask]:
-        """Return two masks of pairs of one page in different language or version folders: with URLs otherwise equal; all pairs."""
         differ = self.compare_values("edition")[1]
         if differ.any():
             differ = differ & self.compare("page")[0]
@@ -142,7 +144,7 @@ class Evidence:
 
 
 def _is_inside(part: str, whole: str) -> bool:
-    """Return whether `whole` contains `part` without the dots that mark cuts at the ends of `part`."""
+    """Return whether `whole` contains `part`, ignoring an ellipsis at either end of `part`."""
     words = part.strip(_ELLIPSIS)
     return bool(words) and words in whole
 
@@ -150,7 +152,7 @@ def _is_inside(part: str, whole: str) -> bool:
 def measure_overlap(
     texts: pl.Series, left: npt.NDArray[np.integer], right: npt.NDArray[np.integer]
 ) -> npt.NDArray[np.float64]:
-    """Return for each pair of texts the number of shared 5-grams, divided by the smaller number of 5-grams of the two texts."""
+    """Return, for each pair of texts, the number of shared 5-grams divided by the number in the text with fewer 5-grams."""
     shares = np.zeros(len(left))
     for start in range(0, len(left), _OVERLAPS_AT_ONCE):
         some = slice(start, start + _OVERLAPS_AT_ONCE)
@@ -224,7 +226,6 @@ def _decide_by_edition(pairs: Evidence) -> _Ruling:
 
 
 def _names_item(pairs: Evidence) -> Mask:
-    """Return a mask of the pairs whose URLs identify single items. Many items share the URL of a start page."""
     if pairs.kind.url == "item beyond the start page":
         beyond: Mask = pairs.records.frame["beyond_start"].fill_null(False).to_numpy()
         return beyond[pairs.left] & beyond[pairs.right]
@@ -334,7 +335,7 @@ def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 def split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """Split pairs by the types of their records. For each part, yield positions and Evidence. Incompatible types become generic."""
+    """Group pairs by the document types of the two records. For each group, yield the positions and the `Evidence`."""
     types = records.frame["type"].cast(pl.Enum([*TYPES]))
     met = pl.DataFrame({"place": np.arange(len(left)), "one": types.gather(left), "other": types.gather(right)})
     for (one, other), part in met.group_by("one", "other"):
