@@ -71,8 +71,8 @@ def explain_container_errors(path: Path, kind: str) -> Iterator[None]:
 def read_container(content: Content, path: Path, kind: str, *, rows: int | None = None) -> pl.DataFrame:
     """Read the bytes of a `parquet` or `arrow` file. `rows` limits the number of rows read from Parquet.
 
-    pyarrow reads the file, because it raises an error for damaged data. Polars may request so much memory for a damaged file
-    that the process is killed.
+    pyarrow reads the file, because it raises an error for damaged data. For such data, Polars may request so much
+    memory that the process is killed.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -238,7 +238,7 @@ def warn_of_escaped_ids(count: int, path: Path) -> None:
 
 
 def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
-    """Encode rows as TREC text or JSON Lines, by the ending of the file. For Parquet and Arrow, return the frame unchanged.
+    """Encode rows as TREC text or JSON Lines, by the ending of the file. For Parquet and Arrow, keep the frame.
 
     Encoding is the slow part of writing, so several processes can encode rows while one process writes them.
     """
