@@ -44,17 +44,15 @@ class SharedQueries(NamedTuple):
 
     @property
     def searched(self) -> int:
-        """The number of queries of the run."""
         return len(self.both) + len(self.only_searched)
 
     @property
     def judged(self) -> int:
-        """The number of queries of the qrels."""
         return len(self.both) + len(self.only_judged)
 
 
 def match_queries(searched: pl.Series, judged: pl.Series, never_searched: pl.Series = _NO_QUERIES) -> SharedQueries:
-    """Compare the query ids of a run and qrels. `searched` leaves out queries of the run that never searched."""
+    """Compare the query ids of a run and qrels. Queries of the run without a search are in `never_searched`, not in `searched`."""
     searched, judged = pl.concat([searched, never_searched]).unique(), judged.unique()
     is_judged, is_searched = searched.is_in(judged.implode()), judged.is_in(searched.implode())
     idle = never_searched.filter(never_searched.is_in(judged.implode()))
@@ -148,7 +146,7 @@ def list_shares(coverages: pl.DataFrame) -> str:
 
 
 def share_of_smaller(both: int, first: int, second: int) -> float:
-    """Return `both` / min(`first`, `second`), which are numbers of queries. Return 1 if `first` or `second` is 0."""
+    """Return `both` / min(`first`, `second`), or 1 if `first` or `second` is 0. All arguments are numbers of queries."""
     return both / min(first, second) if first and second else 1.0
 
 
@@ -203,10 +201,10 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
 def warn_of_run(
     qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: Run | RunFile | None = None
 ) -> int:
-    """Give notices on values of a run that may mislead, and return the result of `count_one_time`.
+    """Give notices if scores of a run may mislead. Return the result of `count_one_time`.
 
-    The search for documents that are judged under another id reads only a sample of the run. With `low=False` the caller
-    gives the notice on low coverage. `iterated` is the run if measures of iterations are computed, else None.
+    Only a sample of the run is searched for documents that the qrels judge under another id. `low=False` suppresses the
+    notice on low coverage. `iterated` is the run if measures of iterations are computed, else None.
     """
     if iterated is not None and coverage.lacks_iterations(iterated):
         warn_of_missing_iterations(iterated)
@@ -250,12 +248,12 @@ def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
 
 
 def is_one_time(doc_id: Any) -> Any:
-    """Return for each doc_id (a Polars or narwhals column) whether it is a URL that a search service makes for one call only."""
+    """Return a column of booleans: true for a URL that a search service creates for one call only."""
     return doc_id.str.starts_with(_ONE_TIME_ADDRESS)
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
-    """Give the notice that no document has a label. `described` says how many documents there are, such as `12 unique results`."""
+    """Give a notice that no result has a label. `described` is the number of results as text, such as `12 unique results`."""
     rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
     example = "" if advice else _show_example(judgments, rows)
@@ -283,7 +281,7 @@ def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
 
 
 def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
-    """Return text with a doc_id of the run and of the qrels, if possible a pair that differs only in case, punctuation and %XX."""
+    """Return an example of a doc_id in the run and one in the qrels. If possible, they differ only in case, punctuation and %XX."""
     judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
     plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"%[0-9a-f]{2}|[\W_]", "").alias("plain")
     for keys in (["query_id", plain], ["query_id"]):

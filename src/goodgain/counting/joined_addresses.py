@@ -28,9 +28,9 @@ _SAMPLED = 8
 def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
     """Replace all URLs of a web page by one URL. Return the qrels (or None) and the runs. A notice counts the affected queries.
 
-    The first of the page's URLs in the qrels, in sorted order, is kept; else the first in the runs. If several rows of the qrels
-    get the same id, the largest label is kept. If the qrels have no URL, all ids are kept, because listing the ids of a large
-    run means reading the file once more. Several URLs of an unjudged page then count as several documents.
+    The new URL is the page's first URL in the qrels, in sorted order. For a page that the qrels lack, it is the first URL in the
+    runs. If several rows of the qrels get the same id, the largest label is kept. If the qrels contain no URL, no id is
+    replaced: listing the ids of a large run would require reading its file once more.
     """
     if judged is not None and urls != OPTIONS["urls"].default:
         judged = sign(judged, urls=urls)
@@ -86,9 +86,9 @@ def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
-    """Return a frame with the columns chunk_id (a URL to replace) and doc_id (the URL of the same page to write instead).
+    """Find pages with several URLs in `ids`. Return a frame with the URLs to replace (chunk_id) and the new URLs (doc_id).
 
-    The column doc_id has the page's first URL in `known`, in sorted order, or else the page's first URL in `ids`.
+    The new URL is the page's first URL in `known`, in sorted order. For a page that `known` lacks, it is the first in `ids`.
     """
     from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
 
@@ -108,7 +108,6 @@ def select_addresses(ids: pl.Series) -> pl.Series:
 
 
 def _select_addresses(ids: pl.DataFrame) -> pl.DataFrame:
-    """Return the distinct rows with a URL of a frame with the columns `doc_id` and `document` (hash of doc_id)."""
     return _drop_repeats(ids).filter(
         pl.col("doc_id").str.starts_with("http") | pl.col("doc_id").str.starts_with("HTTP")
     )
@@ -123,9 +122,9 @@ def _add_hashes(ids: pl.Series) -> pl.DataFrame:
 
 
 class _Ids(NamedTuple):
-    """The URLs of a run, as `_select_addresses` returns them, and the hashes of its rows, as `_hash_ids` returns them.
+    """The URLs of a run, from `_select_addresses`, and the hashes of all rows of the run, from `_hash_ids`.
 
-    The hashes of a long file or of a run on an engine are None.
+    `hashes` is None for a run on an engine, and for a file of more than `_MOST_KEPT` rows.
     """
 
     addresses: pl.DataFrame
@@ -161,14 +160,13 @@ def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per URL of a page with several URLs: `doc_id`, `document` (hash of doc_id), `page` (hash of the kept URL)."""
     names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
     page = pl.col("doc_id").hash()
     return pl.concat([spellings, names]).select(doc_id="chunk_id", document=pl.col("chunk_id").hash(), page=page)
 
 
 def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a run as hashes, as `_hash_ids` returns them. A run on an engine yields only rows with a URL of `pages`."""
+    """Yield the hashes of a run's rows, from `_hash_ids`. For a run on an engine, leave out rows without a URL of `pages`."""
     if hashes is not None:
         yield hashes
     elif isinstance(run, RunFile):
@@ -189,7 +187,7 @@ def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
 
 
 def sign(qrels: Qrels, **options: str) -> Qrels:
-    """Return a copy of the qrels. Scores computed with this copy have `options` in their signature."""
+    """Return a copy of the qrels. The signature of scores computed with the copy contains `options`."""
     signed = copy(qrels)
     signed.documents = {**qrels.documents, **options}
     return signed

@@ -34,11 +34,14 @@ class Counts(NamedTuple):
 
 
 def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
-    """Count R^i, UR^i, GR^i and G_i of the Retrieved Good Gain guideline. Return the `Counts` of each threshold.
+    """Count the results of each query and iteration. Return the `Counts` of each threshold.
 
-    A document is good if its relevance is at least the threshold. `qrels` have the columns query_id, doc_id and relevance. With
-    `labels="iteration"` the qrels also have iteration (Int64, null for any): a document gets its label for the iteration that
-    first returned it. `run` is a frame of any engine: query_id, iteration (Int64), doc_id (`-` for an iteration without results).
+    The counts are R^i (results), UR^i (new results), GR^i (new good results) and G_i (their gain) of the Retrieved Good Gain
+    guideline. A document is good if its relevance is at least the threshold.
+
+    `run` is a frame of any engine: query_id, iteration (Int64), doc_id (`-` for an iteration without results). `qrels` have the
+    columns query_id, doc_id and relevance. With `labels="iteration"` they also have iteration (Int64, null for any), and a
+    document gets its label for the iteration that first returned it.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
     >>> qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [3.0]})
@@ -61,7 +64,7 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
 def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
     """Count the results of each query and iteration, on the engine of the run.
 
-    The columns are query_id, iteration (number in the run), R, UR, Unjudged, and two columns per threshold: GR0, G0, GR1 ...
+    The columns are query_id, iteration (as in the run), R, UR, Unjudged, and two columns per threshold: GR0, G0, GR1, G1 ...
     """
     rows = to_lazy(nw.from_native(run))
     judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
@@ -117,10 +120,10 @@ def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
 def _add_up_good(
     of: Any, label: Any, number: int, rels: Sequence[float], names: tuple[str, str], unit: float
 ) -> dict[str, Any]:
-    """Count and sum the labels that are at least the threshold, for each row of a table and each threshold.
+    """Count and sum the labels that are at least the threshold, for each group and each threshold.
 
-    The table has `number` rows; `of` is the index of the row to which each label belongs. `names` are two prefixes, for the
-    columns of counts and of sums: `GR` becomes `GR0`, `GR1` ... `unit` is the result of `find_unit` for all labels.
+    `of` has the group of each label, a number below `number`. `names` has the prefixes of two kinds of columns, counts and
+    sums: `GR` gives `GR0`, `GR1` ... `unit` is the result of `find_unit` for all labels.
     """
     columns: dict[str, Any] = {}
     whole = np.floor(label / unit) * unit if unit else label
@@ -135,11 +138,11 @@ def _add_up_good(
 
 
 def find_unit(labels: Any) -> float:
-    """Return a power of two, the unit for splitting labels into multiples and remainders; 0 if all labels are whole.
+    """Return a power of two, or 0 if all labels are whole. Labels are split into a multiple of this unit and a remainder.
 
-    The last digit of a sum of floats depends on the order of rows, and blocks and engines change this order. Multiples of the
-    unit have at most 26 bits. Remainders are short too, for labels of at least a hundredth of the largest label. So the sums
-    of multiples and of remainders are exact for millions of labels; only the addition of the two sums rounds.
+    Without the split, the last digit of a sum of labels would depend on the order of rows. The sum of the multiples is exact
+    for millions of labels, because each multiple has at most 26 bits. The sum of the remainders is exact too if all labels
+    are at least a hundredth of the largest. Only the addition of the two sums rounds.
     """
     known = np.asarray(labels, np.float64)
     known = known[~np.isnan(known)]

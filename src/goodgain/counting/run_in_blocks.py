@@ -71,7 +71,7 @@ class RunFile:
 
     @property
     def has_iterations(self) -> bool:
-        """Whether any row has a number as its iteration; false until blocks are counted."""
+        """Whether any row of the blocks counted so far has a number as its iteration."""
         return any(self.numbered)
 
     @property
@@ -209,7 +209,7 @@ def _last_query(data: bytes) -> int:
 
 
 def _is_one_query(data: bytes, end: int) -> bool:
-    """Return whether all lines between the first newline and `end` belong to one query. Counting is faster than splitting lines."""
+    """Return whether all lines between the first newline and `end` belong to one query."""
     begin = data.find(b"\n") + 1
     query = data[begin : data.find(b"\n", begin)].split(None, 1)[:1]
     last = data[data.rfind(b"\n", 0, max(end - 1, 0)) + 1 : end].split(None, 1)[:1]
@@ -245,7 +245,7 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
 def partition_by_query(file: RunFile) -> Iterator[Block]:
     """Yield a run in blocks. No query is in two blocks. Within a block, rows keep the order of the file.
 
-    Rows are first divided among temporary files, by a hash of query_id. The files are as large as the run would be as text.
+    Rows are first divided among temporary files by a hash of query_id. Together, these files are as large as the run in plain text.
     """
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)

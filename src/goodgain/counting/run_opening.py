@@ -43,8 +43,8 @@ def open_run(
 ) -> Run | RunFile:
     """Open a run for scoring. A large file is read later, in blocks; any other source is read at once.
 
-    The options are those of `load_run`. With `errors="skip"` every file is read at once. As with `load_run`, the caller
-    checks that every name in `columns` was used. A bad row of a large file raises an error only when its block is read.
+    The options are those of `load_run`. With `errors="skip"` every file is read at once. The caller must check that every
+    name in `columns` was used. A bad row of a large file raises an error only when its block is read.
     """
     columns = any_source.check_columns(columns)
     if isinstance(source, RunFile):
@@ -123,7 +123,7 @@ def map_documents(
 ) -> tuple[Any, dict[str, Any]]:
     """Replace ids of chunks by ids of documents, if `documents` is given. Return the qrels (or None) and the runs.
 
-    If qrels and runs are both mapped, an id in the qrels does not change if it is the id of a document with chunks in a run.
+    If qrels and runs are both mapped, the qrels keep each id of a document that has chunks in a run.
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
@@ -158,7 +158,7 @@ def map_documents(
 
 
 def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
-    """Count the ids of a run that the mapping replaces, and list the new ids (for a large file, only new ids that are in `ids`)."""
+    """Count the ids of a run that the mapping replaces, and list the new ids. For a large file, list only those in `ids`."""
     if not isinstance(run, RunFile):
         return mapping.find_mapped(nw.from_native(run.frame))
     parts = []

@@ -46,7 +46,7 @@ number_rows = partial(number_lines, comments=False)
 class FrameRows:
     """Locates rows of a frame, a dict or an iterable: errors name `label` and the position of a row.
 
-    `rows` has the original position of each row; None if no row was left out. `counting` says how rows are counted, if not from 0.
+    `rows` has the original position of each row, or is None if no row was left out. `counting` tells users how rows are counted.
     """
 
     label: str
@@ -66,7 +66,7 @@ class FrameRows:
 class TextLines:
     """Locates rows of a text: errors name the line, and lines are counted only for an error.
 
-    `lines` has the line number of each row; None if no row of the TREC text was left out.
+    `lines` has the line number of each row, or is None if no row of the TREC text was left out.
     """
 
     label: str
@@ -94,7 +94,7 @@ FindColumns = Callable[[Sequence[str]], Mapping[str, str]]
 class ReadTable(NamedTuple):
     """A table that was read: its requested columns, and the `names` of all columns in the source.
 
-    `rows` locates a row for errors. CSV, TSV and JSON Lines have the requested types; Parquet and Arrow keep the types of the file.
+    `rows` locates a row for errors. Columns of Parquet and Arrow files keep their types; other columns have the requested types.
     """
 
     frame: pl.DataFrame
@@ -107,7 +107,7 @@ Problem = tuple[nw.Expr, str]
 
 
 def lacks(name: str) -> Problem:
-    """Return two things: the condition that a value of the column is missing or empty, and its description for errors."""
+    """Return a condition for rows with a missing or empty value in a column, and a description of such rows for errors."""
     return nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}"
 
 
@@ -116,8 +116,8 @@ def check_rows(
 ) -> tuple[Any, RowSource]:
     """Return a frame without bad rows, and the `RowSource` that locates the remaining rows.
 
-    `errors="raise"` raises an error for a bad row, `skip` leaves out bad rows with a notice. None also raises an error, for
-    callers without this option. A column `row` must be the position of each row in the source. Without `show`, errors do
+    `errors="raise"` raises an error for a bad row, and `skip` leaves out bad rows with a notice. None raises an error that
+    does not mention `skip`. A column `row` must be the position of each row in the source. Without `show`, errors do
     not quote the row, because it may contain the name of a judge.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
@@ -152,7 +152,7 @@ def check_rows(
 
 
 def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
-    """Collect a lazy frame of few rows. Polars' streaming engine does not hold the whole source in memory."""
+    """Collect a small lazy frame. Polars' streaming engine is used because it does not hold the whole source in memory."""
     native = frame.to_native()
     if isinstance(native, pl.LazyFrame):
         return nw.from_native(native.collect(engine="streaming"))

@@ -129,7 +129,7 @@ def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, be
 
 
 def pick_columns(cells: Cells, types: Mapping[str, Any], find: FindColumns, *, errors: str | None = None) -> ReadTable:
-    """Select and convert the requested columns of a CSV or TSV file; `read_table` describes the other arguments."""
+    """Select and convert columns of a CSV or TSV file. `types`, `find` and `errors` are as in `read_table`."""
     names, rows, found = cells.names, cells.rows, find(cells.names)
     for name in found:
         if names.count(name) > 1:

@@ -53,8 +53,8 @@ def loads(text: str | bytes) -> Any:
     """Parse a JSON text. NaN and Infinity become None: Python writes them, and JSON lacks them.
 
     Raises:
-        NotJSONError: the text is not JSON, has over 1,000 nested levels, or has a lone surrogate. Or the values of a large text
-            would need too much memory.
+        NotJSONError: the text is not JSON, has over 1,000 nested levels or a lone surrogate, or is a large text
+            with so many values that they would need too much memory.
     """
     if len(text) > _LARGE:
         _check_values(text)
@@ -125,11 +125,11 @@ def _check_depth(value: Any) -> None:
 
 
 def _check_values(text: str | bytes) -> None:
-    """Raise an error for a large text whose values need many times the memory of the text, as in `[[],[],...`."""
+    """Raise an error for a large text with so many values that they would need too much memory, such as `[[],[],...`."""
     signs: tuple[Any, ...] = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
     values = sum(text.count(sign) for sign in signs)
     if values * _VALUE > _MEMORY + _TIMES * len(text):
-        raise NotJSONError(f"it has {values:,} values, too many for {len(text) >> 20} MiB")
+        raise NotJSONError(f"it has {values:,} values, too many for a text of {len(text) >> 20} MiB")
 
 
 def parse_concatenated(text: str) -> list[Any] | None:
@@ -201,9 +201,9 @@ def read_json_lines(
 ) -> ReadTable:
     """Read the columns of JSON Lines, or of a JSON array of objects. Errors count each object of an array as a line.
 
-    Values are read one by one: a reader that infers types would turn an id 7 among texts into null. `read_table` describes
-    the other arguments. `paths` are columns inside nested objects and lists, such as `evidence.url`. With `paths`, each
-    element of a list becomes a row.
+    Types are not inferred: inference could turn the number 7 in a column of text ids into null. `paths` are columns inside
+    nested objects and lists, such as `evidence.url`. With `paths`, each element of a list becomes a row. The arguments
+    `types`, `find`, `required` and `errors` are as in `read_table`.
     """
     content, label = put_on_lines(content, path)
     bad = BadLines(label, content, errors)
@@ -299,7 +299,7 @@ class ObjectRows:
             self._close_block()
 
     def refuse(self, number: int, wrong: str) -> None:
-        """Report a bad object that was not added. Bad objects that were added earlier are reported first."""
+        """Report a bad object that was not added. Objects added earlier are checked first, so that faults are reported in order."""
         self._close_block()
         self._refuse(number, wrong)
 
@@ -321,7 +321,7 @@ class ObjectRows:
         self._objects, self._numbers = [], []
 
     def to_frame(self) -> tuple[pl.DataFrame, list[int]]:
-        """Return two things: a frame with the columns that at least one object has, and the number of each row's object."""
+        """Return a frame with the columns that at least one object has, and a list with the object number of each row."""
         self._close_block()
         whole = pl.concat(self._frames, rechunk=True)
         return whole.select(name for name in self._types if name in self._given), self._kept

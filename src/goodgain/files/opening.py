@@ -1,7 +1,7 @@
 """Opens files: finds their format by name, and decompresses them as a stream or at once.
 
-Raises `InputError` if a file cannot be read, becomes shorter during reading, has a line that is too long, has damaged compressed
-data, or is a decompression bomb: over 64 MiB and over 100 times the compressed size.
+Raises `InputError` for a file that cannot be read, becomes shorter during reading, or has a line that is too long. It is also
+raised for damaged compressed data, and for data that unpack to over 64 MiB and over 100 times the compressed size.
 """
 
 import gzip
@@ -228,9 +228,9 @@ def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class Content(NamedTuple):
-    """The decompressed bytes of a file, or of some lines of a file that is too large for memory (`part_of`).
+    """The decompressed bytes of a whole file, or of some lines of the large file `part_of`.
 
-    `data` begins at byte `offset` of the decompressed file. If `data` is empty, `lines` reads the file again.
+    `data` begins at byte `offset` of the decompressed file. With `part_of` and empty `data`, `lines` reads the whole file.
     """
 
     data: bytes
@@ -239,7 +239,7 @@ class Content(NamedTuple):
 
     @property
     def before(self) -> int:
-        """The number of lines before `data`. Only errors need it, so it is counted only when used."""
+        """The number of lines before `data`. The file is read again to count these lines."""
         if self.part_of is None:
             return 0
         lines, left = 0, self.offset
@@ -260,8 +260,8 @@ class Content(NamedTuple):
 def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
     """Read a file without its byte order mark; decompress it if the first bytes are those of gzip or Zstandard.
 
-    With `has_lines` a line that is too long raises an error. The file is copied: a memory-mapped file would crash the
-    process if another program truncated it.
+    With `has_lines` a line that is too long raises an error. The file is not memory-mapped, because the process would
+    crash if another program truncated the file.
     """
     with explain_read_errors(path), open_plain(path) as file:
         size, kind = _file_size(file), compression_of(file.peek(len(_ZSTD)))
@@ -299,7 +299,7 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Return the size of the unfinished line after a piece; raise an error if it is too large. `before` is the previous result."""
+    """Return the size of the unfinished line after a piece. Refuse a line that is too long. `before` is the previous size."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:

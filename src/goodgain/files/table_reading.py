@@ -32,11 +32,12 @@ def read_table(
 
     Args:
         types: the columns to read, each with its Polars type.
-        find: maps names of columns in the file to the names in `types`; by default, the names are equal.
+        find: called with the column names of the file; returns a dict from these names to names in `types`. By default, columns
+            keep their names.
         required: the columns that every line of JSON Lines must have.
-        errors: `raise` an error for a bad line, or `skip` bad lines with a notice. None also raises an error, for callers
-            without this option.
-        content: the content of the file, if already read, because a pipe can be read only once.
+        errors: `raise` an error for a bad line, or `skip` bad lines with a notice. None raises an error that does not mention
+            `skip`.
+        content: the content of the file, if the caller has already read it.
         paths: columns inside nested JSON, as in `read_json_lines`.
     """
     find = find or (lambda names: {name: name for name in types if name in names})
@@ -70,8 +71,8 @@ def explain_container_errors(path: Path, kind: str) -> Iterator[None]:
 def read_container(content: Content, path: Path, kind: str, *, rows: int | None = None) -> pl.DataFrame:
     """Read the bytes of a `parquet` or `arrow` file. `rows` limits the number of rows read from Parquet.
 
-    pyarrow raises an error for a damaged file. Polars trusts a wrong number of rows, and requests so much memory that the
-    process is killed.
+    pyarrow reads the file, because it raises an error for damaged data. For such data, Polars may request so much
+    memory that the process is killed.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -95,7 +96,7 @@ def read_container(content: Content, path: Path, kind: str, *, rows: int | None 
 def frame_of(table: Any) -> pl.DataFrame:
     """Validate a pyarrow table or batch, and return it as a Polars frame.
 
-    Metadata are left out: Polars panics unless metadata are UTF-8.
+    Metadata is left out, because Polars panics if metadata is not valid UTF-8.
     """
     import pyarrow as pa
 
@@ -199,8 +200,8 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read a results frame that was written as .parquet or .jsonl (also .gz or .zst).
 
     Raises:
-        InputError: the file has another ending, lacks a column, or has a column of another type. Or a row has no query, no
-            iteration or a value of another type: the error names the row.
+        InputError: the file has another ending, lacks a column, or has a column of the wrong type. Also raised if a row has no
+            query, no iteration, or a value of the wrong type; the message names the row.
 
     >>> import pathlib, tempfile
     >>> import goodgain as gg

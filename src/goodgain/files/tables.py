@@ -32,7 +32,7 @@ class Table(NamedTuple):
     """A table of texts.
 
     Attributes:
-        words: the number of leading columns that hold words. The others hold numbers, which are never broken into two lines.
+        words: the number of leading columns that hold words. All later columns hold numbers, which are never split across lines.
         name: the suffix of the LaTeX label; the tables of one result have different suffixes.
         notes: sentences below the table, such as the meaning of superscripts.
         drop: the headings of columns that a narrow terminal leaves out, in this order.

@@ -162,7 +162,7 @@ def _resolve(path: Path) -> Path:
 
 @contextmanager
 def write_with_polars() -> Iterator[None]:
-    """Convert an error of Polars into the `OSError` that caused it; re-raise an error with another cause."""
+    """Replace an error of Polars by the `OSError` that caused it. Errors with another cause are raised unchanged."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
@@ -211,8 +211,8 @@ Append = Callable[[EncodedRows], object]
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame atomically, in the format of the file's ending.
 
-    A row of TREC text has the columns as fields, in order. White space and control characters in ids, and a `#` that would begin a
-    comment, become %XX (UTF-8 bytes); a notice gives the number of these ids.
+    TREC text has a line per row, with the columns in order. White space and control characters in ids become %XX (UTF-8 bytes),
+    as does a `#` at the beginning of a line. A notice gives the number of changed ids.
     """
     kind = container(path)
     if kind == "text":
@@ -238,9 +238,9 @@ def warn_of_escaped_ids(count: int, path: Path) -> None:
 
 
 def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
-    """Encode rows in the format of the file's ending. For Parquet and Arrow, `append_rows` encodes them.
+    """Encode rows as TREC text or JSON Lines, by the ending of the file. For Parquet and Arrow, keep the frame.
 
-    Encoding is the slow part of writing: several processes can encode rows, and one process writes them.
+    Encoding is the slow part of writing, so several processes can encode rows while one process writes them.
     """
     kind = container(path)
     if kind in ("parquet", "arrow"):
@@ -291,7 +291,7 @@ def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
 
 
 def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Percent-encode white space, control characters and a leading `#` in texts. Return the frame and the number of changes."""
+    """Percent-encode unsafe characters in texts, such as white space. Return the frame and the number of changed texts."""
     changed = 0
     for name in frame.select(pl.col(pl.String)).columns:
         column = frame.get_column(name)
