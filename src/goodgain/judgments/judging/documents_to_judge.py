@@ -163,7 +163,6 @@ def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
-    """Return the first k documents of the flattened run. Ties of scores are broken as in trec_eval."""
     ranking = make_ranking(find_first_occurrences(rows), ["query_id", "doc_id", "score"])
     ranking = ranking.with_columns(query=pl.col("query_id").rle_id())
     places = place_documents(ranking.select("query", "score"), ranking.get_column("doc_id").gather, positions=())
