@@ -109,7 +109,7 @@ class Declaration:
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
-        """The measure without parameters. It is from ir_measures, unless ir_measures lacks it or goodgain adds parameters (`own`)."""
+        """The measure without parameters. It is from ir_measures if ir_measures has it and goodgain adds no parameters (`own`)."""
         if self.in_ir_measures is not None and not self.own:
             return self.in_ir_measures
         return _make_measure(self)
@@ -277,9 +277,9 @@ class GoodGainMeasure(IterationMeasure):
 
 
 class RankedMeasure(DeclaredMeasure):
-    """A measure over one ranking, such as `RankDCG@10`, which ir_measures lacks or supports with fewer parameters.
+    """A measure over one ranking. ir_measures lacks the measure (`RankDCG@10`), or a parameter of the measure (`ideal`).
 
-    `nDCG(ideal='ranking')` has the `NAME` `goodgain.nDCG`. If it were `nDCG`, a provider of ir_measures would ignore `ideal`.
+    The `NAME` of `nDCG(ideal='ranking')` is `goodgain.nDCG`. If it were `nDCG`, a provider of ir_measures would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:

@@ -289,7 +289,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
 
 
 def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the reading options that are not defaults. An option in which runs differ has a list of texts `run:value`."""
+    """Return the reading options that are not defaults. If runs differ in an option, its value is a list of texts `run:value`."""
     found: dict[str, Any] = {}
     for option, default in Reading._field_defaults.items():
         values = {name: signature.get(option, default) for name, signature in signatures.items()}

@@ -326,7 +326,7 @@ class SessionScores:
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add the rows of a batch of whole queries. The columns are query_id, iteration, doc_id, rank and score."""
+        """Add all rows of a batch of queries. The columns are query_id, iteration, doc_id, rank and score."""
         from goodgain.schema import EMPTY_DOC  # narwhals takes long to import, and waits
 
         rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)

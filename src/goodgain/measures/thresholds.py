@@ -160,7 +160,7 @@ def warn_if_no_label_reaches(
     switch: bool = False,
     write: Callable[[IterationMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
 ) -> None:
-    """Give one notice for all measures whose threshold no label reaches, because no document is good for these measures.
+    """Give one notice for all measures whose threshold no label reaches.
 
     If the notice cannot recommend the option `rel`, it recommends the name that `write(measure, threshold)` returns.
     """

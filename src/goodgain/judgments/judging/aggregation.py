@@ -129,7 +129,7 @@ def aggregate(
         file_labels: a label for each source, such as [1, 2] for evidence and answers. The label replaces every grade above
             0 of its source. A document gets its largest label, unless `how` is given.
         weights: {judge: weight above 0}, for a mean or majority. Judges without an entry have the weight 1. If `label`
-            wrote the grades, the judge's name is the model's name.
+            wrote the grades, a key can be the name of the model.
         urls: whether different spellings of one web address are one document (`join`) or several documents (`keep`). With
             `join`, the largest grade of each judge counts.
 

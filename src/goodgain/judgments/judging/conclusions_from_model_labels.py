@@ -32,8 +32,7 @@ class OrderAgreement:
     """How well the order of systems under a model's labels agrees with the order under people's labels.
 
     Attributes:
-        means: a frame with the columns system, human (mean under people's labels) and model (mean under the model's labels),
-            sorted from the best to the worst `human`.
+        means: a frame with system, human (mean under people's labels, best first) and model (mean under the model's labels).
         tau: Kendall's tau-b over all systems; None if undefined, for example if all systems tie.
         tau_top: tau-b over the better half of the systems by people's labels.
         tau_ap: the AP correlation, where a swap of two systems counts more near the top than further down.
