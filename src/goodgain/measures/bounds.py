@@ -46,8 +46,8 @@ def _split(measures: Sequence[ir_measures.Measure]) -> tuple[list[GoodGainMeasur
 class RaisedScores:
     """Computes the upper bounds of measures, one batch of queries at a time.
 
-    The qrels must have one label per document. In a tally, column `GR0` counts the good documents for the
-    threshold `rels[0]`, column `GR1` for `rels[1]`, and so on.
+    The qrels must have one label per document. A tally has counts per query and iteration. Column `GR0` counts the good
+    documents for the threshold `rels[0]`, column `GR1` for `rels[1]`, and so on.
     """
 
     def __init__(self, measures: Sequence[ir_measures.Measure], qrels: Qrels, rels: Sequence[float]) -> None:
@@ -95,7 +95,7 @@ def find_contributions(
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
-    """Return the contributions to good-gain measures. All results that are first found in one iteration add the same amount."""
+    """Return the contributions to good-gain measures. Results first found in the same iteration add the same amount."""
     numbers = run.rows.select("query_id", number="iteration").unique()
     numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
     firsts = run.first_iterations.rename({"iteration": "number"})
@@ -114,7 +114,7 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return what a document with the label `label` adds to each measure if it is first found in a given iteration.
+    """Return how much a document with the label `label` adds to each measure, for each iteration that may first find it.
 
     `places` lists the iterations, with the columns query_id and iteration. No other document counts as good.
     """

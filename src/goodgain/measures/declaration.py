@@ -109,7 +109,7 @@ class Declaration:
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
-        """The measure without parameters. A classic measure is that of ir_measures, unless goodgain adds parameters (`own`)."""
+        """The measure without parameters. It is from ir_measures if ir_measures has it and goodgain adds no parameters (`own`)."""
         if self.in_ir_measures is not None and not self.own:
             return self.in_ir_measures
         return _make_measure(self)
@@ -168,7 +168,7 @@ class Declaration:
 
 
 class ExactMean(ir_measures.MeanAgg):
-    """A mean for ir_measures whose sum is exact, so that the order of the queries has no effect.
+    """Computes means for ir_measures from exact sums, so that the order of the queries has no effect.
 
     With `skip_nan`, NaN values are left out, because NaN stands for a query without a value.
     """
@@ -277,13 +277,13 @@ class GoodGainMeasure(IterationMeasure):
 
 
 class RankedMeasure(DeclaredMeasure):
-    """A measure over one ranking that ir_measures lacks, or has with fewer parameters: `RankDCG@10`, `nDCG(ideal='ranking')`.
+    """A measure over one ranking. ir_measures lacks the measure (`RankDCG@10`), or a parameter of the measure (`ideal`).
 
-    The `NAME` of the second example is `goodgain.nDCG`. If it were `nDCG`, a provider of ir_measures would ignore `ideal`.
+    The `NAME` of `nDCG(ideal='ranking')` is `goodgain.nDCG`. If it were `nDCG`, a provider of ir_measures would ignore `ideal`.
     """
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
-        """Return the measure with `params` added. If ir_measures supports all parameters, it is a measure of ir_measures."""
+        """Return the measure with `params` added: a measure of ir_measures if ir_measures supports all parameters."""
         made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
         theirs, own = self.declaration.in_ir_measures, self.declaration.own
         if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):

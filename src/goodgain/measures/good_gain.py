@@ -2,7 +2,7 @@
 
 The value at iteration i is an expression over ledger and pools (counts of judged good documents). R, UR, ... are columns of the
 ledger at iteration i, and `upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last iteration of a query
-count as empty, so that the same expression holds at any later i. For a query without a search, i is 0.
+count as empty. For a query without a search, i is 0.
 """
 
 from collections.abc import Callable

@@ -129,7 +129,7 @@ _ROWS = 2**18
 class BatchScores:
     """Computes good-gain measures, one batch of queries at a time.
 
-    In a tally, column `GR0` counts the good documents for the threshold `rels[0]`, column `GR1` for `rels[1]`, and so on.
+    A tally has counts per query and iteration: `GR0` counts the good documents for the threshold `rels[0]`, `GR1` for `rels[1]`.
     """
 
     def __init__(self, measures: Sequence[GoodGainMeasure], qrels: Qrels, rels: Sequence[float]) -> None:

@@ -78,7 +78,7 @@ Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
 
 def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of a measure over one ranking or of a `SessionMeasure`; None if there is no such declaration."""
+    """Return the declaration of `measure`, or None for a `GoodGainMeasure` and for a measure that goodgain does not declare."""
     if isinstance(measure, (RankedMeasure, SessionMeasure)):
         return measure.declaration
     declared = RANKED_MEASURES.get(str(measure.NAME))
@@ -115,9 +115,9 @@ def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
 
 
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
-    """Map each measure that fewer results can improve to its count of results, such as `NumResults@3` or `NumResults`.
+    """Return a count such as `NumResults@3` for each measure that can improve if a run returns fewer results.
 
-    `compare` needs this count. For a query without results, a share has no value, and a count such as `NumDup` is 0.
+    A measure with a cutoff in iterations gets `NumResults` at this cutoff; any other measure gets `NumResults`.
 
     >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
     {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}
@@ -139,7 +139,7 @@ def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Meas
 
 
 def needs_results(measure: ir_measures.Measure) -> bool:
-    """Return whether `compare` leaves queries without results out of `measure`, because they would have the best value, 0."""
+    """Return whether `compare` must leave out queries without results, because they would have the best value, 0."""
     return _find_meaning(measure).needs_results
 
 
@@ -158,10 +158,10 @@ def describe_lack(measure: ir_measures.Measure | str) -> str:
 
 
 def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:
-    """Return whether goodgain computes a measure over one ranking, or leaves it to a provider of ir_measures.
+    """Return whether goodgain itself computes a measure over one ranking. If not, a provider of ir_measures does.
 
-    goodgain computes each measure that has a `Declaration`, if it supports the parameters. If the user names a `provider`,
-    goodgain computes only the measures that ir_measures lacks.
+    goodgain computes a measure if its `Declaration` supports the given parameters. If the user names a `provider`, goodgain
+    computes only the measures that ir_measures lacks.
 
     >>> is_computed_here(ir_measures.nDCG @ 10), is_computed_here(ir_measures.Bpref)
     (True, False)

@@ -3,7 +3,7 @@
 For a query that the run lacks, these measures score an empty ranking, while classic measures are 0.
 
 A grade is any label, also a negative one. In most of these measures, a document without a grade counts like the label 0.
-GradedP skips documents without a grade, and such documents add nothing to the other measures whose names begin with Graded.
+GradedP skips documents without a grade. In all other measures named Graded..., a document without a grade adds nothing.
 A Graded measure is null if a query has results, but none of the first k has a grade.
 """
 

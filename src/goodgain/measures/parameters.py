@@ -1,7 +1,7 @@
 """Checks the parameters of measures that goodgain computes, and of measures that providers of ir_measures compute.
 
 ir_measures declares types, choices and required parameters, but checks them with `assert`, which `python -O` removes. Further
-rules come from the definitions of measures, or refuse values for which a provider silently computes something else.
+rules follow from the definitions of measures. Other rules reject a value if a provider would silently compute something else.
 """
 
 import math
@@ -209,7 +209,7 @@ def _name(measure: Any) -> str:
 
 
 def check_parameters(measure: ir_measures.Measure) -> None:
-    """Raise `MeasureError` if a measure of ir_measures lacks a required parameter, or has a value that its provider mishandles.
+    """Raise `MeasureError` if a measure of ir_measures lacks a required parameter, or if a provider mishandles a parameter's value.
 
     For measures that users define, only the cutoff and the declared types and choices are checked.
     """

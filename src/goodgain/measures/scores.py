@@ -35,12 +35,12 @@ class Scores:
 
     Attributes:
         means: a dict from each measure to its mean over all queries (its sum for counts of ir_measures), in the requested order.
-            A mean is None if a value is not finite. Some measures, such as GradedP, have no value for some queries. Their
-            mean is over the queries with a value (`num_queries` counts them), or None if no query has a value.
+            A mean is None if a value is not finite. If a measure, such as GradedP, has no value for some queries, its mean
+            is over the queries with a value (see `num_queries`), or None if no query has a value.
         signature: a dict of the versions and settings that led to the values; report it with any value.
-        coverage: a frame with the columns iteration, judged and unique (numbers of results), and coverage (judged / unique). The
-            row with a null iteration counts all results; any other row counts the results first found in its iteration.
-            The coverage is null without results. Queries without judgments are left out.
+        coverage: a frame with the columns iteration, judged (number of distinct judged results), unique (number of distinct
+            results) and coverage (judged / unique, null without results). The row with a null iteration counts all results.
+            Any other row counts the results first found in its iteration. Queries without judgments are left out.
         queries: the query ids in both run and qrels (`both`), only in the run (`only_searched`), only in the qrels (`only_judged`).
         rel: the argument `rel` of the call.
         ids_mapped: the number of mapped ids of the run and the number of mapped ids of the qrels; None without `documents=`.
@@ -289,7 +289,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
 
 
 def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a dict of the options for reading the runs. If runs differ, the value of an option is a list of texts `run:value`."""
+    """Return the reading options that are not defaults. If runs differ in an option, its value is a list of texts `run:value`."""
     found: dict[str, Any] = {}
     for option, default in Reading._field_defaults.items():
         values = {name: signature.get(option, default) for name, signature in signatures.items()}

@@ -52,7 +52,6 @@ def _normalise_dcg(searches: Searches) -> pl.DataFrame:
 
 
 def _weigh_places(number: int, most: Any, parameters: dict[str, Any]) -> pl.DataFrame:
-    """Return the frame (K, place, weight) of the best places for `most` documents in an ideal session of `number` iterations."""
     results, times = _count_results(parameters) or most, 1.0
     if parameters["conv"] == "dd":
         depth = min(results, parameters["depth"])

@@ -84,7 +84,10 @@ class Searches:
         return labelled.with_columns(pl.col("relevance").cast(pl.Float64).clip(0).fill_null(0.0))
 
     def label(self) -> pl.DataFrame:
-        """Return the labels that hold at each iteration, with the columns query_id, number (as in `rows`), doc_id and relevance."""
+        """Return a label per iteration and document, with the columns query_id, number (as in `rows`), doc_id and relevance.
+
+        If the qrels have labels per iteration, a label for one iteration takes precedence over a label for all iterations.
+        """
         labels = self.qrels.frame.select("query_id", "doc_id", "relevance", at="iteration")
         joined = self.iterations.join(labels, on="query_id")
         if self.qrels.labels is None:
@@ -323,7 +326,7 @@ class SessionScores:
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add all rows of some judged queries, with the columns query_id, iteration, doc_id, rank and score."""
+        """Add all rows of a batch of queries. The columns are query_id, iteration, doc_id, rank and score."""
         from goodgain.schema import EMPTY_DOC  # narwhals takes long to import, and waits
 
         rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)

@@ -119,7 +119,7 @@ class Ranks:
     ) -> None:
         """Set up the ranks for a measure; `sums` collects the columns that the measure needs. Names of totals begin with `prefix`.
 
-        For the ideal ranking, `ideal` is None, and the labels must already be replaced by the parameter `gains`.
+        For the ideal ranking, `ideal` is None, and the column of labels must already hold the gains (parameter `gains`).
         """
         self.parameters = read_parameters(measure)
         self.cutoff: int | None = self.parameters.get("cutoff")  # the last rank; None for all ranks

@@ -66,7 +66,6 @@ def warn_of_labels(
 
 
 def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.Measure], provider: str | None) -> None:
-    """Give a notice on classic measures whose threshold no label reaches, such as 1 with labels from 0 to 0.9."""
     classic = [measure for measure in measures if not isinstance(measure, IterationMeasure)]
     beyond = [measure for measure in classic if 0 < largest < (_find_rel(measure) or 0)]
     if beyond:
@@ -86,9 +85,9 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
 def _warn_of_differing_thresholds(
     qrels: pl.DataFrame, measures: Sequence[ir_measures.Measure], rel: float | None, switch: bool
 ) -> None:
-    """Give a notice if measures have different default thresholds, so that a judged document is good for only some measures.
+    """Give a notice if measures have different default thresholds, and a judged document is good for only some measures.
 
-    The notice is minor if every query with a good document for one measure has a good document for every measure.
+    The notice is minor if all measures agree on which queries have a good document.
     """
     largest: Any = qrels.get_column("relevance").max()
     by_rel: dict[float, list[ir_measures.Measure]] = {}
@@ -161,7 +160,7 @@ def warn_if_no_label_reaches(
     switch: bool = False,
     write: Callable[[IterationMeasure, float], str] = lambda measure, rel: str(measure(rel=rel)),
 ) -> None:
-    """Give one notice for all measures whose threshold no label reaches, because no document is good for these measures.
+    """Give one notice for all measures whose threshold no label reaches.
 
     If the notice cannot recommend the option `rel`, it recommends the name that `write(measure, threshold)` returns.
     """
@@ -179,5 +178,5 @@ def warn_if_no_label_reaches(
     thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
     notice(
         f"{NO_LABEL} {thresholds} (the largest is {largest:g}). So no document is good: CG, "
-        f"SRE and others are 0, and IterationsForAllGoodResults has its best value, 0; {remedy}"
+        f"SRE and other measures are 0, and IterationsForAllGoodResults has its best value, 0; {remedy}"
     )

@@ -129,7 +129,7 @@ def aggregate(
         file_labels: a label for each source, such as [1, 2] for evidence and answers. The label replaces every grade above
             0 of its source. A document gets its largest label, unless `how` is given.
         weights: {judge: weight above 0}, for a mean or majority. Judges without an entry have the weight 1. If `label`
-            wrote the grades, name the judge by its model.
+            wrote the grades, a key can be the name of the model.
         urls: whether different spellings of one web address are one document (`join`) or several documents (`keep`). With
             `join`, the largest grade of each judge counts.
 
@@ -137,7 +137,7 @@ def aggregate(
         A frame with query_id, doc_id, relevance (Int64 if all labels are whole, else Float64; null without a grade or a
         majority), n_judges (number of grades), n_null (number of null grades) and tie (whether several grades share the most
         votes). Documents are in the order of first appearance. Each nugget of autonuggetizer has its own row, with its
-        text in the column `iteration`. `read_qrels(..., labels="subtopic")` then gives a document its largest label.
+        text in the column `iteration`. `read_qrels(..., labels="subtopic")` gives a document the largest label of its nuggets.
 
     Raises:
         InputError: grades cannot be read, a judge gave a document two grades, a grade is not on the scale or not in the
@@ -255,7 +255,7 @@ def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_disputed(grades: Any) -> pl.DataFrame:
-    """Return the query_id and doc_id of documents whose judges tie, or give grades that differ by 2 or more.
+    """Return the query_id and doc_id of documents on which judges tie or differ by 2 or more.
 
     >>> find_disputed({"anna": {"q": {"a": 0, "b": 3, "c": 2}}, "ben": {"q": {"a": 4, "b": 3, "c": 1}}}).rows()
     [('q', 'a'), ('q', 'c')]

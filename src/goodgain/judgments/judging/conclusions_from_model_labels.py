@@ -32,10 +32,10 @@ class OrderAgreement:
     """How well the order of systems under a model's labels agrees with the order under people's labels.
 
     Attributes:
-        means: a frame with the columns system, human and model (mean under people's or the model's labels), best human first.
+        means: a frame with system, human (mean under people's labels, best first) and model (mean under the model's labels).
         tau: Kendall's tau-b over all systems; None if undefined, for example if all systems tie.
         tau_top: tau-b over the better half of the systems by people's labels.
-        tau_ap: the AP correlation, where a swap of two systems near the top counts more.
+        tau_ap: the AP correlation, where a swap of two systems counts more near the top than further down.
         intervals: a dict {name of a correlation: 95 % bootstrap interval (low, high) over queries, None if undefined}.
     """
 

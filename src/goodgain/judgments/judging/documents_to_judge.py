@@ -68,7 +68,7 @@ def pool(
         qrels: any input of `read_qrels`. Documents with a label are left out.
         results: a results frame, or a file that `goodgain convert --results` wrote, with titles, URLs and snippets.
         queries: the texts of the queries, as a file or frame with query_id and text, a dict, or an ir_datasets id.
-        flattened: take the first k documents of the flattened run (order `seen`), not of every iteration.
+        flattened: take the first k documents of one ranking per query (order `seen`), not of every iteration.
         sample_queries: the number of queries to draw at random. If people label all documents of the drawn queries, their
             labels show how far a model's labels can be trusted.
         seed: the seed of the draw.
@@ -163,7 +163,6 @@ def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
-    """Return the first k documents of the flattened run. Ties of scores are broken as in trec_eval."""
     ranking = make_ranking(find_first_occurrences(rows), ["query_id", "doc_id", "score"])
     ranking = ranking.with_columns(query=pl.col("query_id").rle_id())
     places = place_documents(ranking.select("query", "score"), ranking.get_column("doc_id").gather, positions=())

@@ -174,7 +174,7 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
-    """Return a list of pairs (judge, source). `judge` is the judge of all grades in a source that does not name its judges."""
+    """Return a list of pairs (judge, source). If a source names no judges, all its grades are from `judge`."""
     if isinstance(source, Mapping):
         found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
     else:

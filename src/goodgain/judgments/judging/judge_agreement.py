@@ -43,9 +43,9 @@ class Agreement:
         pairs: a frame with judge, other, documents (graded by both), agreement (share with equal grades), kappa,
             kappa_quadratic.
         confusion: a frame with judge, other, grade, other_grade, documents (how many documents got this pair of grades).
-        intervals: a frame with coefficient, judge, other (null for coefficients of all judges), low and high: the ends of the 95 %
-            intervals of kappa and alpha. The bootstrap resamples queries, or documents if there are fewer than ten queries.
-            The attribute is None if intervals were not requested.
+        intervals: a frame with the 95 % intervals of kappa and alpha; None if intervals were not requested. The columns are
+            coefficient, judge, other, low and high. For alpha, which covers all judges, judge and other are null. The bootstrap
+            resamples queries, or documents if there are fewer than ten queries.
 
     >>> import goodgain as gg
     >>> found = gg.agreement({"anna": {"q": {"a": 0, "b": 4}}, "ben": {"q": {"a": 0, "b": 4}}}, scale="0..4")
@@ -213,7 +213,7 @@ def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None
 
 
 def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
-    """Return Cohen's weighted kappa (1968) of two judges. If `weights` is the identity matrix, this is kappa (1960)."""
+    """Return Cohen's weighted kappa (1968) of two judges, or kappa (1960) if `weights` is the identity matrix."""
     confusion = confusion.reshape(weights.shape)
     documents, apart = confusion.sum(), 1 - weights
     # exact sums: the order of the two judges does not matter
@@ -235,7 +235,7 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
-    """Return Gwet's AC2 (2014), or AC1 for identity weights. `weights` is for the given grades, `scale` for all grades."""
+    """Return Gwet's AC2 (2014), or AC1 if `weights` is the identity matrix."""
     graded = patterns.sum(axis=1)
     several = graded > 1
     if not several.any():
