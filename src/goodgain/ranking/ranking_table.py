@@ -65,7 +65,7 @@ class Judgments:
         return np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
-        """Return a frame with query, query_id, NumJudged (the number of labels) and a column `NumRel(rel=...)` per threshold."""
+        """Return the label counts of each query: query, query_id, NumJudged (all labels), and `NumRel(rel=...)` (labels >= rel)."""
         counts = self.labels.group_by("query").agg(
             pl.len().cast(pl.Int64).alias("NumJudged"),
             *((pl.col("relevance") >= rel).sum().cast(pl.Int64).alias(name_relevant(rel)) for rel in sorted(set(rels))),

@@ -151,8 +151,8 @@ class Explanation:
 
     `results` has the columns row, query_id, system and document. `pairs` has the columns query_id, row, other_row, same, rule,
     confidence, type, agreed and differed. `type` is the document type whose rules were used. `agreed` and `differed` list names
-    of fields. If `same` is false for a pair within one document, other results joined the pair. `pairs` has at most 10,000
-    rows; `left_out` is the number of further pairs.
+    of fields. Two results of one document may have `same` false: they were joined through other results. `pairs` has at most
+    10,000 rows; `left_out` is the number of further pairs.
     """
 
     document: str
