@@ -126,7 +126,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Number the queries in order of appearance. Return two things: the query number of each row, and the query ids by number."""
+    """Number the queries in order of appearance. Return the query number of each row, and the query ids by number."""
     runs = query_ids.rle().struct.unnest()
     names, lengths = runs.get_column("value"), runs.get_column("len").to_numpy()
     queries = names.unique(maintain_order=True)

@@ -110,7 +110,7 @@ def deduplicate(
             has no other evidence, as in a run.
         level: `passage`, or `document` to count a passage as the document that contains it.
         pairs_a_key: the maximum number of pairs to compare among results with the same key, such as an id, a URL or a title.
-        earlier: results that already have documents, as a frame with the column `document` or the path of its file. Earlier
+        earlier: results that already have documents: a frame with the column `document`, or the path of such a file. Earlier
             documents keep their names and results. A new result joins the earlier document that it matches best.
             `summary.bridges` counts the conflicts with earlier documents (see `Summary`).
         same: pairs of ids or URLs that are one document, whatever the rules say, or the path of a file with one pair per line.
@@ -212,8 +212,8 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
 def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
     """Add the columns `duplicate_of`, `rule` and `confidence`.
 
-    A duplicate gets the rule that joins it to the first occurrence of its document in the run. If there is no
-    such rule, the duplicate gets the most confident rule that joins it to any other result.
+    A duplicate gets the rule that joins it to the first occurrence of its document in the run, or else the
+    most confident rule that joins it to any other result.
     """
     firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
     found = found.with_columns(firsts)
@@ -249,8 +249,8 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
     """Find queries in which a doc_id stands for two documents. Return a dict from query_id to a text that names the doc_id.
 
-    The text also names the two documents, by URL, title or type. If a query has several such doc_ids, the text has the first.
-    Different snippets, passages or spellings of a URL do not prove that two documents differ.
+    The text also names the two documents, by URL, title or type. If several doc_ids of a query stand for two documents,
+    the text names the first. Different snippets, passages or spellings of a URL do not prove that two documents differ.
     """
     some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
     if some.is_empty():

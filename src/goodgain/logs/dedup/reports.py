@@ -119,7 +119,7 @@ class Agreement:
 
 
 def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
-    """Score how well the documents of rows agree with the groups in `gold`. Only rows with the same scope are compared."""
+    """Score how well documents of rows agree with the groups `gold`. Only rows that were deduplicated together are compared."""
     groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
     if len(groups) != rows.height:
         raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
