@@ -253,7 +253,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.DataFrame[Any], pl.Series]:
     """Put the earlier results of the same queries above the new ones. Return all rows, and the documents of the earlier rows."""
     if "document" not in known.columns or "query_id" not in known.columns:
-        raise InputError("the earlier results have no column document; convert their logs again, or deduplicate the results")
+        raise InputError("the earlier results have no column document; convert their logs again, or deduplicate them")
     new = frame.to_polars()
     queries = new.get_column("query_id").cast(pl.String).unique()
     known = known.filter(pl.col("document").is_not_null(), pl.col("query_id").cast(pl.String).is_in(queries.implode()))
