@@ -51,7 +51,7 @@ CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     ),
     "scores that tie in a query with one search, on DuckDB": (
         lambda: gg.evaluate(QRELS, duckdb.from_arrow(TIED.to_arrow()), "nDCG@10 CG"),
-        ["classic measures sort 1 query with one search by score, not by rank"],
+        ["in 1 query with one search, classic measures sort by score, not by rank"],
     ),
     "column 2 of the qrels, in ir_measures": (
         lambda: ir_measures.calc_aggregate([gg.CG, gg.SRR, ir_measures.RR], NUMBERED, gg.read_run(FOUND)),

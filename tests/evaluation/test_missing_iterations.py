@@ -101,7 +101,7 @@ SOURCES: dict[str, Callable[[str, Path], Any]] = {
 
 
 def told(call: Callable[[], Any]) -> list[str]:
-    return [text for text in notices_of(call)[1] if "keeps no order of rows" not in text]
+    return [text for text in notices_of(call)[1] if "does not keep the order of rows" not in text]
 
 
 @pytest.mark.parametrize("source", SOURCES)

@@ -51,7 +51,7 @@ def check_columns(columns: Columns | None) -> dict[str, str]:
     for name, ours in (columns or {}).items():
         if ours not in known:
             there = f"goodgain has no column {ours!r}. It has {', '.join(known)}"
-            raise InputError(f"{spell('columns', {name: ours})}: {there}: {example}")
+            raise InputError(f"{spell('columns', {name: ours})}: {there}. Correct it: {example}")
     return {str(name): ours for name, ours in (columns or {}).items()}
 
 

@@ -33,7 +33,7 @@ class MappedIds(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The new names of ids, for `rename`. Hashes are joined faster than long texts."""
+    """The new names of ids, for `rename`."""
 
     table: pl.DataFrame  # place (the index of the row), hash (of chunk_id), chunk_id, doc_id
     is_hash_unique: bool
@@ -97,7 +97,7 @@ class DocumentMap:
         return collect(mapped.select("doc_id").unique()).get_column("doc_id")
 
     def map_run(self, run: Run) -> Run:
-        """Replace chunks by documents. `collapse` joins the chunks of a document in an iteration, with the best rank and score."""
+        """Replace chunks by documents. With `collapse`, a document has one row per iteration, with its best rank and score."""
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
             return cut_run(self.map_run(run.unpaged), run.reading.page)
         if self._names is not None and self.chunks == "repeat" and not run.lives_on_engine:

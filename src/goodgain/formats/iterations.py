@@ -81,7 +81,7 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
 
 
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
-    """Remove the rows of queries that never searched. Return the kept rows, the places of kept rows, and the removed queries.
+    """Remove the rows of queries that never searched. Return the kept rows, their `RowSource`, and the removed query ids.
 
     A query that never searched has a single row, with `-` or null as iteration and `-` as doc_id.
     """

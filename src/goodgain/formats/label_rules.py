@@ -66,7 +66,7 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
 
 
 def check_levels(labels: pl.DataFrame) -> None:
-    """Raise `InputError` if a label is so large that trec_eval would run out of memory, or would compute 0."""
+    """Raise `InputError` if a label is too large for trec_eval, which would run out of memory or compute 0."""
     high = labels.get_column("relevance").filter(labels.get_column("relevance").abs() > _MOST_LEVELS)
     if len(high):
         limit = f"the memory of trec_eval grows with the largest label (the limit is {_MOST_LEVELS:,})"

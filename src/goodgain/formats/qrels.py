@@ -51,7 +51,7 @@ class Qrels(PandasFacade):
         frame: query_id, iteration, doc_id, relevance (Int64 if all labels are whole, else Float64); one row per (query,
             document). With `labels="iteration"`, one row per (query, document, iteration); a null iteration means any.
         labels: None, or `iteration` if each label applies to one iteration.
-        has_subtopics: whether `rows` has a label for each subtopic of a document; `frame` then has the largest label.
+        has_subtopics: whether labels are per subtopic. If so, `rows` has all labels, and `frame` the largest of each document.
         vital: query_id and subtopic of each vital nugget; None for qrels without a column vital.
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
@@ -183,17 +183,17 @@ def read_qrels(
     """Read judgments from a path, a frame, named tuples, a dict of dicts or an ir_datasets id.
 
     Args:
-        source: a file of TREC text, Parquet, Arrow, JSON Lines, or CSV or TSV with a header (text files also as .gz or .zst); a
-            frame that narwhals supports, with query_id, doc_id, relevance and possibly iteration; ir_measures' named tuples;
-            {query_id: {doc_id: relevance}}; the id of an ir_datasets data set; or a `Qrels`, returned as it is. Documents with
-            a null relevance are unjudged; one notice counts them. TREC text has no nulls.
+        source: a file, a frame that narwhals supports, ir_measures' named tuples, {query_id: {doc_id: relevance}}, the id of an
+            ir_datasets data set, or a `Qrels` (returned as it is). Formats of files are TREC text, Parquet, Arrow, JSON Lines,
+            and CSV or TSV with a header; text files may be compressed (.gz or .zst). Frames have query_id, doc_id, relevance and
+            possibly iteration. Documents with a null relevance are unjudged; one notice counts them. TREC text has no nulls.
         labels: None ignores column 2, as other tools do. `iteration` reads column 2 as the iteration of the label: a positive
             integer is the number of an iteration in the run, and `0` or a word means any iteration. `subtopic` reads column 2
             as the subtopic of the label, as in TREC's diversity tasks. SubtopicRecall counts subtopics, and other measures take
             the largest label of a document. Nuggets are read as subtopics, from a table with query_id, nugget_id, doc_id, grade
             and possibly vital (0 or 1), or from autonuggetizer's assignments to documents.
         errors: `raise` stops at the first bad row. `skip` leaves out bad rows with a notice.
-        columns: maps names in the source to goodgain's names, as {"topic": "query_id"}. qid, q_id, docno, docid, did, pid,
+        columns: maps names in the source to goodgain's names, such as {"topic": "query_id"}. qid, q_id, docno, docid, did, pid,
             label, gain, grade and rel need no mapping; a notice tells how they were read. In JSON, a doc_id may be a list of
             documents, and a name may be a path into objects and lists, as in {"evidence.url": "doc_id"}.
         label: the label of every row, for a source that only lists the supporting documents of each question. The tasks of

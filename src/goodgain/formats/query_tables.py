@@ -146,13 +146,11 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     if known.is_empty():
         raise InputError(f"{label}: no judged query has a group. Use the query ids of the qrels.")
     if "all" in known.get_column("group"):
-        raise InputError(
-            f"{label}: a group has the name all, which is that of the row for all queries. Rename the group."
-        )
+        raise InputError(f"{label}: a group has the name all, reserved for the row of all queries. Rename the group.")
     if len(lacking):
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
         number = f"{len(lacking):,} of {len(judged):,} queries"
-        notice(f"{label}: {number} have no group: {shown}. These queries count only in the row all.")
+        notice(f"{label}: {number} have no group: {shown}. These queries count only in the row `all`.")
     return known
 
 
@@ -175,7 +173,7 @@ def read_query_ids(source: Any) -> pl.Series:
             ids, label = [line.decode(errors="replace").strip(BLANKS) for _, line in number_lines(content)], str(path)
     found = pl.Series("query_id", [one for one in ids if one], pl.String).unique().sort()
     if found.is_empty():
-        raise InputError(f"{label}: names no query. Write one id a line.")
+        raise InputError(f"{label}: names no query. Write one id per line.")
     return found
 
 
@@ -354,9 +352,9 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
     """Select the costs of a system as `select_system` does. Rows without a system are allowed if the call has a single run."""
     without = costs.get_column("system").null_count()
     if without and (len(systems) > 1 or without < len(costs)):
-        there = "several runs" if len(systems) > 1 else "rows that have one"
-        told = f"{spell('costs')}: rows have no system, and there are {there}"
-        raise InputError(f"{told}. Add a column system with their names.")
+        there = "there are several runs" if len(systems) > 1 else "other rows have one"
+        told = f"{spell('costs')}: some rows have no system, and {there}"
+        raise InputError(f"{told}. Write the system of each row in a column system.")
     if not system and costs.get_column("system").n_unique() == 1:  # the only run of a call without names
         system = costs.item(0, "system") or ""
     return select_system(costs.with_columns(pl.col("system").fill_null(system)), spell("costs"), system)
@@ -365,7 +363,8 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
 def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
     if not known:
         return InputError(f"{argument} has no rows. Write rows with the system {system}.")
-    return InputError(f"{argument} has no rows of the system {system}; it has {', '.join(known[:10])}. Rename one.")
+    there = ", ".join(known[:10])
+    return InputError(f"{argument} has no rows of the system {system}, only of {there}. Rename a system.")
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:

@@ -196,15 +196,15 @@ def read_run(
     """Read a run from a path, a frame, named tuples or a dict of dicts.
 
     Args:
-        source: a file of TREC text (column 2 is the iteration), Parquet, Arrow, JSON Lines, or CSV or TSV with a header (text
-            files also as .gz or .zst); a frame that narwhals supports, with query_id, doc_id and possibly iteration, rank,
-            score, tag (a lazy frame of Polars, DuckDB, PySpark ... stays on its engine); ir_measures' named tuples;
-            {query_id: {doc_id: score}}; or a `Run`, returned as it is.
-        gaps: `close` ignores missing numbers and renumbers a query's iterations. `empty` treats each missing number, from
-            `first` to the query's largest number, as a search with no results.
+        source: a file, a frame that narwhals supports, ir_measures' named tuples, {query_id: {doc_id: score}}, or a `Run`
+            (returned as it is). Formats of files are TREC text (column 2 is the iteration), Parquet, Arrow, JSON Lines, and CSV
+            or TSV with a header; text files may be compressed (.gz or .zst). Frames have query_id, doc_id and possibly iteration,
+            rank, score, tag. A lazy frame (Polars, DuckDB, PySpark ...) stays on its engine.
+        gaps: `close` ignores missing numbers, and measures renumber the iterations of a query. `empty` treats each missing
+            number, from `first` to the query's largest number, as a search with no results.
         first: the number of the first iteration of a query: 1, or 0 (TREC Dynamic Domain).
         errors: `raise` stops at the first bad row. `skip` leaves out bad rows with a notice.
-        columns: maps names in the source to goodgain's names, as {"step": "iteration"}. qid, q_id, docno, docid, did and pid
+        columns: maps names in the source to goodgain's names, such as {"step": "iteration"}. qid, q_id, docno, docid, did and pid
             need no mapping; a notice tells how they were read.
         page: cut the ranking of each query into iterations of this many results. The run must have no iterations. The classic
             ranking does not change.
@@ -248,7 +248,7 @@ def load_run(
 
 
 def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: bool, is_part: bool = False) -> Run:
-    """Make a run from an open source: check rows, number iterations, add ranks.
+    """Make a run from an opened source: check rows, number iterations, add ranks.
 
     With `is_part`, the caller gives the notices that concern the whole run.
     """
@@ -286,7 +286,7 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
 
 
 def warn_of_repeats(run: Run) -> None:
-    """Give the notice on missing iterations if a run without column 2 returns a document twice in a query."""
+    """Give the notice on missing iterations if a run has no iteration column and a query returns a document twice."""
     if not run.lacks_column or run.likely_iteration is not None:
         return
     results = nw.from_native(run.frame).filter(nw.col("doc_id") != EMPTY_DOC).select("query_id", "doc_id")

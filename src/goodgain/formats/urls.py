@@ -344,7 +344,7 @@ def find_page(doc_id: str) -> str | None:
 
 
 def find_pages(ids: pl.Series) -> pl.Series:
-    """Return `find_page` of each id. Polars converts most addresses; Python converts each host once.
+    """Return the result of `find_page` for each id.
 
     >>> find_pages(pl.Series(["http://www.example.org/a/", "d1"])).to_list()
     ['https://example.org/a', None]
@@ -372,7 +372,7 @@ def find_pages(ids: pl.Series) -> pl.Series:
 
 
 def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
-    """Yield (query_id, unjudged id, judged id) if both ids are URLs of one page. Each frame has query_id and doc_id."""
+    """Yield (query_id, unjudged id, judged id) for two URLs of one page in one query. Each frame has query_id and doc_id."""
     known: dict[tuple[str, str | None], str] = {}
     for query_id, url in judged.iter_rows():
         known.setdefault((query_id, find_page(url)), url)

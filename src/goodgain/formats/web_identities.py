@@ -1,4 +1,4 @@
-"""Normalises hosts and declares web identities: addresses of well-known sites that name one paper, video or product.
+"""Normalises hosts and declares web identities: the addresses of one paper, video or product on a well-known site.
 
 A declaration begins with a line `NAME | CANONICAL | DROPS`. Each further line is a spelling, or `=` and two addresses of one
 page, or `!` and two addresses of different pages. Tests and docs/reference/web_identities.md use the declarations.
@@ -21,7 +21,7 @@ class WebIdentity(NamedTuple):
         spellings: `HOSTS PATH [PARAMETER=VALUE ...]`. Hosts are separated by `|` and have no `www.` or `m.`; `*.` stands for
             subdomains. PATH and VALUE are regular expressions that match the whole path and the whole value. The text that
             VALUE matches is the named group PARAMETER. If several declarations match an address, the first one applies.
-        drops: names of other parameters to remove; `*` for all.
+        drops: parameters to remove in addition to those that the spelling names; `*` removes all parameters.
         same: two addresses of one page.
         different: two addresses of different pages.
     """

@@ -126,7 +126,7 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
-    """Number the queries in order of appearance. Return two things: the query number of each row, and the query ids by number."""
+    """Number the queries in order of appearance. Return the query number of each row, and the query ids by number."""
     runs = query_ids.rle().struct.unnest()
     names, lengths = runs.get_column("value"), runs.get_column("len").to_numpy()
     queries = names.unique(maintain_order=True)
@@ -226,22 +226,22 @@ def warn_of_orders(orders: Orders) -> None:
     if queries := orders.contradicting:
         notice(
             f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
-            "their ranking follows the ranks. If the scores are right, renumber the ranks by score. Queries with one search, "
-            "without repeats, keep their scores."
+            "their ranking follows the ranks. If the scores are right, renumber the ranks by score. Queries with one search "
+            "and no repeats keep their scores."
         )
     if orders.by_score and orders.several:
         notice(
-            f"classic measures sort {count_of(orders.by_score, 'query', 'queries')} with one search by score, not by rank (ties "
-            "by doc_id, as in trec_eval). Queries with several searches follow the ranks. For one order, give each result "
-            "a score that falls with its rank."
+            f"in {count_of(orders.by_score, 'query', 'queries')} with one search, classic measures sort by score, not by rank "
+            "(ties by doc_id, as in trec_eval). Queries with several searches follow the ranks. For one order in all queries, "
+            "let scores fall as ranks rise."
         )
 
 
 def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
     """Add missing ranks and scores.
 
-    Missing ranks follow descending scores, then descending doc_ids, as in trec_eval. Without scores they follow the order of
-    the rows. A missing score is minus the rank.
+    Missing ranks follow descending scores, then descending doc_ids, as in trec_eval. Without scores, missing ranks follow
+    the order of the rows. A missing score is minus the rank.
     """
     if "rank" not in frame.columns:
         rows = frame.with_row_index("row")

@@ -65,7 +65,7 @@ class Judgments:
         return np.concatenate([[0], np.cumsum(counts)])
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
-        """Return a frame with query, query_id, NumJudged (the number of labels) and a column `NumRel(rel=...)` per threshold."""
+        """Return the label counts of each query: query, query_id, NumJudged (all labels), and `NumRel(rel=...)` (labels >= rel)."""
         counts = self.labels.group_by("query").agg(
             pl.len().cast(pl.Int64).alias("NumJudged"),
             *((pl.col("relevance") >= rel).sum().cast(pl.Int64).alias(name_relevant(rel)) for rel in sorted(set(rels))),
@@ -75,7 +75,7 @@ class Judgments:
         return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
 
     def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
-        """Return the ideal ranking of each query, as query, k and relevance: the labels above 0, largest first.
+        """Return the ideal ranking of each query (query, k, relevance): its labels above 0, largest first.
 
         If `gains` is given, labels are first replaced by their gains.
         """
@@ -89,7 +89,7 @@ class Judgments:
 
 
 class RankingTable(NamedTuple):
-    """The documents of the ranking of each query, with positions and labels."""
+    """The ranked documents of each query, with positions and labels."""
 
     #: query, k (1..n), relevance (Float64), k_id and k_gdeval if they differ from k, and possibly doc_id. A document without a
     #: label has no row, or null as its relevance. A ranking on its engine is a lazy frame with a row for every document.

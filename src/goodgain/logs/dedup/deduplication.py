@@ -43,7 +43,7 @@ _ID = ["query_id", "doc_id"]
 class Deduplication:
     """Results with their documents, and how the documents were found.
 
-    `frame` has the rows of the input, in the same order and library, and the columns `document`, `duplicate_of`, `rule` and
+    `frame` is the input frame (same library, same order of rows) with four more columns: `document`, `duplicate_of`, `rule` and
     `confidence`. `duplicate_of` is the row (from 0) of the first occurrence in the same query and system. The last three
     columns are null for a first occurrence. Functions that read data frames through narwhals accept this object as a frame.
 
@@ -101,18 +101,18 @@ def deduplicate(
     """Find the results of a query that are the same document.
 
     Args:
-        results: a results frame or a run, of any library that narwhals supports, or a path written by `write_results`.
+        results: a run or a frame of results (any library that narwhals supports), or the path of a file from `write_results`.
         policy: `standard`, the default; `id`, which uses only item ids and equal URLs; `strict`, in which any difference in a
             compared field separates two results; or `content`, in which copies at another address are duplicates.
         across: columns across which results are deduplicated: `system`, `query_id`, both, or () for none. The default,
             `system`, lets one qrels file serve all systems.
-        trust_doc_id: whether doc_ids alone decide which results are one document. By default, they do if the frame has no other
-            evidence, as in a run.
+        trust_doc_id: whether doc_ids alone decide which results are one document. By default, doc_ids decide if the frame
+            has no other evidence, as in a run.
         level: `passage`, or `document` to count a passage as the document that contains it.
-        pairs_a_key: the maximum number of pairs compared among the results that share a key.
-        earlier: results that already have documents, as a frame with the column `document` or the path of its file. Earlier
+        pairs_a_key: the maximum number of pairs to compare among results with the same key, such as an id, a URL or a title.
+        earlier: results that already have documents: a frame with the column `document`, or the path of such a file. Earlier
             documents keep their names and results. A new result joins the earlier document that it matches best.
-            `summary.bridges` counts the cases in which deduplicating all results together would give other documents.
+            `summary.bridges` counts the conflicts with earlier documents (see `Summary`).
         same: pairs of ids or URLs that are one document, whatever the rules say, or the path of a file with one pair per line.
         different: pairs of ids or URLs that are two documents, or the path of a file with one pair per line.
 
@@ -212,8 +212,8 @@ def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key
 def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
     """Add the columns `duplicate_of`, `rule` and `confidence`.
 
-    A duplicate gets the rule that joins it to the first occurrence of its document in the run. If no rule joins these two
-    results, the duplicate gets the most confident rule that joins it to another result.
+    A duplicate gets the rule that joins it to the first occurrence of its document in the run, or else the
+    most confident rule that joins it to any other result.
     """
     firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
     found = found.with_columns(firsts)
@@ -249,8 +249,8 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
     """Find queries in which a doc_id stands for two documents. Return a dict from query_id to a text that names the doc_id.
 
-    The text names the first doc_id found in the query, and its two documents by URL, title or type. The rules for untrusted
-    ids must prove that the documents differ. Differences in snippets, passages or the spelling of a URL prove nothing.
+    The text also names the two documents, by URL, title or type. If several doc_ids of a query stand for two documents,
+    the text names the first. Different snippets, passages or spellings of a URL do not prove that two documents differ.
     """
     some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
     if some.is_empty():

@@ -24,14 +24,14 @@ class DocumentType:
     A field is a name in the column `fields`, or `title`, `snippet` or `parent` (the parent's doc_id or URL).
 
     Attributes:
-        item_ids: names in `ids`. Equal values identify a document; different values separate two documents.
+        item_ids: names in the column `ids`. Equal values identify a document; different values separate two documents.
         lenient_ids: the item ids whose differences do not separate documents.
         further_keys: sets of fields. Two results that agree in all fields of a set are compared.
-        required: fields that must agree. If they do not, the weights of other fields do not count.
+        required: fields that must agree; otherwise, the weights of other fields do not count.
         reject: fields whose differences separate two documents.
         weights: the weight of each field. Two results are one document if the weights of the fields that agree sum to 1 or more.
         title: the field that serves as the title of results of this type.
-        url: whether the URL of a result names one item: always, only beyond a start page, or never.
+        url: whether the URL of a result names one item: always, only if it is not a start page's URL, or never.
         goes_with: less specific types whose results may be the same document as a result of this type.
     """
 

@@ -1,7 +1,7 @@
 """Joins verified pairs into groups (documents), names the groups, and joins new results to earlier documents.
 
-The order of rows does not matter. Each group takes the strongest name of its results. A name made from content is a hash, and
-is the same on every machine.
+The order of rows does not matter. The name of a group is an item id, else a URL, else a hash of its content. If doc_ids are
+trusted, the name is a doc_id. Names are the same on every machine.
 """
 
 import heapq
@@ -38,12 +38,12 @@ def group_records(
 ) -> tuple[pl.Series, int, list[SkippedPairs], int]:
     """Group the records that are the same document, joining the most confident pairs first.
 
-    Rules and the user's pairs can keep records apart. `earlier` has the earlier documents of the first rows, and is used only
-    for groups that a pair of the user affects.
+    Rules and the user's pairs can keep records apart. The first rows are earlier results, and `earlier` has their documents.
+    Only groups that a pair of the user affects use `earlier`.
 
     Returns:
-        Four things: the group of each record; the number of refused joins; counts of the pairs within groups that were not
-        compared; and the number of pairs of earlier documents that were kept apart.
+        Four things: the group of each record; the number of refused joins; counts of pairs left uncompared in large groups; and
+        the number of pairs of earlier documents that were kept apart.
     """
     same, said = pairs.filter("same"), records.said
     component = _connect(records, [same])
@@ -118,7 +118,7 @@ def _join_in_order(
     The content of records breaks ties, so neither the order of rows nor the order of doc_ids matters.
 
     Returns:
-        Two numbers: the refused joins, and the pairs of earlier documents that were kept apart.
+        Two numbers: how many joins were refused, and how many pairs of earlier documents were kept apart.
     """
     nodes = pl.concat([joins["left"], joins["right"]]).unique().sort()
     hashes = dict(zip(nodes.to_list(), order_records(records.frame[nodes.to_list()]).to_list(), strict=True))
@@ -152,7 +152,6 @@ def _join_in_order(
 
 
 def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int, str]]:
-    """Return groups made from the user's pairs and the earlier documents, and a dict from groups to earlier documents."""
     groups = deepcopy(said.clusters)
     document_of: dict[int, str] = {}
     remedy = "Earlier documents stay as they are: remove the pair, or convert all logs in one call"

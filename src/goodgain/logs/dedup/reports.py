@@ -119,7 +119,7 @@ class Agreement:
 
 
 def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> Agreement:
-    """Score how well the documents of rows agree with the groups in `gold`. Only rows with the same scope are compared."""
+    """Score how well documents of rows agree with the groups `gold`. Only rows that were deduplicated together are compared."""
     groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
     if len(groups) != rows.height:
         raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
@@ -151,8 +151,8 @@ class Explanation:
 
     `results` has the columns row, query_id, system and document. `pairs` has the columns query_id, row, other_row, same, rule,
     confidence, type, agreed and differed. `type` is the document type whose rules were used. `agreed` and `differed` list names
-    of fields. If `same` is false for a pair within one document, other results joined the pair. `pairs` has at most 10,000
-    rows; `left_out` is the number of further pairs.
+    of fields. Two results of one document may have `same` false: they were joined through other results. `pairs` has at most
+    10,000 rows; `left_out` is the number of further pairs.
     """
 
     document: str

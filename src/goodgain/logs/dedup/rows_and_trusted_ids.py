@@ -281,8 +281,8 @@ def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterabl
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
     """Return an expression that is true if the doc_id of a record stands for several documents.
 
-    This happens if a tool numbers the results of each search 1, 2, 3. The documents differ in item ids, pages or
-    distinguishing fields.
+    An example is a tool that numbers the results of each search 1, 2, 3. Documents are distinguished by item ids, pages, types
+    and distinguishing fields.
     """
     one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
     named = pl.col("type").is_in(document_types.NAMED_BY_URL)
