@@ -4,7 +4,7 @@ A format yields traces whose steps hold `ToolCall`s with raw output. `reading/qu
 tools into `SearchCall`s.
 
 The classes are msgspec structs, because structs take less time to create than named tuples and dataclasses. The structs never
-form reference cycles. Therefore the garbage collector can ignore them (`gc=False`), and a conversion takes a tenth less time.
+form reference cycles. Therefore the garbage collector can ignore them (`gc=False`), and a conversion takes 10 % less time.
 """
 
 from typing import Any, Literal
@@ -61,7 +61,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchCall(msgspec.Struct, frozen=True, gc=False):
-    """One search with its status and ranked results. `asked` holds the queries, or the arguments of the call."""
+    """One search with its status and ranked results. `asked` holds the queries, or arguments that contain the queries."""
 
     status: Status
     results: tuple[Result, ...] = ()
@@ -98,7 +98,7 @@ class ToolCall(msgspec.Struct, gc=False):
         return self.output is not UNANSWERED or self.failed
 
     def name_called_tool(self, tools: ChosenTools) -> None:
-        """Replace a proxy (a tool that calls another tool) by the called tool. Use this only after calls and outputs are paired."""
+        """Replace a proxy (a tool that calls another tool) with the called tool. Use this after calls and outputs are paired."""
         if self.is_search is None and (called := tools.find_inner_tool(self.tool, self.arguments)) is not None:
             self.tool, self.arguments = called
 

@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Answer the calls in `inner` that lack an answer. If `output` does not have one answer per call, find calls in it."""
+        """Answer the unanswered calls in `inner`, or return the calls in `output` if it does not hold one answer per call."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
@@ -258,7 +258,7 @@ class CallFinder:
         return [one for one in kept if one.call is None or self.is_certain(one)]
 
     def _answer(self, call: ToolCall, output: Any, place: Place, *, failed: bool) -> None:
-        """Set the answer to a call. Raise an InputError for a second, different answer to a search."""
+        """Set the output of a call. Raise an InputError if a search gets a second, different answer."""
         if not call.answered:
             call.output, call.failed = output, failed
         elif self._is_search(call.tool) and output not in (UNANSWERED, "") and _read(call.output) != _read(output):
@@ -318,7 +318,7 @@ def find_opening(value: Any) -> str:
 def _read_events(members: list[Any]) -> list[Any]:
     """Replace the events of LangChain's `astream_events` with calls and answers. Return other lists unchanged.
 
-    A call and an answer share the run id. Calls below a tool are in `children` of the tool. A retriever below a tool
+    A call and its answer have the same run id. Calls below a tool are in `children` of the tool. A retriever below a tool
     replaces the tool. Events of models and chains only repeat calls, and become None.
     """
     events = {index: found for index, member in enumerate(members) if (found := _read_event_kind(member)) is not None}
@@ -351,7 +351,7 @@ def _read_events(members: list[Any]) -> list[Any]:
 
 
 def _read_event_kind(member: Any) -> tuple[str, str] | None:
-    """Return the subject (such as `tool`) and the stage (such as `start`) of a LangChain event; None for other values."""
+    """Return the subject (such as `tool`) and the stage (such as `start`) of a LangChain event. Return None for other values."""
     if not isinstance(member, dict) or not isinstance(member.get("data"), dict):
         return None
     found = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None

@@ -197,7 +197,7 @@ def _find_trial(one: Found) -> str | None:
 
 
 def _find_level(calls: list[Found]) -> int:
-    """Return the depth at which lists hold one record per query; 0 if all calls belong to one query."""
+    """Return the depth at which lists hold one record per query, or 0 if all calls belong to one query."""
     levels = range(1, min(len(one.place) for one in calls) + 1)
     lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
     held = [(one, level, dict(one.holders).get(one.place[:level], {})) for level in lists for one in calls]
@@ -248,7 +248,7 @@ def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
 def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> _KeyedRecords:
     """Judge whether the keys of an object are query ids. If so, return the places of the records under these keys.
 
-    `is_asked` says whether the object or an outer object has a question. This may be the question of all records.
+    `is_asked` says whether the object or an outer object has a question. The question may belong to all records.
     """
     searching = {str(one.place[len(place)]): None for one in calls}
     alike = _select_alike(held, searching)

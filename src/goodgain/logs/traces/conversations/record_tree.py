@@ -206,12 +206,12 @@ def or_unanswered(output: Any) -> Any:
 
 
 def text_or_none(value: Any) -> str | None:
-    """Return a text that is not empty; None for any other value."""
+    """Return the value if it is a text that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def get_either(record: dict[str, Any], camel: str) -> Any:
-    """Return the value of the key `camel`, else of the same key in snake_case; None if the record has neither key."""
+    """Return the value of the key `camel`, else of the same key in snake_case. Return None if both are missing."""
     return record[camel] if camel in record else record.get(snake_case(camel))
 
 

@@ -14,14 +14,14 @@ from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_o
 
 
 def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> dict[int, Span | None]:
-    """Find tools and retrievers whose spans do not count as searches. Return a dict with the key `id(span)` for each span.
+    """Find tools and retrievers whose spans do not count as searches. The keys of the returned dict are `id(span)`.
 
-    The value for a retriever is the span of the tool that counts instead; the value for a tool is None.
+    The value for a retriever is the tool span that counts instead. The value for a tool is None.
 
-    - The agent sees the results of the outermost tool. If that tool returns a list, the retrievers below do not count.
-    - If a tool returns no list, the retrievers below count instead of the tool.
+    - The agent sees the results of the outermost tool. If this tool returns a list, the retrievers below it do not count.
+    - If a tool returns no list, the retrievers below it count instead.
     - An outer tool that runs a model does not count.
-    - If an agent runs between tool and retriever, the retriever counts.
+    - If the retriever belongs to an agent that the tool runs, the retriever counts.
     - A retriever counts if the caller names it as a search tool.
     """
     with_model = {id(one) for span in spans if span.kind in ("LLM", "AGENT") for one in iterate_ancestors(span, by_id)}
@@ -47,8 +47,8 @@ def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str
 def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
     """Return whether a tool's output is a list of results.
 
-    Text from a tool that runs a model is an answer, not a list. If a tool does not have the name of a search tool, the
-    list must have at least two results with ids.
+    Text from a tool that runs a model is an answer, not a list. Unless the tool's name is that of a search tool,
+    the list must have at least two results with ids.
     """
     call = read_tool(tool, "")
     is_text = isinstance(parse_if_json(call.output), str)
@@ -67,7 +67,7 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
 
 
 def name_in_summary(span: Span, above: Span | None) -> ToolCall:
-    """Return a call that names an uncounted span in the summary. If the tool `above` counts instead, the name says so."""
+    """Return a call for a span that does not count as a search. If the tool `above` counts instead, the call's name says so."""
     call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())

@@ -137,7 +137,7 @@ def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
 
 
 def _drop_bodies(source: Source, span: Span) -> None:
-    """Drop a span's attributes that are not needed later, to save memory. Spans of tools, retrievers and rerankers keep all."""
+    """To save memory, drop attributes that are not needed later. Keep all attributes of tools, retrievers and rerankers."""
     if span.kind in _SEARCH_KINDS:
         return
     kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
@@ -289,7 +289,7 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
     """Add the searches that appear in model spans but not in tool spans.
 
-    If a step already has calls, add nothing unless tool spans exist and all of them have call ids. If nested model spans show
+    If a step already has calls, but tool spans are missing or lack call ids, add nothing. If nested model spans show
     the same call, the call belongs to the step of the innermost span.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}

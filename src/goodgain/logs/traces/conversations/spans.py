@@ -72,7 +72,7 @@ class Span(msgspec.Struct):
     unknown: str = ""  # what is not understood in the span; empty if nothing
 
     def get(self, name: str) -> Any:
-        """Return the value of a dotted or nested attribute; None if the span lacks the attribute."""
+        """Return the value of a dotted or nested attribute, or None if the span lacks the attribute."""
         if name in self.attributes:
             return self.attributes[name]
         if (flat := f"attributes.{name}") in self.attributes:
@@ -89,7 +89,7 @@ class Span(msgspec.Struct):
 
 
 def read_spans(source: Source, value: Any, at: str, depth: int = _MAX_DEPTH) -> Iterator[Span]:
-    """Yield the spans in a value, which is OTLP JSON, a list of spans, an object with such a list, or one span."""
+    """Yield the spans in a value: OTLP JSON, one span, a list of spans, or an object with a list of spans."""
     if isinstance(value, list) and depth:
         for index, member in enumerate(value):
             yield from read_spans(source, member, f"{at}/{index}", depth - 1)
@@ -181,7 +181,7 @@ def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
 
 
 def _read_id(value: Any, at: str) -> str:
-    """Convert the id of a trace or span to hexadecimal. Logs have ids as hexadecimal, `0x...`, base64 or whole numbers."""
+    """Convert the id of a trace or span to hexadecimal. Logs write ids as hexadecimal, `0x...`, base64 or whole numbers."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return f"{value:x}"
     if isinstance(value, str):
@@ -196,7 +196,7 @@ def _read_id(value: Any, at: str) -> str:
 
 
 def read_nanoseconds(value: Any, at: str) -> int:
-    """Convert ISO 8601, a datetime or a number to nanoseconds since 1970. The size of a number shows the unit."""
+    """Convert ISO 8601 text, a datetime or a number to nanoseconds since 1970. The size of a number shows the unit."""
     if isinstance(value, datetime):
         value = value.isoformat()
     if isinstance(value, str) and value.isdecimal() and len(value) < 30:

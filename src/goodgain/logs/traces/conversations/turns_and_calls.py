@@ -199,7 +199,7 @@ class Conversation:
     def read_calls(
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
-        """Add the calls in a list to the trace. `name`, `call_id` and `arguments` are the keys to read from each call."""
+        """Add a list of calls to the trace. `name`, `call_id` and `arguments` are the keys to read from each call."""
         return [self.call(tree.read_call(*one, name, call_id, arguments)) for one in tree.walk(calls, at)]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
@@ -295,7 +295,7 @@ class Conversation:
 
 
 def read_usage(holder: Any) -> Usage | None:
-    """Return the tokens, the cost and the seconds in an object; None if all are missing.
+    """Return the tokens, the cost and the seconds in an object, or None if all are missing.
 
     Input tokens include tokens read from a cache or written to a cache. Values that are not numbers are ignored.
 

@@ -53,8 +53,8 @@ class JoinedConversation(Conversation):
     ) -> Iterator[Trace]:
         """Join recorded requests and responses into conversations, and yield one trace per conversation.
 
-        An exchange is a request with its response. A request continues an earlier exchange if it contains the exchange's id, or
-        if it begins with the exchange's messages and answer. In the second case, query id and run id must be equal too.
+        An exchange is a request with its response. A request continues an earlier exchange if the request names the exchange's id.
+        Otherwise the request must begin with the exchange's messages and answer, and query id and run id must be equal too.
         `make` converts a record to an exchange.
         """
         threads: list[list[Exchange]] = []
@@ -112,7 +112,7 @@ class JoinedConversation(Conversation):
 
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return the request and the response, if the record is an exchange with the endpoint of this class; else None."""
+        """Return the request and the response. Return None if the record is not an exchange with the endpoint of this class."""
         return split_exchange(record, cls.asked, cls.answered)
 
     @classmethod
@@ -149,7 +149,7 @@ def place(messages: Any, at: str) -> list[Item]:
 
 
 def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return a record's request and response if the request has the field `asked` and the response has `answered`; else None."""
+    """Return a record's request and response. Return None if the request lacks `asked` or the response lacks `answered`."""
     request = record.get("request") if isinstance(record, dict) else None
     if not isinstance(request, dict) or asked not in request:
         return None

@@ -74,7 +74,7 @@ def get_format(name: str) -> Format:
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
-    """Return the format of a file, else None. Raise an InputError if several formats match, or `head` is empty or cut off."""
+    """Return the format of a file, or None if unknown. Raise an InputError if several match, or `head` is empty or cut off."""
     claims = _find_claims(path, head)
     if len(claims) == 1:
         return claims[0]

@@ -3,7 +3,7 @@
 A `ToolCallRequestEvent`, or another message of an agent, is a step. A message with the source `user` is a turn. Summaries
 repeat results and are left out.
 
-Lost: Which agent of a team searched: all messages are one trace.
+Lost: Which agent of a team searched, because all messages are one trace.
 Query id: None in the log.
 Record: A tool should return JSON text; a Python list is logged as Python prints it.
 """

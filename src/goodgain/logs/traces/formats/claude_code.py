@@ -6,7 +6,7 @@ tree of lines: only the branch to the last line is read.
 Lost: Texts and scores of WebSearch, and answers to calls that continued in the background.
 Query id: The session's id. The system is the model of the last answer.
 Record: Use `claude -p --output-format stream-json --verbose`; `--output-format json` omits calls. Convert
-`subagents/agent-<id>.jsonl` too: each becomes a system named `subagent <id>`.
+`subagents/agent-<id>.jsonl` too: each file is a system named `subagent <id>`.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -155,7 +155,7 @@ class _Branches:
                 self._of_call.setdefault(call_id, []).append(index)
 
     def select_live(self, members: list[_Line]) -> list[_Line]:
-        """Return the lines on the branch to a session's last line. Skip branches abandoned by an edited prompt or a retry."""
+        """Return the lines on the branch to a session's last line. Skip branches that an edited prompt or a retry replaced."""
         linked = [line for line in members if "parentUuid" in line.record]
         followed = {line.parent for line in members if line.parent is not None}
         if not linked:
@@ -178,7 +178,7 @@ class _Branches:
         return [lines[index] for index in sorted(live, key=lambda index: (depths[index], index not in chain, index))]
 
     def _find_parent(self, at: int, chain: Collection[int]) -> int | None:
-        """Return the parent of a line. If the log lacks the parent, return the previous line with a message."""
+        """Return the index of a line's parent. If the log lacks the parent, return the index of the previous message."""
         line = self._lines[at]
         if line.parent is not None and line.parent in self._by_id:
             return self._by_id[line.parent]

@@ -9,8 +9,8 @@ have `opens`, a list of opened documents. A turn may have `answer` and `citation
 
 Lost: Nothing. A notice names unknown fields.
 Query id: `query_id`, else `--query-id`, else `<file>-<k>`. The system is `system`.
-Costs: `input_tokens`, `output_tokens`, `seconds` and `cost` of a step. Without `seconds`, the time since the previous step
-(`time`) counts.
+Costs: `input_tokens`, `output_tokens`, `seconds` and `cost` of a step. If a step has no `seconds`, its seconds
+are the difference between its `time` and the previous step's `time`.
 """
 
 from collections.abc import Iterator

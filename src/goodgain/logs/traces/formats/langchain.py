@@ -1,11 +1,11 @@
-"""LangChain and LangGraph messages as `model_dump`, `messages_to_dict` or `dumps` of langchain.load writes them.
+"""LangChain and LangGraph messages as written by `model_dump`, `messages_to_dict` or langchain.load's `dumps`.
 
 An AI message is a step. A human message is a turn. Results are read from a tool message's `artifact` (Documents), else
 from its content. States of a graph that repeat the messages of earlier states are one conversation.
 
 Lost: Searches that a vendor ran and logged in `additional_kwargs` or unknown parts. Such searches are reported as not understood.
-Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata` or `config.configurable`, else the
-`thread_id` in one of them.
+Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata` or `config.configurable`, else
+`thread_id` in one of these three.
 Record: `create_retriever_tool(..., response_format="content_and_artifact")` keeps ids and URLs of documents.
 Costs: `usage_metadata`, or `token_usage` in `response_metadata`.
 """

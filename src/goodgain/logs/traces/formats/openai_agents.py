@@ -1,8 +1,8 @@
 """OpenAI Agents SDK: SQLite files of `SQLiteSession`, or one item of OpenAI's Responses per line.
 
-Steps are those of the format `openai_responses`; a session is a trace.
+Steps are those of the format `openai_responses`. A session is a trace.
 
-Lost: Results of hosted searches without sources; encrypted sessions. All branches of a session are read as one conversation.
+Lost: Results of hosted searches without sources, and encrypted sessions. All branches of a session are read as one conversation.
 Query id: The session's id; JSON Lines have no id. `--tag` names the system.
 Record: Ask for sources as in the format `openai_responses`.
 """

@@ -102,7 +102,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """Return a record's request and response; None if the response has neither `choices` nor `message` (Cohere, Ollama)."""
+        """Return a record's request and response, or None. Cohere and Ollama respond with `message` instead of `choices`."""
         found = super().split(record) or split_exchange(record, cls.asked, "message")
         is_whole = found is not None and ("choices" in found[1] or isinstance(found[1]["message"], dict))
         return found if is_whole else None

@@ -72,7 +72,7 @@ def is_item(item: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per response, list of items or conversation. `previous_response_id` joins responses into a conversation."""
+    """Yield one trace per list of items, or per conversation. `previous_response_id` joins responses into a conversation."""
     if JoinedConversation.are_exchanges(source.head):
         return ItemReader.join_exchanges(source)
     if tree.any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):
@@ -119,7 +119,7 @@ class ItemReader(JoinedConversation):
 
     @classmethod
     def key(cls, item: dict[str, Any]) -> Hashable | None:
-        """Return a key that is equal for copies of an item; None for thoughts and hosted calls, which histories may omit."""
+        """Return a key that is equal for copies of an item. Return None for thoughts and hosted calls: histories may omit both."""
         kind = as_word(item.get("type"), "message")
         if kind == "message":
             text = tree.message_text(item.get("content")).strip()
@@ -279,7 +279,7 @@ def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
 
 
 def read_source(source: dict[str, Any], at: str) -> dict[str, Any]:
-    """Convert a source of a web search to a result. If a service has no URL, its name is the title."""
+    """Convert a source of a web search to a result. A source without a URL gets its name as title."""
     if source.get("url") is None and source.get("name"):
         return {"title": expect_text(source["name"], f"{at}/name"), "type": source.get("type")}
     return {"url": expect_text(source.get("url"), f"{at}/url")}

@@ -130,7 +130,7 @@ def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
 
 
 def _find_doubt(searches: list[_Search]) -> str:
-    """Return the reason why the searches of a record may not belong to one query; empty if there is no reason."""
+    """Return the reason why the searches of a record may not belong to one query, or an empty text if no reason exists."""
     places = [one.at.rpartition("/")[0] + "/" for one in searches]
     for one, place in zip(searches, places, strict=True):
         if sum(other.startswith(place) for other in places) > 1:

@@ -183,13 +183,13 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
 
 
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
-    """Add calls to steps. Return whether a step has several answered calls. The agent may have made these calls in sequence.
+    """Add calls to steps. Return whether a step has several answered calls: the agent may have made them in sequence.
 
-    - Calls without an answer between them are one step. Calls with outputs are one step if one inner list holds them all.
+    - Calls without an answer between them are one step. Consecutive calls with outputs in one inner list are one step.
     - User text after a call begins a turn only if the agent wrote text in between. Otherwise the text may come from a tool.
     - User text after the last search begins no turn: a program may have added it as a reminder.
 
-    The first `depth` keys of a call's place lead to the record. Lists among these keys do not join calls to a step.
+    The first `depth` keys of a call's place lead to the record. Lists outside the record do not join calls to a step.
     """
     searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
     last_search = max(searches, default=0)

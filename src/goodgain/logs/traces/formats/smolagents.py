@@ -1,4 +1,4 @@
-"""smolagents: the steps of an agent's memory, as `agent.memory.get_full_steps()` gives them, or its messages.
+"""smolagents: the steps of an agent's memory, as `agent.memory.get_full_steps()` gives them, or the memory's messages.
 
 A memory step with `step_number` is a step. The text `observations` holds the results of all calls in the step. A task is a turn.
 Messages with the roles `tool-call` and `tool-response` hold calls and observations as text.

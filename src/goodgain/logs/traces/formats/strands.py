@@ -1,9 +1,9 @@
 """Strands Agents and Bedrock Converse: messages with `toolUse` and `toolResult` blocks, and session folders.
 
-A message of the assistant is a step; a user's message without tool results is a turn.
+A message of the assistant is a step. A user's message without tool results is a turn.
 
 Lost: Time and model: messages have neither.
-Query id: The session's id, from the folder's name, else none.
+Query id: The session's id in the folder's name, else none.
 Record: Pass the session's folder to `goodgain convert`, not its files.
 """
 
@@ -90,7 +90,7 @@ def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
 
 
 def _read_folder(source: Source) -> Trace:
-    """Read all messages in the folder of the file, in the order of the numbers in the file names."""
+    """Read all messages in the folder of `source`, ordered by the numbers in their file names."""
     folder = source.path.parent
     paths = _find_files(folder) or [source.path]
     records = [(expect_object(_load(path), f"{path}, at "), f"{path}, at /message") for path in paths]
@@ -108,7 +108,7 @@ def _load(path: Path) -> Any:
     try:
         return loads(content)
     except NotJSONError as error:
-        raise InputError(f"{path}: is not JSON to its end ({error}); was it cut off? Copy it again.") from None
+        raise InputError(f"{path}: is not JSON to its end ({error}); copy the complete file again") from None
 
 
 class _Messages(Conversation):

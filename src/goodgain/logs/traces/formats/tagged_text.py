@@ -192,7 +192,7 @@ def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
-    """Return the position of the next search or `<tool_call>`, or -1. For a search, return its tags too."""
+    """Return the position of the next search or `<tool_call>` (-1 if none), and the tags of the search (None for a call)."""
     search, call = tagged.find_span(_QUERY_TAGS, start), tagged.find(_CALL, start)
     if search is not None and (call < 0 or search.begin < call):
         return search.begin, search
@@ -352,7 +352,7 @@ def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[st
 
 
 def _parse_call(text: str, at: str) -> ToolCall:
-    """Read the call in a `<tool_call>` tag. Accept JSON with errors, such as single quotes, as agents do."""
+    """Read the call in a `<tool_call>` tag. Accept JSON with errors such as single quotes."""
     try:
         call = expect_object(loads(text), at)
     except NotJSONError:

@@ -199,7 +199,7 @@ class _Messages(Conversation):
             self._set_output(call, output["value"] if kind and "value" in output else output, at)
 
     def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
-        """Set the output of a call. The output of OpenAI's hosted search has an `action` and perhaps `sources`, but not results."""
+        """Set the output of a call. The output of OpenAI's hosted search has an `action` and perhaps `sources`, but no results."""
         action = tree.object_or_empty(output).get("action")
         if not isinstance(action, dict):
             call.output = output
