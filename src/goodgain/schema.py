@@ -69,7 +69,7 @@ class Table:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """The names of the columns of numbers. `iteration` is left out, because it can be a word in a run."""
+        """The names of the numeric columns. `iteration` is left out, because a run can name iterations by words."""
         return tuple(name for name, dtype in self.columns.items() if dtype.is_numeric() and name not in IDS)
 
     @cached_property
