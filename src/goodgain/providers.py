@@ -176,7 +176,7 @@ def _group_requests(
 
 
 def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return a copy of `measure` with its name stored, because ir_measures asks for the name at each value."""
+    """Return a copy of `measure` with its name stored, because ir_measures asks for the name with each value."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
     made: ir_measures.Measure = kind(**measure.params)

@@ -59,7 +59,7 @@ class Table:
         return cls(name, columns, frozenset(columns.keys() - types.keys()), **parts)
 
     def understand(self, name: object) -> str:
-        """Return goodgain's name for a column of a source: the column that `name` is a synonym of, or else `name` in lower case."""
+        """Return the goodgain column that `name` is a synonym of, or else `name` in lower case."""
         lower = str(name).lower()
         return self.synonyms.get(lower, lower)
 

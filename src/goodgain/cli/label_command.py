@@ -131,7 +131,7 @@ def label(given: shared.Given) -> None:
 
     SOURCE is a run, results that goodgain convert --results wrote, or a sheet that goodgain pool wrote. `goodgain judge`
     makes qrels from the grades. `goodgain evaluate` reads the grades of one judge directly. A document without an answer
-    has no grade, never a 0. Its status says why.
+    has no grade, never a 0. The column status says why.
     """
     output, disputed = given.output, given.disputed
     check_results_name(output)
@@ -174,7 +174,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.
         cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if given.price else ""
         shared.say(f"longest answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
         if older := model_labels.count_first_answers(plan.to_send, journal):
-            shared.say(f"{older}; --prompt good-gain-1 uses them")
+            shared.say(f"{older}; --prompt good-gain-1 uses the older answers")
         if (calls > _ASK_ABOVE or older) and not given.yes:
             can_ask = sys.stdin.isatty() and sys.stderr.isatty()
             if not (can_ask and click.confirm("Send them?", err=True)):

@@ -129,7 +129,7 @@ def convert(given: shared.Given) -> None:
     """Convert agents' logs to a run.
 
     TRACE is a file, a folder or a pattern; docs/reference/trace_formats.md lists the formats. NAME=TRACE names the system.
-    Convert the logs of several systems in one call: then each document has the same doc_id in all runs. Standard error
+    Convert the logs of several systems in one call, so that each document has the same doc_id in all runs. Standard error
     shows what was counted, and which tools were not counted. Check this summary once for each new agent.
     """
     options = vars(given)

@@ -132,7 +132,7 @@ def label(
     with Journal.open(None if journal is None else Path(journal)) as kept:
         plan = plan_calls(requests, kept, retry_failed=retry_failed)
         if older := count_first_answers(plan.to_send, kept):
-            notice(f"{older}. To use them, give {spell('prompt', FIRST_PROMPT)}")
+            notice(f"{older}. To use the older answers, give {spell('prompt', FIRST_PROMPT)}")
         if not plan.to_send:
             return collect_grades(requests, plan.known)
         with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:

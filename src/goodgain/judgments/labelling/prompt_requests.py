@@ -122,7 +122,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of a request, named as in `label`. They are all part of the key under which the journal keeps an answer."""
+    """The parameters of a request, named as in `label`. All of them are part of the key under which the journal keeps an answer."""
 
     model: str
     temperature: float | None = 0.0
