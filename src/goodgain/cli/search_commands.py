@@ -83,7 +83,7 @@ def curve(given: shared.Given) -> None:
     """Print the mean of each measure at every iteration. The mean of CG at iteration 3 is CG@3 in evaluate.
 
     QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
-    system: the values of these runs are averaged query by query. "least" and "most" are the lowest and highest mean of a single run.
+    system: their values are averaged query by query. "least" and "most" are the lowest and highest mean of a single run.
 
     Every mean is over all queries of the qrels: a query that has stopped counts as having empty iterations. The column
     "searching" is the number of queries that still search. The column "coverage" is the judged share of an iteration's new
