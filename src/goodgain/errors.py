@@ -173,7 +173,6 @@ class NoticesOfSystems:
 
 
 def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
-    """Return the text of a notice with the names of its systems. If the figures are different, each system has its own line."""
     first = next(iter(given.values()))
     if first.of_several is None or len({one.text for one in given.values()}) == 1:
         listed = ", ".join(given)

@@ -206,7 +206,6 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
-    """Return the signature of the scores: versions, thresholds, the providers of classic measures, and facts about the qrels."""
     coverage, queries = found.coverage, found.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
     has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))

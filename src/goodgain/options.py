@@ -42,7 +42,7 @@ _ONLY = "Use only these queries: a file with one id per line, or a table with qu
 _PAGE = "Split rankings without iterations into iterations of N results. Classic measures use the whole ranking."
 READING = (
     _choose("gaps", ("close", "empty"), _GAPS),
-    Option("first", "The first iteration number (0 or 1), if {gaps} is empty.", int, 1),
+    Option("first", "The number of the first iteration, 0 or 1. Used only with {gaps} set to empty.", int, 1),
     Option("labels", _LABELS, choices=("iteration", "subtopic")),
     Option("columns", _COLUMNS, metavar="NAME=COLUMN,...", detail='In Python, write {"step": "iteration"}.'),
     _choose("errors", ("raise", "skip"), "Bad lines: stop at the first, or skip them."),
@@ -64,7 +64,7 @@ DOCUMENTS = (
     Option("documents", _DOCUMENTS, metavar="PATTERN|FILE", detail=_OF_CHUNKS),
     _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),
     _choose("chunks", ("collapse", "repeat"), _CHUNKS),
-    Option("leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration that has only this result counts as empty."),
+    Option("leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration left without results counts as empty."),
     _choose("urls", ("join", "keep"), _URLS),
 )
 _ORDER = "How several iterations become one ranking for classic measures."
@@ -84,7 +84,7 @@ _PROVIDER = "The provider of ir_measures for the classic measures."
 SCORING = (
     Option("rel", "The smallest good label. Use 1 for labels 0 and 1.", float, metavar="LABEL", detail=_OF_MEASURES),
     _choose("order", ("seen", "interleaved", "last"), _ORDER),
-    Option("provider", _PROVIDER, detail="None: computed by goodgain, or by a provider that ir_measures chooses."),
+    Option("provider", _PROVIDER, detail="None: goodgain computes the measures, or ir_measures chooses a provider."),
     _choose("missing", ("zero", "absent"), _MISSING),
     _choose("incomplete", ("keep", "zero", "absent"), _INCOMPLETE),
     Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),

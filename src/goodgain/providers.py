@@ -117,7 +117,7 @@ class ProviderScores:
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector in a `with` block: creating many objects without reference cycles takes a quarter less time."""
+    """Pause the garbage collector in a `with` block. Creating many objects then takes a quarter less time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -128,7 +128,7 @@ def pause_garbage_collection() -> Iterator[None]:
 
 
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
-    """Aggregate the values of queries as ir_measures does. Sums for means are exact, so the order of the queries has no effect."""
+    """Aggregate the values of queries as ir_measures does. Means use exact sums, so the order of the queries has no effect."""
     aggregator = measure.aggregator()
     if type(aggregator) is ir_measures.MeanAgg and values and all(map(math.isfinite, values.values())):
         return math.fsum(values.values()) / len(values)
@@ -176,7 +176,7 @@ def _group_requests(
 
 
 def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
-    """Return a copy of `measure` with its name stored, because ir_measures asks for the name at each value."""
+    """Return a copy of `measure` with its name stored, because ir_measures asks for the name with each value."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
     made: ir_measures.Measure = kind(**measure.params)

@@ -59,7 +59,7 @@ class Table:
         return cls(name, columns, frozenset(columns.keys() - types.keys()), **parts)
 
     def understand(self, name: object) -> str:
-        """Return goodgain's name for a column of a source: the column that `name` is a synonym of, or else `name` in lower case."""
+        """Return the goodgain column that `name` is a synonym of, or else `name` in lower case."""
         lower = str(name).lower()
         return self.synonyms.get(lower, lower)
 
@@ -69,7 +69,7 @@ class Table:
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
-        """The names of the columns of numbers. `iteration` is left out, because it can be a word in a run."""
+        """The names of the numeric columns. `iteration` is left out, because a run can name iterations by words."""
         return tuple(name for name, dtype in self.columns.items() if dtype.is_numeric() and name not in IDS)
 
     @cached_property

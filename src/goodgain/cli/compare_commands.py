@@ -35,14 +35,14 @@ from goodgain.measures.scores import leave_out_empty
 
 _comparison_options = shared.join_options(
     click.option(
-        "--baseline", metavar="SYSTEM", help="Compare all others with this system. Default: compare all pairs."
+        "--baseline", metavar="SYSTEM", help="Compare all other systems with this one. Default: compare all pairs."
     ),
     click.option("--against", type=click.Choice(["previous"]), help="Compare each system only with the one before it."),
     click.option(
         "--iterations",
         metavar="N|N,N,...",
         callback=shared.parse_numbers("1,2,3,5", int),
-        help="Also compare goodgain measures without @ at every iteration up to N, or at iterations such as 1,2,3,5.",
+        help="Also compare at every iteration up to N, or at a list such as 1,2,3,5. Applies to goodgain measures without @.",
     ),
     shared.declared_option("groups"),
     shared.declared_option("outcomes", "Each column of numbers is one more measure."),
@@ -57,7 +57,7 @@ _comparison_options = shared.join_options(
         "--pass-k",
         type=shared.COUNT,
         metavar="K",
-        help="The K of pass@k and pass^k, for --require with a number and several runs of a system.",
+        help="The K of pass@k and pass^k. Needs --require with a number, and several runs of a system.",
     ),
     shared.declared_option("seed"),
     shared.declared_option("resamples", type=shared.COUNT),
@@ -68,7 +68,7 @@ _layout_options = shared.join_options(
     click.option(
         "--rows",
         type=click.Choice(ROWS),
-        help="The rows of the table of means. Default: systems in latex without --baseline, else measures.",
+        help="The rows of the table of means. Default: measures, but systems in latex tables without --baseline.",
     ),
     shared.spreadsheet_option,
     click.option("--caption", default="", help="Caption of the table of means, in latex and markdown."),
@@ -241,7 +241,7 @@ def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: 
     help="List all results of the N queries that changed most.",
 )
 @shared.file_option("-o", "--output", help="The file to write. Default: report.html; other formats are printed.")
-@click.option("--format", "form", type=click.Choice([*FORMATS]), help="Default: by the ending of --output, else html.")
+@click.option("--format", "form", type=click.Choice([*FORMATS]), help="Default: the ending of --output, else html.")
 @shared.spreadsheet_option
 @shared.declared_options("order", "provider")
 @shared.reading_options

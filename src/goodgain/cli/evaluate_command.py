@@ -33,7 +33,7 @@ def require_option(described: str) -> shared.Decorator:
         click.option(
             "--family",
             type=click.Choice(["holm"]),
-            help="Correct the p-values of all LINEs with 'significant' or 'noise' together, so that the overall error rate is 5 %.",
+            help="Correct the p-values of all LINEs with 'significant' or 'noise', so that the overall error rate is 5 %.",
         ),
     )
 
@@ -83,9 +83,9 @@ junit_option = shared.file_option(
 def evaluate(given: shared.Given) -> None:
     """Score one or more runs on measures of goodgain and ir_measures.
 
-    QRELS is a file or the id of an ir_datasets data set. RUN is a file: TREC text with the iteration in column 2, Parquet,
-    Arrow, JSON or JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: values are means of these runs,
-    query by query. MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures. With several RUN, use -m.
+    QRELS is a file or an ir_datasets id. RUN is a file: TREC text with the iteration in column 2, Parquet, Arrow, JSON or
+    JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: their values are averaged query by query.
+    MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures. With several RUN, name each measure by -m.
     """
     _check_combination(given)
     named, arguments = bool(given.measures), given.arguments
@@ -229,7 +229,7 @@ def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, 
     shared.say(f"{system}queries: {told}; {signature['without_judgments']} of the run lack judgments and are left out")
     for number, run in enumerate(scores.replicates, 1):
         if len(lacked := run.queries.only_judged) > signature["absent_from_run"]:
-            shared.say(f"{system}run {number}: {len(lacked)} of the queries absent{_show_some(lacked)}")
+            shared.say(f"{system}run {number}: lacks {len(lacked)} of the queries{_show_some(lacked)}")
     if brief:
         return
     shared.say(f"{system}signature: {format_signature(signature)}")

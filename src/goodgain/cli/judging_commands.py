@@ -80,18 +80,21 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     type=click.Choice(list(RULES)),
     help="The rule that makes one label of several grades. Default: majority for grades on a binary scale, else mean.",
 )
-@click.option("--scale", help="binary, graded (0..3), good-gain (0..4), detail (1..10), esci, LOW..HIGH, or 0,1,3.")
+@click.option(
+    "--scale",
+    help="binary, graded (0..3), good-gain (0..4), detail (1..10), esci, a range 0..5, or a list 0,1,3.",
+)
 @click.option("--map", metavar="MAP", help="Map grades to labels: '0:0, 1:0, 2:1, 3:1' or '>=7 -> 1'.")
 @click.option("--map-first", "--map_first", is_flag=True, help="Map each grade before aggregation.")
 @click.option(
     "--file-labels",
     metavar="LABEL,...",
     callback=shared.parse_numbers("1,2"),
-    help="One label per file, such as 1,2 for evidence and answers. It replaces grades above 0. A document gets its largest label.",
+    help="One label per file, such as 1,2 for evidence and answers, in place of grades above 0. A document gets its largest label.",
 )
 @shared.columns_option
 @click.option(
-    "--label", type=float, help="The label of all rows in files without labels, such as 1 for supporting documents."
+    "--label", type=float, help="For files without labels: the label of every row, such as 1 for supporting documents."
 )
 @click.option(
     "--weight",
@@ -110,7 +113,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "runs",
     multiple=True,
     metavar="RUN",
-    help="With --agreement and two files, people's grades and then a model's: compare what they say about one, two or more runs.",
+    help="Compare a run's scores on people's grades and on a model's. Needs --agreement and two files, people's first. Repeatable.",
 )
 @click.option("-m", "--measure", default="CG@3", help="The measure for --run.")
 def judge(given: shared.Given) -> None:

@@ -68,7 +68,7 @@ def _read_object(text: str | None) -> Any:
     "--model",
     multiple=True,
     required=True,
-    help="The endpoint's name for the model; several models are several judges.",
+    help="The endpoint's name for the model. If repeated, each model is a judge.",
 )
 @click.option(
     "--base-url", help="The address of the endpoint. Default: the variable OPENAI_BASE_URL. There is no other default."
@@ -97,7 +97,7 @@ def _read_object(text: str | None) -> Any:
 @click.option("--samples", type=shared.COUNT, default=1, help="Grades of each document.")
 @click.option("--schema/--no-schema", default=True, help="Request answers that follow a JSON schema.")
 @click.option(
-    "--max-output-tokens", type=shared.COUNT, help="The limit of an answer, thinking included. Default: 2000."
+    "--max-output-tokens", type=shared.COUNT, help="The token limit of an answer, thinking included. Default: 2000."
 )
 @shared.choice_option("--output-limit", OUTPUT_LIMITS, "The endpoint's name for the limit of output tokens.")
 @click.option("--reasoning-effort", metavar="EFFORT", help="How much the model thinks: low, medium, high ...")
@@ -119,7 +119,7 @@ def _read_object(text: str | None) -> Any:
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     default=60.0,
-    help="The most seconds without a byte; a whole answer may take ten times as long.",
+    help="The most seconds without a byte from the endpoint. A whole answer may take ten times as long.",
 )
 @click.option("--tries", type=shared.COUNT, default=6, help="The most times to send a failing call.")
 @click.option(
@@ -131,7 +131,7 @@ def label(given: shared.Given) -> None:
 
     SOURCE is a run, results that goodgain convert --results wrote, or a sheet that goodgain pool wrote. `goodgain judge`
     makes qrels from the grades. `goodgain evaluate` reads the grades of one judge directly. A document without an answer
-    has no grade, never a 0. Its status says why.
+    has no grade, never a 0. The column status says why.
     """
     output, disputed = given.output, given.disputed
     check_results_name(output)
@@ -174,7 +174,7 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.
         cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if given.price else ""
         shared.say(f"longest answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
         if older := model_labels.count_first_answers(plan.to_send, journal):
-            shared.say(f"{older}; --prompt good-gain-1 uses them")
+            shared.say(f"{older}; --prompt good-gain-1 uses the older answers")
         if (calls > _ASK_ABOVE or older) and not given.yes:
             can_ask = sys.stdin.isatty() and sys.stderr.isatty()
             if not (can_ask and click.confirm("Send them?", err=True)):

@@ -61,9 +61,9 @@ _reading_options = shared.join_options(
     shared.choice_option(
         "--order", ("time", "given"), "The order of searches if --query-ids makes one query of several logs."
     ),
-    click.option("--query-text", help="Where the question is in each trace, such as /task/question."),
+    click.option("--query-text", help="The path to the question in each trace, such as /task/question."),
     click.option("--citations", is_flag=True, help="Count citations in answers as results."),
-    click.option("--reranked", is_flag=True, help="The results of a reranker replace the results of its retriever."),
+    click.option("--reranked", is_flag=True, help="Replace a retriever's results by those of its reranker."),
     shared.choice_option(
         "--unrecorded", ("raise", "empty", "skip"), "What to do with a search whose results are not in the log."
     ),
@@ -104,7 +104,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 @click.option(
     "--format",
     default="auto",
-    help="A format of docs/reference/trace_formats.md; auto detects it; shape finds the calls in any JSON.",
+    help="A format of docs/reference/trace_formats.md. auto detects the format, and shape finds calls in any JSON.",
 )
 @click.option(
     "--explain-format",
@@ -112,7 +112,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     is_eager=True,
     expose_value=False,
     callback=_explain_format,
-    help="Print what each log format reads in a file, and exit.",
+    help="Print which log formats can read FILE and why the others cannot, and exit.",
 )
 @click.option("--system", help="The system to convert, if TRACE has several. NAME-2 is the second run of NAME.")
 @click.option("--tag", help="The name of the system in the run.")
@@ -129,7 +129,7 @@ def convert(given: shared.Given) -> None:
     """Convert agents' logs to a run.
 
     TRACE is a file, a folder or a pattern; docs/reference/trace_formats.md lists the formats. NAME=TRACE names the system.
-    Convert the logs of several systems in one call: then each document has the same doc_id in all runs. Standard error
+    Convert the logs of several systems in one call, so that each document has the same doc_id in all runs. Standard error
     shows what was counted, and which tools were not counted. Check this summary once for each new agent.
     """
     options = vars(given)
@@ -163,7 +163,7 @@ def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
 )
 @click.argument("results", metavar="RESULTS")
 @shared.file_option("-o", "--output", required=True, help=".jsonl or .parquet.")
-@click.option("--explain", metavar="ID", help="Print why the results of document ID are the same document.")
+@click.option("--explain", metavar="ID", help="Print why results were joined into the document ID.")
 @shared.choice_option("--policy", _POLICIES, "See docs/dedup.md.")
 @shared.choice_option("--level", ("passage", "document"), "The unit of a document.")
 @click.option("--trust-doc-id", is_flag=True, help="Compare only doc_ids, for a fixed corpus.")

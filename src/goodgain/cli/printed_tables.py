@@ -27,7 +27,7 @@ _LEAST_WIDTH = 40
 
 
 def open_console(stream: TextIO) -> Any:
-    """Return a rich console that writes to a standard stream without escaping: cells of tables are already escaped."""
+    """Return a `rich` console for a standard stream. Nothing is escaped, because cells of tables already are."""
     from rich.console import Console
 
     console = Console(file=getattr(stream, "raw", stream))

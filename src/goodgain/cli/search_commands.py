@@ -69,7 +69,7 @@ def ledger(given: shared.Given) -> None:
     "--price-per-search",
     type=float,
     metavar="GAIN",
-    help="The gain (CG) that a search must add to be worth its price. Also print how many searches are worth it.",
+    help="The gain (CG) that a search must add to be worth its price. Also print how many searches are worth their price.",
 )
 @shared.places_option("Decimals in a table.")
 @shared.declared_option("resamples", "0: no intervals.", type=click.IntRange(0))
@@ -83,14 +83,14 @@ def curve(given: shared.Given) -> None:
     """Print the mean of each measure at every iteration. The mean of CG at iteration 3 is CG@3 in evaluate.
 
     QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
-    system: the values of these runs are averaged query by query, and "least" and "most" are the smallest and largest mean of a run.
+    system: their values are averaged query by query. "least" and "most" are the lowest and highest mean of a single run.
 
     Every mean is over all queries of the qrels: a query that has stopped counts as having empty iterations. The column
     "searching" is the number of queries that still search. The column "coverage" is the judged share of an iteration's new
     results. A terminal also shows each curve as a line of small bars.
 
     A table also says how many searches reach 95 % of the gain. --costs, --outcomes and --price-per-search add sentences
-    on the costs of good documents, solved tasks and searches. If the output is not a table, standard error has these sentences.
+    on the costs of good documents, solved tasks and searches. If the output is not a table, these sentences go to standard error.
     """
     inputs = [given.qrels, *shared.find_files(given.runs), *(given.costs or ()), given.outcomes]
     shared.check_outputs([given.plot, given.output.path], inputs)

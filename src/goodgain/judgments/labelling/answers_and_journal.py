@@ -159,7 +159,7 @@ def summarize_error(error: Any) -> str:
 
 
 def find_failure(status: int, summary: str) -> str | None:
-    """Return `too_long` or `refused` if an error says that the document is too long or that its content is refused, else None."""
+    """Return `too_long` if the document was too long, `refused` if its content was refused, or None for any other error."""
     if status == 413 or (status != 429 and _TOO_LONG.search(summary)):
         return "too_long"
     return "refused" if status in (400, 403, 422) and _FLAGGED.search(summary) else None

@@ -41,8 +41,8 @@ class JobEnded(BaseException):  # like KeyboardInterrupt, not caught by the clie
 class Pace:
     """The limits on calls and tokens in any sixty seconds. A limit of None allows any number.
 
-    A finished call counts with its actual tokens. A pending call counts with an estimate: its reserved tokens, times the ratio
-    of used to reserved tokens in all finished calls.
+    For a finished call, the tokens actually used are counted. For a pending call, the reserved tokens are multiplied by the
+    share of reserved tokens that finished calls used.
     """
 
     requests: int | None
@@ -225,7 +225,6 @@ def send_calls(
 
 
 def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[Request, Answer], None]) -> None:
-    """Send requests from several threads. If an error ended the job, raise this error."""
     budget, waiting, lock = endpoint.budget, iter(requests), threading.Lock()
 
     def work() -> None:

@@ -132,9 +132,9 @@ class Endpoint:
         self._client.close()  # pending calls end with an error
 
     def ask(self, request: Request) -> Answer:
-        """Send one request. Return the model's answer, or, if the request fails, an `Answer` that describes the failure.
+        """Send one request. Return the model's answer, or an `Answer` that says why the request failed.
 
-        Raise `StoppedError` if no call can succeed, as with a wrong key or an unknown model, and `JobEnded` if the job has ended.
+        Raise `StoppedError` if no call can succeed (wrong key, unknown model). Raise `JobEnded` if the job has ended.
         """
         body = request.body
         limit = request.parameters.output_limit
@@ -322,7 +322,7 @@ def _summarize(response: Any) -> str:
 
 
 def _find_error(found: dict[str, Any]) -> Any:
-    """Return a body's error, or None. LM Studio and OpenRouter send errors with status 200. OpenRouter puts some in `choices`."""
+    """Return the error in a response body, or None. Errors can have status 200 (LM Studio), or be in `choices` (OpenRouter)."""
     choices = found.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     return found.get("error") or first.get("error") or (None if "choices" in found else found)

@@ -40,7 +40,7 @@ class Key:
         for name, value in self.headers.items():
             if not (_SENDABLE.fullmatch(name) and _SENDABLE.fullmatch(value.replace(" ", ""))):
                 told = f"{spell('headers', name)}: the header is not printable ASCII"
-                raise InputError(f"{told}. Correct its name or its value")
+                raise InputError(f"{told}. Correct the header's name or value")
         in_headers = [part for value in self.headers.values() for part in (value, *value.split()[-1:])]  # Bearer KEY
         self.hide = make_hider([self.value, *in_headers])
 

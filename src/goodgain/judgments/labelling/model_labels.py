@@ -86,13 +86,13 @@ def label(
         prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (default),
             `good-gain-1` (the first version: the grade comes before the reason), `umbrela` (grades 0..3).
         temperature: the sampling temperature. None sends no temperature, for models that refuse this parameter.
-        samples: how often a model grades each document. Each sample counts as a judge. The name of the second ends in `#2`.
+        samples: how often a model grades each document. With 2 or more, each sample is a judge whose name ends in `#1`, `#2` ...
         schema: whether to request answers that follow a JSON schema.
         max_output_tokens: the limit of one answer, thinking included. None: 2,000, and 400 for `good-gain-1`.
         output_limit: the endpoint's name for `max_output_tokens`: `max_completion_tokens`, or the older `max_tokens`. If the
             endpoint refuses this name, `label` tries the other.
         reasoning_effort: how much a model thinks, such as `low`. None: the endpoint's default.
-        extra_body: more fields of the request, for one server or model.
+        extra_body: additional fields of the request, such as `{"top_k": 1}`.
         headers: more HTTP headers of the request. Their values are hidden in messages, as the key is.
         journal: a file that keeps every answer, so that answered calls are never repeated. None keeps answers in memory.
         retry_failed: whether to send only calls that failed before.
@@ -132,7 +132,7 @@ def label(
     with Journal.open(None if journal is None else Path(journal)) as kept:
         plan = plan_calls(requests, kept, retry_failed=retry_failed)
         if older := count_first_answers(plan.to_send, kept):
-            notice(f"{older}. To use them, give {spell('prompt', FIRST_PROMPT)}")
+            notice(f"{older}. To use the older answers, give {spell('prompt', FIRST_PROMPT)}")
         if not plan.to_send:
             return collect_grades(requests, plan.known)
         with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
@@ -186,7 +186,7 @@ def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> 
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
-    """Return a sentence with the number of answers to `good-gain-1` that the journal has for these requests, or "" if it is 0."""
+    """Return a sentence that counts the answers in the journal to the older prompt `good-gain-1`, or "" if there are none."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
         replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key

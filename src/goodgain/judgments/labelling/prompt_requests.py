@@ -122,7 +122,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of a request, named as in `label`. They are all part of the key under which the journal keeps an answer."""
+    """The parameters of a request, named as in `label`. All of them are part of the key under which the journal keeps an answer."""
 
     model: str
     temperature: float | None = 0.0
@@ -150,7 +150,7 @@ class Parameters:
 
     @property
     def key(self) -> str:
-        """The parameters as JSON, without `reasoning_effort` and `extra_body` if neither is set, so old journals stay valid."""
+        """The parameters as JSON. `reasoning_effort` and `extra_body` are left out if both are unset, as in old journals."""
         first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
         return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
 
