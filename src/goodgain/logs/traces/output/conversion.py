@@ -91,7 +91,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         citations: if a log lacks the results of a search, count the answer's citations as results.
         unrecorded: how to treat searches whose results the log lacks: `raise`, `empty` (no results) or `skip` (omit the iteration).
         errors: `raise`, or `skip` (leave out traces that cannot be read, and report them in a notice).
-        reranked: use the results of a reranker instead of those of its retriever.
+        reranked: use the results of a reranker instead of its retriever's results.
         strict: raise an error for every item that is not understood. By default, such items in traces with searches are only
             reported in a notice.
         tag: the name of the system, if `paths` has no names. None: the name in the log.
@@ -99,7 +99,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         uses: also return the documents that were returned, opened and cited.
         jobs: how many processes read in parallel. With more than one, the calling script needs
             `if __name__ == "__main__":`, and functions given as options must be importable.
-        report: a function that gets the `Summary` of the traces read; for example `print`.
+        report: a function, such as `print`, that gets the `Summary` of the traces read.
 
     Returns:
         A frame with the columns of `goodgain.schema.RESULTS`. A search without results has one row with rank 0 and no doc_id.
@@ -209,7 +209,7 @@ def convert_traces(
         system: the system to convert, if the traces hold several. `agent-2` selects replicate 2 of `agent`.
         deduplicate: a function such as `goodgain.deduplicate`. It identifies the documents of a query if a result lacks an
             id or an id stands for different documents. None: a document is its id, else its normalised URL, else its text.
-        deduplicate_all: also deduplicate queries whose results have ids.
+        deduplicate_all: also deduplicate queries whose results all have ids.
         earlier: files of results that earlier conversions wrote. A result that matches an earlier result gets the same
             document. `deduplicate` is called with the earlier rows as `earlier=`.
         earlier_queries: the file `queries` of an earlier conversion, or a frame. A query with the question of an earlier
@@ -217,8 +217,8 @@ def convert_traces(
         same, different: as for `goodgain.deduplicate`. In queries whose results all have ids, only these pairs join or separate
             documents.
         query_ids: as for `read_traces`.
-        normalise_url: a function that turns a URL into an id where deduplication is not used. None: URLs are
-            normalised as in deduplication.
+        normalise_url: a function from a URL to an id, for results that are not deduplicated. None: URLs are normalised as
+            in deduplication.
         progress: a function of two numbers: the bytes read so far, and the total bytes.
 
     With errors='skip', the known ids of queries that could not be read are written to `<output>.unread`, one per line. In
@@ -312,7 +312,7 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
 
 
 def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
-    """Check the outputs whose names are known. A run with `{system}` in its name is checked once the system's name is read."""
+    """Check the outputs whose names are known. A run with `{system}` in its name is checked after the system's name is read."""
     outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
     for path in (files.run, *files.known):
         if path is not files.run:

@@ -220,7 +220,7 @@ def name_log(trace: Trace, name: str) -> str:
 
 
 def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
-    """Return the id of a log in `table`, or None. Look up the trace's id, numbered file name, file name and session, in order."""
+    """Return a log's id in `table`, or None. Look up, in this order: the trace's id, numbered file name, file name, session."""
     names = (trace.query_id, name_log(trace, name), name, trace.session_id)
     return next((table[known] for known in names if known is not None and known in table), None)
 
@@ -257,7 +257,7 @@ def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str
     if value is not ABSENT:
         return _check_id(value, trace, f"{chosen} holds"), "path"
     if chosen.startswith("/"):
-        raise InputError(f"{format_place(trace.at)}: has no field {chosen} for query ids; give another field, or a function")
+        raise InputError(f"{format_place(trace.at)}: has no field {chosen} for query ids; give another, or a function")
     return check_name(chosen, "query"), "constant"
 
 
