@@ -124,5 +124,5 @@ def test_an_earlier_list_of_unread_queries_is_replaced(tmp_path: Path) -> None:
 
 def test_without_errors_skip_a_cut_list_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "log.json").write_text(json.dumps([json.loads(line) for line in _lines(named=True)])[:-30])
-    with pytest.raises(InputError, match="is not JSON to its end"):
+    with pytest.raises(InputError, match="is not valid JSON"):
         read_traces(tmp_path / "log.json")

@@ -31,7 +31,7 @@ _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedba
 
 
 def format_place(at: str) -> str:
-    """Return a place for error messages, without a final `, at ` if the JSON pointer after it is empty."""
+    """Return a place for error messages, without a `, at ` at its end."""
     return at.removesuffix(", at ")
 
 
@@ -94,7 +94,7 @@ def object_or_empty(value: Any) -> dict[str, Any]:
 
 
 def as_word(value: Any, default: str = "") -> str:
-    """Return a text unchanged, `default` for None, and `<description>` (not a known word) for any other value."""
+    """Return a text unchanged, `default` for None, and a description such as `<a list of 3>` for any other value."""
     if value is None:
         return default
     return value if isinstance(value, str) else f"<{describe(value)}>"

@@ -184,7 +184,7 @@ class ChosenTools:
         return not self.decisions and self.rule is is_search_tool
 
     def find(self, name: str) -> Decision | None:
-        """Return what the caller decided about the tool `name`, or None. The caller may omit the MCP server's prefix."""
+        """Return the kind that `tools=` gives the tool `name`, or None. `tools=` may omit the MCP server's prefix in the name."""
         if not self.decisions:
             return None
         return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))

@@ -119,7 +119,6 @@ def _join_values(key: str, values: list[Any]) -> Any:
 
 
 def _name_answers(events: list[Event]) -> list[str]:
-    """Return the name of each chunk's response: the chunk's id, or the number of responses that ended before the chunk."""
     # Groq's agents give each chunk its own id, but the last chunks of all responses the same id.
     ids = [str(event.get("id")) for event in events]
     ends = [any(choice.get("finish_reason") for choice in objects_in(event.get("choices"))) for event in events]

@@ -67,7 +67,7 @@ class FileHead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the head suffices to recognise the format. JSON needs a whole value or member, and 256 KiB (see `extent`)."""
+        """Whether the head suffices to recognise the format. JSON needs a whole value or member, and an `extent` of 256 KiB."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
         is_whole, counted = self.extent
@@ -75,7 +75,7 @@ class FileHead:
 
     @cached_property
     def extent(self) -> tuple[bool, int]:
-        """Whether the head has a whole JSON value or member (or nests too deep), and its size. A text counts as at most 64 KiB."""
+        """Whether the head has a whole JSON value or member (or nests too deep). Also its size, with at most 64 KiB per text."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
@@ -119,7 +119,7 @@ class FileHead:
 
     @cached_property
     def lines_are_messages(self) -> bool:
-        """Whether the lines of JSON Lines are messages of one conversation, rather than one conversation each."""
+        """Whether the lines of JSON Lines are messages of one conversation. Otherwise each line is a conversation of its own."""
         records = self.records if self.kind == "jsonl" else []
         is_list = all(
             isinstance(one, dict) and ("role" in one or "type" in one) and "messages" not in one for one in records

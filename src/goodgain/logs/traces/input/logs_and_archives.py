@@ -82,7 +82,7 @@ def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Ca
     with _open_archive(path, _is_log) as (archive, infos):
         if not infos:
             raise InputError(
-                f"{path}: holds no file that ends in {', '.join(LOG_ENDINGS)}; unpack it, and name the files"
+                f"{path}: holds no file that ends in {', '.join(LOG_ENDINGS)}; unpack the archive, and give the paths of its logs"
             )
         for info in infos:
             yield partial(_open_member_log, archive, info, Path(f"{path}/{info.filename}"))
@@ -131,7 +131,7 @@ def _open_archive(
         if total > max(_MAX_UNPACKED, _MAX_TIMES * path.stat().st_size):
             raise InputError(
                 f"{path}: unpacks to {total >> 20:,} MiB, over {_MAX_TIMES} times its size, like a decompression bomb; if "
-                "you trust it, unpack it, and read its files"
+                "you trust the archive, unpack it, and read its files"
             )
         yield archive, sorted(infos, key=lambda info: info.filename)
 
@@ -148,7 +148,7 @@ def read_json_members(path: Path) -> Iterator[tuple[Any, str]]:
 
 
 def _is_log(name: str) -> bool:
-    """Return whether the name of a file in an archive may be that of a log. Hidden files, which macOS adds, are not logs."""
+    """Return whether a file in an archive may be a log, judged by its name. Hidden files, which macOS adds, are not logs."""
     hidden = name.startswith("__MACOSX/") or name.rpartition("/")[2].startswith(".")
     return not hidden and name.lower().endswith(LOG_ENDINGS)
 
@@ -239,7 +239,6 @@ def _assemble(log: Log) -> Log:
 
 
 def _rewrite(part: bytes) -> bytes:
-    """Return a wrapped log, or a line of a wrapped log, as JSON. Leave unreadable content for the format to report."""
     with suppress(NotJSONError, TypeError):  # TypeError: nested too deep to be written
         value = loads(part)
         return orjson.dumps(list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value))

@@ -1,4 +1,4 @@
-"""Gives formats the content of a file of traces: JSON documents one by one, each with its place in the file."""
+"""Yields the JSON documents in a file of traces one by one, each with its place in the file."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Source:
         except NotJSONError as error:
             in_lines = "write each of its JSON values on one line (jq -c .)"
             remedy = in_lines if self.head.is_sequence else "was it cut off?"
-            cut = InputError(f"{self.path}: is not JSON to its end ({error}); {remedy}")
+            cut = InputError(f"{self.path}: is not valid JSON ({error}); {remedy}")
             *value, last = parse_members(content) if self.skip else [None]
             if not (value and are_traces(value)):
                 raise cut from None
@@ -204,5 +204,5 @@ class Source:
 
 
 def _parse(text: bytes) -> Any:
-    """Parse JSON. Keep all digits of trace ids that are integers beyond the precision of a float."""
+    """Parse JSON. Keep all digits of integer trace ids, even beyond the precision of a float."""
     return loads_exactly(text) if b'"trace' in text and _LONG_IDS.search(text) else loads(text)

@@ -1,8 +1,7 @@
 """Reads traces into frames (`read_traces`), and converts them to runs and other files (`convert_traces`).
 
-Traces are read file by file and written batch by batch, so memory does not grow with their number. With an output for each
-system, the results of a query come from several traces and are deduplicated together. Their rows are kept on disk until all
-traces are read.
+Traces are read file by file and written batch by batch, so memory does not grow with their number. If each system gets a
+run, the results of a query are deduplicated together across systems. Until all traces are read, the rows are kept on disk.
 """
 
 import os
@@ -74,32 +73,33 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
     Args:
         paths: a file, a directory, or several. Files are JSON, JSON Lines, text or Inspect's .eval, also as .gz and .zst. A
             mapping gives the files of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries with the
-            same question in several systems become one query with the first system's id. Questions that a system has twice are
-            not joined.
+            same question in several systems become one query with the first system's id. A question that occurs twice in one
+            system is not joined.
         format: the name of a format. `auto` recognises the format by the beginning of each file.
         turns: which turns become queries. `last`: the last turn of a trace; `searching`: the last turn that searched; `all`: each
-            turn, named `<query_id>_<turn>`; `joined`: all turns together, named by the first turn.
+            turn, named `<query_id>_<turn>`; `joined`: all turns as one query, with the first turn's id.
         iteration: what an iteration is. `step`: all calls of a step; `call`: each call; None: the format's default.
-        tools: which tools are searches, as names or as a function of a name. None: known search tools, and unknown tools with
+        tools: the search tools, as names, or as a function that takes a name. None: known search tools, and unknown tools with
             search or retrieve in the name. `NAME=search` and `NAME=open` (the tool opens documents) add a tool to this default.
         parse: a function that takes a tool's output and returns results (objects), or None to use the built-in readers.
-        query_id: the path of the field with the query id, which takes precedence over the trace's own id. A constant, or a
+        query_id: the path of the field with the query id. This field takes precedence over the trace's own id. A constant, or a
             function of the trace, gives ids to traces without their own. None: a trace without an id is named after its file.
         query_ids: a table of ids that take precedence, as a path or a frame. The columns are query_id and text (the question), or
             query_id and log (the id, file name or session of the log). Logs of one system with the same id are one query.
         order: how searches from several logs of one query are ordered: `time`, or `given` (log by log).
-        query_text: the path of the field with the question (`/task/question`). None: the text of the user.
-        citations: count the citations of an answer as the results of a search without recorded results.
+        query_text: the path of the field with the question (`/task/question`). None: the user's text.
+        citations: if a log lacks the results of a search, count the answer's citations as results.
         unrecorded: how to treat searches whose results the log lacks: `raise`, `empty` (no results) or `skip` (omit the iteration).
         errors: `raise`, or `skip` (leave out traces that cannot be read, and report them in a notice).
-        reranked: use the results of a reranker instead of those of its retriever.
-        strict: raise an error for every item that is not understood. By default, a trace with searches causes only a notice.
+        reranked: use the results of a reranker instead of its retriever's results.
+        strict: raise an error for every item that is not understood. By default, such items in traces with searches are only
+            reported in a notice.
         tag: the name of the system, if `paths` has no names. None: the name in the log.
         costs: also return the recorded costs of each iteration.
         uses: also return the documents that were returned, opened and cited.
         jobs: how many processes read in parallel. With more than one, the calling script needs
             `if __name__ == "__main__":`, and functions given as options must be importable.
-        report: a function that gets the `Summary` of the traces read; for example `print`.
+        report: a function, such as `print`, that gets the `Summary` of the traces read.
 
     Returns:
         A frame with the columns of `goodgain.schema.RESULTS`. A search without results has one row with rank 0 and no doc_id.
@@ -162,7 +162,7 @@ class Conversion(NamedTuple):
         runs: a dict from the name of each system to the file of its run.
         results: the file of the results, if requested.
         rows: the number of rows written to runs.
-        deduplicated: the number of queries whose documents deduplication identified.
+        deduplicated: the number of deduplicated queries.
         summary: the counts of the traces read.
     """
 
@@ -199,26 +199,26 @@ def convert_traces(
         paths: the traces, as for `read_traces`, which also explains `jobs` and all further options. Results of several systems are
             deduplicated together, so a document has one doc_id in all runs.
         output: the file of the run, as TREC text, .jsonl or .parquet, also .gz and .zst. With `{system}` in the name, each
-            system gets a file, and each replicate (one of several runs of a system) gets a file `<system>.<replicate>`.
+            system gets its own file. If a system has several runs (replicates), each gets a file `<system>.<replicate>`.
         results: a .jsonl or .parquet file for the results, with the document of each result.
         costs: a .jsonl or .parquet file for the recorded costs of each iteration.
         queries: a .jsonl or .parquet file for query_id and text (the user's question), an input of `label`.
-        outcomes: a .jsonl or .parquet file for query_id, system, replicate, and a column for each recorded score, reward or
-            feedback, an input of `compare(..., outcomes=)`. Systems are named like the files of their runs.
+        outcomes: a .jsonl or .parquet file for `compare(..., outcomes=)`. It has the columns query_id, system and replicate, and
+            a column for each recorded score, reward or feedback. Systems are named like the files of their runs.
         uses: a .jsonl or .parquet file for the documents that were returned, opened and cited, an input of `funnel`.
         system: the system to convert, if the traces hold several. `agent-2` selects replicate 2 of `agent`.
         deduplicate: a function such as `goodgain.deduplicate`. It identifies the documents of a query if a result lacks an
             id or an id stands for different documents. None: a document is its id, else its normalised URL, else its text.
-        deduplicate_all: also deduplicate queries whose results have ids.
-        earlier: files of results that earlier conversions wrote. A result that matches an earlier result gets the document
-            of that result. `deduplicate` is called with the earlier rows as `earlier=`.
+        deduplicate_all: also deduplicate queries whose results all have ids.
+        earlier: files of results that earlier conversions wrote. A result that matches an earlier result gets the same
+            document. `deduplicate` is called with the earlier rows as `earlier=`.
         earlier_queries: the file `queries` of an earlier conversion, or a frame. A query with the question of an earlier
-            query gets the id of the earlier query. Without this table, queries are joined to those of `earlier` by id only.
+            query gets that query's id. Without this table, queries are joined to the queries of `earlier` by id only.
         same, different: as for `goodgain.deduplicate`. In queries whose results all have ids, only these pairs join or separate
             documents.
         query_ids: as for `read_traces`.
-        normalise_url: a function that turns a URL into an id where deduplication is not used. None: URLs are
-            normalised as in deduplication.
+        normalise_url: a function from a URL to an id, for results that are not deduplicated. None: URLs are normalised as
+            in deduplication.
         progress: a function of two numbers: the bytes read so far, and the total bytes.
 
     With errors='skip', the known ids of queries that could not be read are written to `<output>.unread`, one per line. In
@@ -312,7 +312,7 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
 
 
 def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
-    """Check the outputs whose names are known. A run with `{system}` in its name is checked once the system's name is read."""
+    """Check the outputs whose names are known. A run with `{system}` in its name is checked after the system's name is read."""
     outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
     for path in (files.run, *files.known):
         if path is not files.run:

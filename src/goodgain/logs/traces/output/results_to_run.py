@@ -91,20 +91,20 @@ def to_run(
 
 
 def name_results(results: Any) -> pl.DataFrame:
-    """Return results with their doc_ids in the run as the column `name`. Missing text columns are added as null."""
+    """Return results with a column `name`: the doc_id that each result gets in the run. Missing text columns are added as null."""
     named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
 def list_searches(results: Any) -> pl.DataFrame:
-    """Return one row per search of a system. The column `results` counts its results. Missing text columns become null."""
+    """Return one row per search of a system, with its number of results as `results`. Missing text columns become null."""
     rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
 
 
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
-    """Add a column `document` with the doc_id of each result in the run; null in rows without a result."""
+    """Add a column `document`: the doc_id that each result gets in the run, null in rows without a result."""
     named = _name_documents(_select_columns(frame), normalise_url)
     document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
     return frame.with_columns(document=document)
@@ -150,7 +150,7 @@ def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) 
             frame = frame.filter(pl.col(column) == given)
         elif len(found) > 1:
             names = ", ".join(repr(name) for name in found[:5])
-            raise InputError(f"the results hold several {of} ({names}), but a run has one; give {spell(column)}")
+            raise InputError(f"the results hold several {of} ({names}), but a run has only one; give {spell(column)}")
     return frame
 
 
@@ -183,7 +183,7 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
     """Return one row for each document that a query returned, opened or cited.
 
     `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open`
-    says whether the log has a call that opens a document; it is null if the log hides which documents were opened.
+    says whether the log has a call that opens a document. `can_open` is null if the log hides which documents were opened.
     """
     found = results.filter(pl.col("rank") > 0)
     known = [found] if earlier is None else [found, earlier]
@@ -247,7 +247,7 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
 
 
 def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
-    """Set the columns on opened documents to null for systems that never opened one, unless `opens_named`."""
+    """Set the columns about opened documents to null for systems that never opened a document, unless `opens_named`."""
     # If the caller named a tool that opens documents, no call of the tool means zero opens.
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
     uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())

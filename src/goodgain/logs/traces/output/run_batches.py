@@ -176,8 +176,8 @@ class OutputWriter:
             first, second = (name.label or "one without a name" for name in chosen[:2])
             what = "systems" if len({name.system for name in chosen}) > 1 else "runs of a system"
             raise InputError(
-                f"the traces hold several {what} ({first}, {second}), and an output is one run; pick one with "
-                f"{spell('system')}, or put {PLACEHOLDER} into the name of the output"
+                f"the traces hold several {what} ({first}, {second}), but the output holds one run; select a run "
+                f"with {spell('system')}, or put {PLACEHOLDER} into the name of the output"
             )
         for name, run in batch.runs:
             self._open_run(name)(run)

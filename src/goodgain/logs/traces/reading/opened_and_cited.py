@@ -65,7 +65,7 @@ class _Documents:
                         self._places.setdefault(name, []).append((iteration, number, result.rank))
 
     def find(self, name: str, iteration: int) -> Place | None:
-        """Return the last place up to `iteration` where the id or URL `name` was found; else the first later place; else None."""
+        """Return where the id or URL `name` was last found up to `iteration`, else where it was first found later, else None."""
         places = self._places.get(name) or self._places.get(make_page_key(name) or "", [])
         return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
 

@@ -1,4 +1,4 @@
-"""Turns a trace into queries. Chooses their turns and searches, reads the results, and sums costs."""
+"""Turns a trace into queries: chooses turns and searches, reads results, and sums costs."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -218,15 +218,15 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
             raise UnrecordedError(
                 f"{place}: the search with {call.tool!r} was made, but its output is not in the log "
                 f"({call.remedy or 'was the log cut off before the answer?'}); {spell('unrecorded', 'empty')} counts such "
-                "searches as searches with no results, 'skip' leaves their iterations out"
+                "searches as searches with no results, and 'skip' leaves out their iterations"
             )
         summary.count("blank", place)
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
             f"{place}: no results can be read from the output of the search with {call.tool!r} "
             f"({repr(call.output)[:120]}); write the searches in the format jsonl with a list of objects as results, each with "
-            "doc_id, url, title or snippet (docs/traces/your_own_agent.md), or read it with parse= of read_traces; if this tool "
-            f"does not search, name those that do with {spell('tools')}"
+            "doc_id, url, title or snippet (docs/traces/your_own_agent.md), or read the output with parse= of read_traces; if this "
+            f"tool does not search, name the search tools with {spell('tools')}"
         )
     if outcome.unread:
         summary.count("unread", place, outcome.unread)

@@ -81,7 +81,7 @@ class NamedQuery(NamedTuple):
 
     @property
     def has_given_id(self) -> bool:
-        """Whether the caller gave the id. An id from the caller is not changed, and its queries may have different questions."""
+        """Whether the caller gave the id. Such an id is never changed, and queries that share it may have different questions."""
         return self.source in ("path", "constant", "function", "table")
 
 
@@ -92,7 +92,7 @@ def read_query_ids(source: Any) -> QueryIds:
     given = [name for name in ("text", "log") if name in frame.columns]
     if "query_id" not in frame.columns or not given:
         there = ", ".join(frame.columns) or "none"
-        raise InputError(f"{rows.label}: needs a header with query_id and text, or query_id and log; it has {there}")
+        raise InputError(f"{rows.label}: needs a header with query_id and text, or query_id and log; found {there}")
     is_given = nw.any_horizontal(*(~nw.col(name).is_null() for name in given), ignore_nulls=True)
     problems = [(lacks("query_id")[0] & is_given, "has no query_id")]
     for name in given:
@@ -147,7 +147,7 @@ def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> 
 
 
 class QueryNames:
-    """The queries read so far, by run and id. `earlier` holds the queries of an earlier conversion, whose ids stay unchanged."""
+    """The queries read so far, by run and id. The ids of `earlier`, the queries of an earlier conversion, stay unchanged."""
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: dict[RunName, dict[str, NamedQuery]] = {}
@@ -220,7 +220,7 @@ def name_log(trace: Trace, name: str) -> str:
 
 
 def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
-    """Return the id of a log in `table`, or None. Look up the trace's id, numbered file name, file name and session, in order."""
+    """Return a log's id in `table`, or None. Look up, in this order: the trace's id, numbered file name, file name, session."""
     names = (trace.query_id, name_log(trace, name), name, trace.session_id)
     return next((table[known] for known in names if known is not None and known in table), None)
 
@@ -300,7 +300,7 @@ def _check_equal_ids(queries: list[NamedQuery]) -> None:
 
 
 def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
-    """Map the ids of queries with the same question to one of the ids: an id that the caller gave, else the first id."""
+    """Map old ids to new ids that join queries with the same question. The new id is one that the caller gave, else the first."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
     for query in queries:

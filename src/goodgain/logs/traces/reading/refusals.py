@@ -57,7 +57,7 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
 
 
 def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
-    """For each log in a file, yield a description, then a line for each format: why it does not claim the log, or `claims it`."""
+    """Yield a line about each log in a file, then a line per format: `claims it`, or why the format does not claim the log."""
     for open_log in find_logs(path, partial(is_claimed, options.format)):
         log = open_log()
         yield f"{log.path}: {log.head.description}"
@@ -69,7 +69,7 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
 
 
 def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
-    """Return two texts: what the format `shape` finds in a log, and an example in jsonl; both empty if it finds no search."""
+    """Return what the format `shape` finds in a log, and an example in jsonl. Both texts are empty if `shape` finds no search."""
     asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
     shape, summary, ids = get_format("shape"), Summary(), 0
     first: tuple[str, SearchCall] | None = None
@@ -120,7 +120,7 @@ def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str
 
 
 def _try(known: Format, path: Path, head: FileHead, place: str = "") -> tuple[int, str]:
-    """Return two things: the number of calls that a format finds in a log's head, and why the format does not claim the log."""
+    """Return how many calls a format finds in a log's head, and the reason why the format does not claim the log."""
     content = head.raw
     try:
         if head.kind == "jsonl":  # the whole values in the head

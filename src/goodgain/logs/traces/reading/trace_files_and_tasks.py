@@ -81,7 +81,7 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
                 raise InputError(f"{path}: is a pipe or a device, but a log is read twice; write it to a file")
         if not found:
             endings = ", ".join(LOG_ENDINGS)
-            raise InputError(f"{path}: the directory holds no file that ends in {endings}; name the files")
+            raise InputError(f"{path}: the directory holds no file that ends in {endings}; give the paths of logs")
         files += found
     return files
 

@@ -163,7 +163,7 @@ def read_batches(
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
             f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
-            f"write a log that records them, or pass {spell('unrecorded', 'empty')} to count them as searches with no results"
+            f"write a log that has the results, or pass {spell('unrecorded', 'empty')} to count each search as one with no results"
         )
     check_tools_called(options.tool_rule, summary.called_tools)
     names.join(options, summary)

@@ -145,7 +145,7 @@ def has_error(item: dict[str, Any]) -> bool:
 
 
 def counts_nothing(item: dict[str, Any]) -> bool:
-    """Return whether an object reports no results: its count is 0, or it lacks a list that its service omits if it is empty."""
+    """Return whether an object reports no results: its count is 0, or it lacks the list that its service omits when empty."""
     if any(isinstance(value, list) and value for value in item.values()):
         return False
     if any(item.get(key) == value and other in item and name not in item for key, value, other, name in _WITHOUT_LIST):

@@ -192,7 +192,6 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
-    """Return the form of a line (such as `bare` or `number`), and the address if the line has no other text."""
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:

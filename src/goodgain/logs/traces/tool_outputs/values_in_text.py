@@ -179,7 +179,7 @@ class Tagged(NamedTuple):
 
 
 class TaggedText:
-    """A text in which tags are searched, with a cache of the position at which each tag was last found."""
+    """A text to search for tags, with a cache of the position at which each tag was last found."""
 
     def __init__(self, text: str) -> None:
         self.text = text
