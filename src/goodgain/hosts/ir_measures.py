@@ -33,8 +33,8 @@ _OTHERS = HOSTLESS_MEASURES | {
 class GoodgainProvider(Provider):
     """Computes goodgain's measures in ir_measures. One call can also have measures of other providers.
 
-    A run is a `goodgain.Run`, or any input of `goodgain.read_run` except a path, such as a pandas frame or named tuples with
-    `iteration`. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
+    A run is a `goodgain.Run`, or any input of `goodgain.read_run` that is not a path. Pandas frames and named tuples with
+    `iteration` are examples. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
     classic measures get all rows, with repeats. goodgain's measures that score a ranking always get the flattened ranking.
     """
 

@@ -76,7 +76,7 @@ class Account:
         return find_thresholds(measure for one in self.of.parts.values() for measure in (one.measure, one.numerator))
 
     def find_rel(self, parts: Parts) -> float:
-        """Return the `rel` of a measure (the smallest good label). SRR has no rel: return the lowest rel of the call."""
+        """Return the `rel` of a measure (the smallest good label). For SRR, which has no rel, return the lowest of all measures."""
         return parts.measure.rel if parts.measure.rel in self.rels else self.rels[0]
 
     def name_rel(self, rel: float) -> str:

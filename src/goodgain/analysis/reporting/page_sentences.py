@@ -91,7 +91,7 @@ class Opening(NamedTuple):
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """The rows of `pairs` for the system `lead`, by measure. Empty for a report on one system."""
+        """The rows of `pairs` for the system `lead`, by measure. A report on one system has no rows."""
         rows = [] if self.pairs is None else self.pairs.filter(system=self.lead).to_dicts()
         return {row["measure"]: row for row in rows}
 

@@ -145,7 +145,7 @@ def _show(name: str) -> Callable[..., str]:
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
     """The report of `ranx.compare`. Superscripts, bold and wins mark the better value, also for measures where lower is better.
 
-    Columns of other metrics, and reports without goodgain's measures, are as in ranx.
+    Columns of ranx's own metrics, and reports without goodgain's measures, are as in ranx.
 
     Raises:
         InputError: two runs have the same name. ranx would overwrite the values of the first run.
