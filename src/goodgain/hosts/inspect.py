@@ -74,7 +74,7 @@ def _register() -> Any:
 
 
 def _write_sample(state: Any) -> bytes:
-    """Write the state of a task as JSON, as a log has it. Tool events are added, because messages may lack tool calls."""
+    """Return the state of a task in the JSON form of a log. Tool events are added, because messages may lack tool calls."""
     transcript = import_extra("inspect_ai.log", "inspect").transcript()
     events = [event for event in transcript.events if event.event == "tool"]
     sample = {

@@ -33,8 +33,8 @@ _OTHERS = HOSTLESS_MEASURES | {
 class GoodgainProvider(Provider):
     """Computes goodgain's measures in ir_measures. One call can also have measures of other providers.
 
-    A run is a `goodgain.Run`, or any input of `goodgain.read_run` except a path, such as a pandas frame or named tuples with
-    `iteration`. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
+    A run is a `goodgain.Run`, or any input of `goodgain.read_run` that is not a path. Pandas frames and named tuples with
+    `iteration` are examples. Classic measures of the same call get the flattened ranking of a `goodgain.Run`. For any other run,
     classic measures get all rows, with repeats. goodgain's measures that score a ranking always get the flattened ranking.
     """
 
@@ -69,7 +69,7 @@ class GoodgainEvaluator(Evaluator):
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield values for all queries of the qrels. ir_measures would give all measures the same default in a missing query."""
+        """Yield values for all queries of the qrels. For a query outside the run, ir_measures uses one default for all measures."""
         import narwhals as nw
 
         from goodgain.evaluation import score_run
@@ -98,7 +98,7 @@ class GoodgainEvaluator(Evaluator):
 
 
 def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
-    """Return the other providers' measures in the current call of ir_measures.
+    """Return all measures of the current ir_measures call except goodgain's.
 
     ir_measures passes to a provider only the measures that the provider supports. All measures of the call are in a local
     variable of the pipeline, on the stack.
@@ -128,8 +128,8 @@ def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
     if mixed_up:
         names = ", ".join(sorted({str(measure) for measure in mixed_up}))
         notice(
-            f"ir_measures mixes up the parameters of {names} in one call, and may return wrong values. Ask for each in its "
-            "own call, or use goodgain.evaluate, which keeps them apart."
+            f"ir_measures mixes up the parameters of {names} in one call, and may return wrong values. Ask for each measure "
+            "in its own call, or use goodgain.evaluate, which keeps them apart."
         )
 
 

@@ -16,7 +16,7 @@ _AT_ONCE = 100
 
 
 def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
-    """Convert annotations to request bodies. Phoenix replaces earlier annotations with the same target, name and identifier."""
+    """Convert annotations to request bodies. Phoenix overwrites an annotation that has the same target, name and identifier."""
     return [
         {
             **({"trace_id": trace} if span is None else {"span_id": span}),

@@ -18,7 +18,7 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 
 class TraceScores(NamedTuple):
-    """The values of one trace (None if not finite), an explanation of each iteration, the notices, and the signature of scores."""
+    """The scores of one trace, with a text on each iteration and the notices. A value that is not finite is None."""
 
     values: dict[str, float | None]
     explanation: str
@@ -30,7 +30,7 @@ class TraceScorer:
     """Scores traces of one format with one table of qrels.
 
     `query_ids_are` says in error messages what the host's query ids are, such as "the ids of the samples". `options` are options
-    of `goodgain.read_traces`, except `errors`, because every error is raised.
+    of `goodgain.read_traces`. `errors` is ignored, because every error is raised.
     """
 
     def __init__(

@@ -373,7 +373,7 @@ CURVE = gg.curve(QRELS, REDUNDANCY, "CG SRE", resamples=0)
         ),
         (lambda: plots.curve("CG"), "str is not a data frame"),
         (lambda: plots.new_good(CURVE), "system: is not given; give one of 'lean', 'repeating'"),
-        (lambda: plots.new_good(CURVE, "lean"), "the frame has CG, SRE, and NumGood is needed"),
+        (lambda: plots.new_good(CURVE, "lean"), r"the frame lacks NumGood \(it has CG, SRE\)"),
         (
             lambda: plots.new_good(gg.curve(QRELS, {"a": REDUNDANCY["lean"]}, "NumGood(rel=1) nCG")),
             r"NumGood\(rel=1\) and nCG have different thresholds",

@@ -81,12 +81,12 @@ class Parts(NamedTuple):
 
     @property
     def last(self) -> float:
-        """The cutoff of the measure; infinity without a cutoff."""
+        """The cutoff of the measure, or infinity if it has none."""
         return math.inf if self.measure.cutoff is None else float(self.measure.cutoff)
 
     @property
     def upto(self) -> str:
-        """The words `up to iteration N` for a cutoff N; empty without a cutoff."""
+        """The words `up to iteration N` for a cutoff N, or an empty text without a cutoff."""
         return "" if self.measure.cutoff is None else f" up to iteration {self.measure.cutoff}"
 
     @property
@@ -174,7 +174,7 @@ def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
 
 
 def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Return for each group the numbers of documents and queries, and the sum of amounts. The order of rows does not matter."""
+    """Count the documents and queries of each group, and add up their amounts. The order of rows does not change the sums."""
     amount = pl.col("amount").map_elements(lambda values: math.fsum(values.to_list()), pl.Float64)
     sizes = {"documents": pl.len().cast(pl.Int64), "queries": pl.col("query_id").n_unique()}
     return rows.group_by(by).agg(**sizes, amount="amount").with_columns(amount).sort(by)
@@ -183,9 +183,9 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of `Explanation.queries` for one measure, without sentences.
 
-    Two systems differ in an iteration if only one of them found a certain good document there. For a rate per result, they
-    also differ if the number of results or of repeated results differs. `from_numerator` is the change of the numerator times
-    the mean of 1 / denominator. `from_denominator` is the change of 1 / denominator times the mean of the numerators.
+    Two systems differ in an iteration if they found different good documents there. For a rate per result, they also differ
+    if the number of results or of repeated results differs. `from_numerator` is the change of the numerator times the mean
+    of 1 / denominator. `from_denominator` is the change of 1 / denominator times the mean of the numerators.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))

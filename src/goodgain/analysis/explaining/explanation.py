@@ -48,10 +48,10 @@ class Explanation:
         documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never found), found (`same`
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
             counted_by (`base`, `new`, `both`, `neither`), cause (null: adds nothing), amount, title (null without results),
-            use_base, use_new (`returned at 2, never opened`; null without uses). One row per measure and good document.
+            use_base, use_new (such as `returned at 2, never opened`; null without uses). One row per measure and good document.
         iterations: system, query_id, iteration, query_text, searches, numbers of results (new_good, new_other, repeated,
-            unjudged), numbers of searches (failed, empty, repeated_queries), is_repeated_query, brought_nothing_good (though
-            good documents were missing), rel (the smallest good label). One row per iteration and rel. Without results,
+            unjudged), numbers of searches (failed, empty, repeated_queries), is_repeated_query, brought_nothing_good (although
+            good documents remained to be found), rel (the smallest good label). One row per iteration and rel. Without results,
             query_text, failed and repeated_queries are null, and empty also counts failed searches.
         wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (number of iterations after
             last_good_iteration), rel. Queries without a good document are left out.
@@ -60,9 +60,9 @@ class Explanation:
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row per repeated result.
         absent: system, query_id: the queries without a row in the run of a system.
 
-    For CG, NumGood, DCGG, nCG and nDCGG, the difference of a query is `math.fsum` of the amounts (0 for a rounding error).
-    The causes of RG, DRG and SRE are the causes of their numerators CG, DCGG and NumGood. With integer labels, the difference
-    of CG and NumGood is exactly new - base. For DCGG, nCG or labels such as 2.2, rounding errors are possible.
+    For CG, NumGood, DCGG, nCG and nDCGG, the difference of a query is `math.fsum` of the amounts, or 0 if only a rounding error
+    remains. The causes of RG, DRG and SRE are the causes of their numerators CG, DCGG and NumGood. With integer labels, a
+    difference in CG or NumGood is exactly new - base. For DCGG, nCG or labels such as 2.2, rounding errors are possible.
 
     A cause says why only one system counts a document. The first cause that fits applies:
 
@@ -179,7 +179,7 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
 
 
 def normalise_queries(texts: pl.Series) -> pl.Series:
-    """Return search strings in lower case, without punctuation and extra blanks; null if nothing is left.
+    """Return search strings in lower case, without punctuation and extra blanks. Empty strings become null.
 
     >>> normalise_queries(pl.Series(["  River-Dam,  COST? ", "river dam cost", "?"])).to_list()
     ['river dam cost', 'river dam cost', None]
@@ -272,8 +272,8 @@ def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tupl
         return frame.join(of, how="cross").with_columns(query_id=query_id).drop("b", "n")
 
     notice(
-        f"{base} has {len(of_base)} runs and {new} {len(of_new)}. Each query is explained for each of the {pairs.height} pairs, "
-        f"as QUERY (run of {base}, run of {new})."
+        f"{base} has {len(of_base)} runs and {new} has {len(of_new)}. Each query is explained for each of the {pairs.height} "
+        f"pairs, as QUERY (run of {base}, run of {new})."
     )
     paired = Qrels(repeat(qrels.frame, pairs), labels=qrels.labels, name=qrels.name)
     single: dict[str, Run] = {}

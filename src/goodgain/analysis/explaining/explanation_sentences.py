@@ -55,7 +55,7 @@ def take_query(of: Explanation, query_id: str) -> Explanation:
     taken = {name: getattr(of, name).filter(query_id=str(query_id)) for name in FRAMES}
     if not taken["queries"].height:
         known = ", ".join(list_examples(of.queries.get_column("query_id").unique()))
-        raise InputError(f"query {query_id!r} is not in the qrels. They have {known}, for example.")
+        raise InputError(f"query {query_id!r} is not in the qrels. Query ids in the qrels are {known}, for example.")
     return replace(of, **taken)
 
 
@@ -76,11 +76,11 @@ class Account:
         return find_thresholds(measure for one in self.of.parts.values() for measure in (one.measure, one.numerator))
 
     def find_rel(self, parts: Parts) -> float:
-        """Return the `rel` of a measure (the smallest good label). SRR has no rel: return the lowest rel of the call."""
+        """Return the `rel` of a measure (the smallest good label). For SRR, which has no rel, return the lowest of all measures."""
         return parts.measure.rel if parts.measure.rel in self.rels else self.rels[0]
 
     def name_rel(self, rel: float) -> str:
-        """Return a text such as ` (rel=2)`; empty if all measures have the same rel (the smallest good label)."""
+        """Return a text such as ` (rel=2)`, or an empty text if all measures have the same smallest good label."""
         return f" (rel={rel:g})" if len(self.rels) > 1 else ""
 
     @cached_property
@@ -89,7 +89,7 @@ class Account:
 
     @cached_property
     def alone(self) -> set[tuple[str, float, int]]:
-        """Tuples (query, rel, iteration) where one system found a good document in the iteration, and the other system did not."""
+        """A tuple (query, rel, iteration) for each good document that only one of the two systems found in the iteration."""
         rels = {str(one.numerator): self.find_rel(one) for one in self.of.parts.values()}
         rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
         rows = rows.with_columns(rel=pl.col("measure").replace_strict(rels, return_dtype=pl.Float64))
@@ -152,7 +152,7 @@ class Account:
                 yield f"{name}, {count_of(sum(row['searches'] for row in rows), 'search', 'searches')}: {said}"
 
     def describe_cause(self, parts: Parts, row: Mapping[str, Any], names: str) -> str:
-        """Return a sentence on what happened to some documents in both systems. `names` is the text that names these documents."""
+        """Return a sentence on what both systems did with some documents. `names` stands for the documents in the sentence."""
         happened = _HAPPENED_IN_BOTH if row["counted_by"] == "both" else _HAPPENED
         one, other = (self.of.new, self.of.base) if row["counted_by"] == "new" else (self.of.base, self.of.new)
         return happened[row["cause"]].format(one=one, other=other, new=self.of.new, n=names, at=parts.measure.cutoff)
@@ -171,7 +171,7 @@ def add_parts(queries: pl.DataFrame) -> dict[str, float]:
 
 
 def describe_main_cause(account: Account, parts: Parts, queries: pl.DataFrame, total: float) -> str | None:
-    """Describe the cause that adds most to the sum of differences `total`. Return None if `total` is 0 up to rounding."""
+    """Describe the cause that adds most to `total`, the sum of differences. Return None if `total` is 0 or a rounding error."""
     of, number = account.of, queries.height
     if abs(total) <= RESIDUE * math.fsum(queries.get_column("difference").abs()):
         return None
@@ -315,7 +315,7 @@ def describe_whole(of: Explanation) -> Iterator[str]:
 
 
 def add_sentences(of: Explanation) -> pl.DataFrame:
-    """Return the queries with a column `sentence`; null where the two systems are equal."""
+    """Return `of.queries` with a new column `sentence`, which is null in queries where the two systems are equal."""
     account = Account(of)
     sentences = [
         " ".join(f"{line}." for line in account.describe_change(row)) or None

@@ -232,7 +232,7 @@ def check_points(points: str) -> None:
 
 
 def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per_query: bool) -> pl.DataFrame:
-    """Return the table of `gg.pr_curve` for one system, from the hits of the run and the judged queries."""
+    """Return the table of `gg.pr_curve` for one system. `hits` is the frame that `find_hits` returns."""
     if points == "eleven":
         found = _interpolate_at_levels(hits, query_ids)
         if per_query:

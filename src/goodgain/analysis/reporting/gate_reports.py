@@ -31,7 +31,7 @@ _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdic
 
 
 def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
-    """Check requirements such as `SRR@3<=0.3` in a test. If one fails, the text of the `AssertionError` is a Markdown comment.
+    """Check requirements such as `SRR@3<=0.3` in a test. The message of the `AssertionError` is a Markdown comment.
 
     Args:
         comparison: what `compare` returns.

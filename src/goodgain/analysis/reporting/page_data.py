@@ -67,7 +67,7 @@ class Evidence:
         """A row per query, measure and system, with the columns query_id, query_text, groups, measure, system and value.
 
         With several systems, `difference` is the value minus the value of the base. The columns cause and
-        first_differing_iteration are null unless the measure is explained and the first runs differ in the same direction.
+        first_differing_iteration are null unless the measure is explained and the first runs differ with the sign of `difference`.
         """
         ids, names, key = self.qrels.query_ids, self.systems, ["query_id", "measure", "system"]
         about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}
@@ -117,7 +117,7 @@ class Evidence:
         return [*dict.fromkeys([*first, *sort(others)])]
 
     def describe_query(self) -> str | None:
-        """Return a sentence on the query to look at first; None if no query differs."""
+        """Return a sentence on the query to look at first, or None if no query differs."""
         measure, first = str(self.explained.measure), self.changed[0]
         rows = self.queries.filter(measure=measure, query_id=first).rows_by_key("system", named=True, unique=True)
         shown = {name: rows[name]["value"] for name in dict.fromkeys([self.opening.lead, self.systems[0]])}
@@ -126,7 +126,7 @@ class Evidence:
         return describe_query(measure, first, self.texts.get(first), shown)
 
     def tell_cause(self, text: str) -> str:
-        """Put `Of the first runs:` before a text on causes or searches if a system has several runs; else return it unchanged."""
+        """Return the text. If a system has several runs, the text gets the prefix `Of the first runs:`."""
         return f"Of the first runs: {text}" if self.has_replicates else text
 
 
@@ -193,7 +193,7 @@ def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
 
 
 def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each chosen query id with its searches and documents. `reasons` numbers the texts on causes and uses, to save space."""
+    """Yield each chosen query id with its searches and documents. New texts on causes and uses are added to `reasons`."""
 
     def code(said: str | None) -> int | None:
         return None if said is None else reasons.setdefault(said, len(reasons))

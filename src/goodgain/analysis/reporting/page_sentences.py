@@ -81,7 +81,7 @@ class Opening(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The system with the highest mean among those that are better than the first, or else among all except the first."""
+        """The system that the headline compares with the first system. Verdict `better` is preferred, then the highest mean."""
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)
@@ -91,7 +91,7 @@ class Opening(NamedTuple):
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:
-        """The rows of `pairs` for the system `lead`, by measure. Empty for a report on one system."""
+        """The rows of `pairs` for the system `lead`, by measure. A report on one system has no rows."""
         rows = [] if self.pairs is None else self.pairs.filter(system=self.lead).to_dicts()
         return {row["measure"]: row for row in rows}
 
@@ -144,7 +144,7 @@ def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:
 
 
 def describe_query(measure: str, query_id: str, text: str | None, values: Mapping[str, float]) -> str:
-    """Return a sentence on the query in which a measure differs most (with one system: in which the measure is lowest)."""
+    """Return a sentence on the query in which a measure differs most. With one system, it is the query with the lowest value."""
     query = shorten_middle(query_id, _ID)
     name = f"“{shorten(text, _QUESTION)}” ({query})" if text else query
     said = [f"{system} {format_number(value, PLACES)}" for system, value in values.items()]

@@ -62,7 +62,7 @@ def choose_format(path: Path, given: str | None) -> str:
 def write_command(
     qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, files: dict[str, Any], given: dict[str, Any]
 ) -> str | None:
-    """Return the command that reproduces the report; None if an input is in memory."""
+    """Return the command that reproduces the report, or None if an input is in memory."""
     several = {name: list_runs(of) for name, of in runs.items()}
     named = [(f"--{name}", one) for name, of in files.items() if of is not None for one in list_runs(of)]
     sources = [qrels, *chain.from_iterable(several.values()), *(one for _, one in named)]

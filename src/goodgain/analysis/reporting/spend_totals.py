@@ -1,4 +1,4 @@
-"""Computes what searches are worth: costs per good document and solved task, and the number of searches for 95 % of the gain."""
+"""Computes costs per good document, costs per solved task, and the number of searches for 95 % of the gain."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class _Quantity(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The value of the quantity over all queries in `counted`; NaN without queries."""
+        """The value of the quantity over all queries in `counted`, or NaN if there are none."""
         sums = self.columns[self.counted].sum(axis=0, keepdims=True)
         return float(self.evaluate(sums)[0]) if self.counted.any() else math.nan
 

@@ -52,7 +52,7 @@ def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
 def find_spends(
     over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: pl.DataFrame | None
 ) -> dict[str, list[Spends]]:
-    """Return a dict from systems to the spends of each run, for the judged queries whose costs are known in all systems."""
+    """Return what each run of each system spent. Judged queries whose costs are unknown in a system are left out."""
     of_runs = {name: [next(iter(of.values())) for of in runs] for name, runs in counts.items()}
     amount = OVER[over]
     if amount is not None or costs is None:
@@ -108,7 +108,7 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
 
 
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.DataFrame]) -> pl.Series:
-    """Return the judged queries whose costs are known in all systems. Give a notice on all other judged queries.
+    """Return the judged queries whose costs are known in all systems. If queries are left out, a notice says so.
 
     A query without searches (N = 0) costs nothing. `known` maps systems to frames of the queries with known costs.
     """

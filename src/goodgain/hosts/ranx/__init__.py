@@ -54,7 +54,7 @@ _SPELLINGS = {name.replace("_", ""): name for name in HOST_NAMES}
 
 
 def split_name(metric: str) -> tuple[str, str | None]:
-    """Return two things: the name at the start of a metric, and the matching key of `HOST_NAMES`, or None."""
+    """Return two things: the name at the start of a metric, and the matching key of `HOST_NAMES` (None if no key matches)."""
     written = re.split("@|-l", metric, maxsplit=1)[0]
     return written, _SPELLINGS.get(written.replace("_", "").lower())
 
@@ -145,7 +145,7 @@ def _show(name: str) -> Callable[..., str]:
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
     """The report of `ranx.compare`. Superscripts, bold and wins mark the better value, also for measures where lower is better.
 
-    Columns of other metrics, and reports without goodgain's measures, are as in ranx.
+    Columns of ranx's own metrics, and reports without goodgain's measures, are as in ranx.
 
     Raises:
         InputError: two runs have the same name. ranx would overwrite the values of the first run.
@@ -218,7 +218,7 @@ class _Value(float):
         return made
 
     def __gt__(self, other: float) -> bool:
-        """Return whether this value is better. If lower is better, plain numbers are worse, such as the 0 that ranx begins with."""
+        """Return whether this value is better. If lower is better, it is better than any plain number, because ranx starts at 0."""
         if self.measure.declaration.better != "down":
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)
@@ -275,7 +275,7 @@ def _wrap_extract(original: Function) -> Function:
 
 
 def _wrap_switch(original: Function) -> Function:
-    """Wrap ranx's lookup of the function for a metric. Only ranx's own metrics get qrels and run in ranx's form."""
+    """Wrap ranx's lookup of the function for a metric. Qrels and runs are converted to ranx's form only for ranx's own metrics."""
 
     @functools.wraps(original)
     def metric_switch(metric: str) -> Function:
@@ -292,7 +292,7 @@ def _wrap_switch(original: Function) -> Function:
 
 
 def _wrap_convert(original: Function) -> Function:
-    """Delay ranx's conversion, which replaces ids by hashes, until a metric of ranx needs it."""
+    """Delay ranx's conversion of ids to hashes until a metric of ranx needs it."""
     return functools.update_wrapper(functools.partial(Given, converted=original), original)
 
 

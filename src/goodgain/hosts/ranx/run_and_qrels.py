@@ -1,4 +1,4 @@
-"""Subclasses of ranx's Run and Qrels that keep iterations and labels, and conversion to and from typed dicts."""
+"""Subclasses of ranx's Run and Qrels that keep iterations and labels. Functions convert frames to typed dicts and back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _refuse_call(why: str) -> Any:
 
 
 class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
-    """A `ranx.Run` with iterations. Classic metrics get the flattened ranking, goodgain's measures the iterations.
+    """A `ranx.Run` with iterations. Classic metrics get the flattened ranking, and goodgain's measures get the iterations.
 
     Args:
         source: any input of `goodgain.read_run`, or a `ranx.Run` (one iteration).
@@ -105,8 +105,8 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         """Return the typed list for ranx's metrics. If labels differ by iteration, the largest label of a document counts."""
         if self.judged.labels and (differing := count_differing_labels(self.judged.frame)):
             notice(
-                f"labels by iteration: classic metrics of ranx use the largest label of the {differing} documents whose labels "
-                "differ. To use the label of the first occurrence, call goodgain.evaluate."
+                f"labels by iteration: the labels of {differing} documents differ, and classic metrics of ranx use the largest "
+                "label of each. To use the label of the first occurrence, call goodgain.evaluate."
             )
         return super().to_typed_list()
 

@@ -1,8 +1,8 @@
 """Plots of the frames that goodgain returns.
 
 Each function takes the frame of `gg.curve`, `gg.pr_curve` or `gg.ledger`, or the result of `gg.compare` or `gg.funnel`. It draws
-on `ax` or on a new figure, and returns the matplotlib axes. In a notebook, show the figure with `plots.curve(frame).figure`. The
-style of other plots does not change.
+on `ax` or on a new figure, and returns the matplotlib axes. In a notebook, show the figure with `plots.curve(frame).figure`. Your
+other matplotlib plots keep their style.
 """
 
 from __future__ import annotations

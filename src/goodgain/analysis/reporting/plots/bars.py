@@ -54,7 +54,7 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
         The axes of the bars.
 
     Raises:
-        InputError: the frame is not from `gg.curve`, lacks one of the two measures, or has several systems and `system` is None.
+        InputError: the frame is not from `gg.curve`, lacks NumGood or nCG, or has several systems and `system` is None.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"
@@ -264,7 +264,7 @@ def per_query(
         The axes. Queries are named if there is room.
 
     Raises:
-        InputError: the comparison lacks the measure or the pair, or an argument is needed to choose one of several.
+        InputError: the comparison lacks the measure or the pair, or several match the arguments.
 
     >>> import goodgain as gg
     >>> folder = "qrels_examples/redundancy/"

@@ -99,7 +99,7 @@ def take_ink(ax: Axes) -> None:
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend below the axes of a new figure, or inside the axes of a user. A large legend stands beside a user's axes."""
+    """Add a legend below the axes of a new figure, or inside the axes of a user (beside them if the legend is large)."""
     figure: Any = ax.figure  # not a subfigure if it is a new one
     if isinstance(figure, Picture) and figure.shared is not None:
         figure.shared |= {entry.label: entry for entry in entries}

@@ -26,11 +26,11 @@ _FAINT = 0.35
 def curve(
     frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
-    """Draw a measure over iterations: a line per system, with the bootstrap interval of its mean as a band.
+    """Draw a measure over iterations: a line per system, with the bootstrap interval of the mean as a band.
 
-    A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
-    A line is faint where fewer than half of the queries still search: most of its value comes from queries that have
-    stopped. Overlapping bands do not mean that two systems are equal: test differences with `gg.compare`.
+    A system of several runs has a second, fainter band from the lowest to the highest mean of its runs.
+    A line is faint where fewer than half of the queries still search. There, the mean comes mostly from queries that
+    have stopped. Overlapping bands do not mean that two systems are equal: test differences with `gg.compare`.
 
     Args:
         frame: what `gg.curve` returns.
@@ -70,7 +70,7 @@ def curve(
 
 
 class _Band(NamedTuple):
-    """A band around a system's line, from column `low` to column `high`. A single iteration has a bar, `width` points wide."""
+    """A band around a system's line, from column `low` to column `high`. With one iteration, it is a bar, `width` points wide."""
 
     low: str
     high: str
@@ -149,9 +149,9 @@ def _draw_line(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any]) -> None:
 def against_spend(
     frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05, ax: Axes | None = None
 ) -> Axes:
-    """Draw a measure over the amount spent: a line per system, with the bootstrap interval of its mean as a band.
+    """Draw a measure over the amount spent: a line per system, with the bootstrap interval of the mean as a band.
 
-    A system of several runs has a second, fainter band: from the smallest to the largest mean of a single run.
+    A system of several runs has a second, fainter band from the lowest to the highest mean of its runs.
     A mark shows the smallest amount at which the mean reaches 95 % of its last value. A higher spend adds little.
 
     Args:
@@ -191,10 +191,10 @@ def against_spend(
 
 
 def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw interpolated precision over recall: a line per system, or a thin line per query for a frame of queries.
+    """Draw interpolated precision over recall: a line per system, or a thin line per query if the frame has query ids.
 
     Args:
-        frame: what `gg.pr_curve` returns. To see queries and their mean, draw both frames on the same axes.
+        frame: what `gg.pr_curve` returns. To see queries and means, draw the frames with and without `per_query=True` on one `ax`.
         ax: the axes to draw on; None makes a figure.
 
     Returns:

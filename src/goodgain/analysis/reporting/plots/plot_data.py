@@ -49,7 +49,7 @@ def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
 
 
 def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl.DataFrame:
-    """Return the rows of one measure in a frame from `gg.curve`, over iterations or, with `spend`, over the amount spent."""
+    """Return the rows of one measure in a frame from `gg.curve`. With `spend`, the frame is over the amount spent."""
     rows = _read_frame(frame, *((_SPEND_POINT, "gg.curve(..., over=...)") if spend else (_POINT, "gg.curve")))
     return rows.filter(measure=_choose(rows, "measure", measure))
 
@@ -69,7 +69,7 @@ def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFram
 
 
 def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
-    """Return a row per iteration with means over queries: new_good (good documents first found in this iteration), share (nCG)."""
+    """Return means over queries by iteration: new_good (good documents first found in this iteration) and share (nCG)."""
     rows = _read_frame(frame, _POINT, "gg.curve(qrels, runs, 'NumGood nCG')")
     rows = rows.filter(system=_choose(rows, "system", system))
     measures = list(dict.fromkeys(rows.get_column("measure")))
@@ -81,7 +81,7 @@ def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
 
 
 def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
-    """Return a frame with a row per iteration: the number of results of each kind in all judged queries, in a column per kind.
+    """Return a row per iteration. The column of each kind has the number of results of this kind in all judged queries.
 
     The column `searches` counts the queries that have the iteration, and `nothing` counts the queries that got no result in it.
     """
@@ -128,8 +128,8 @@ def prepare_per_query(
 ) -> pl.DataFrame:
     """Return a row per query of one pair and measure, in descending order of difference.
 
-    The column `outcome` is `better`, `worse` or `equal`; null for a measure without a better direction. Queries in which
-    one of the two systems has no value are left out.
+    The column `outcome` is `better`, `worse` or `equal`. It is null for measures where neither higher nor lower
+    values are better. Queries in which one of the two systems has no value are left out.
     """
     pair = choose_pair(comparison, measure, system=system, against=against)
     names = comparison.systems.get_column("system").to_list()
@@ -197,5 +197,5 @@ def _find_measure(measures: list[str], name: str) -> str:
     found = next((measure for measure in measures if measure == name or measure.startswith(f"{name}(")), None)
     if found is None:
         there = ", ".join(measures)
-        raise InputError(f"the frame has {there}, and {name} is needed: draw gg.curve(qrels, runs, 'NumGood nCG')")
+        raise InputError(f"the frame lacks {name} (it has {there}): draw gg.curve(qrels, runs, 'NumGood nCG')")
     return found
