@@ -97,7 +97,9 @@ def _read_object(text: str | None) -> Any:
 @click.option("--samples", type=shared.COUNT, default=1, help="Grades of each document.")
 @click.option("--schema/--no-schema", default=True, help="Request answers that follow a JSON schema.")
 @click.option(
-    "--max-output-tokens", type=shared.COUNT, help="The token limit of an answer, thinking included. Default: 2000."
+    "--max-output-tokens",
+    type=shared.COUNT,
+    help="The token limit of an answer, thinking included. Default: 2000; 400 for good-gain-1.",
 )
 @shared.choice_option("--output-limit", OUTPUT_LIMITS, "The endpoint's name for the limit of output tokens.")
 @click.option("--reasoning-effort", metavar="EFFORT", help="How much the model thinks: low, medium, high ...")
