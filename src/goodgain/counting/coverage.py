@@ -157,7 +157,7 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
         of_run, of_qrels = pairs[0]
         example = f"({of_run!r} in the run, {of_qrels!r} in the qrels)"
         number = f"{count_of(len(pairs), 'query', 'queries')} of the run may be in the qrels under another id"
-        notice(f"{number} {example}. These queries of the qrels count as not searched. Use the same ids in run and qrels.")
+        notice(f"{number} {example}. These queries of the qrels count as not searched. Use one spelling in both.")
         return
     if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
         return
