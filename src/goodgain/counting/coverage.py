@@ -52,7 +52,7 @@ class SharedQueries(NamedTuple):
 
 
 def match_queries(searched: pl.Series, judged: pl.Series, never_searched: pl.Series = _NO_QUERIES) -> SharedQueries:
-    """Compare the query ids of a run and qrels. Queries of the run without a search are in `never_searched`, not in `searched`."""
+    """Compare the query ids of a run and qrels. `searched` and `never_searched` are queries of the run."""
     searched, judged = pl.concat([searched, never_searched]).unique(), judged.unique()
     is_judged, is_searched = searched.is_in(judged.implode()), judged.is_in(searched.implode())
     idle = never_searched.filter(never_searched.is_in(judged.implode()))
@@ -157,7 +157,7 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
         of_run, of_qrels = pairs[0]
         example = f"({of_run!r} in the run, {of_qrels!r} in the qrels)"
         number = f"{count_of(len(pairs), 'query', 'queries')} of the run may be in the qrels under another id"
-        notice(f"{number} {example}. These queries of the qrels count as not searched. Write query ids alike.")
+        notice(f"{number} {example}. These queries of the qrels count as not searched. Use one spelling in both.")
         return
     if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
         return
@@ -294,7 +294,7 @@ def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
 
 
 def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
-    """Return whether the qrels judge pages of a run under URLs that the run does not have; if so, also give a notice."""
+    """Give a notice if the qrels judge pages of a run under other URLs; return whether they do."""
     is_url = pl.col("doc_id").str.starts_with("http")
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False

@@ -59,7 +59,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
 
 
 def join_labels(people: Qrels, judged: Qrels) -> Qrels:
-    """Return the qrels `people` with each URL replaced by the URL that the qrels `judged` have for the same page, if any."""
+    """Give each web page in the qrels `people` one URL: the page's first URL in `judged`, or else in `people`."""
     known = select_addresses(judged.rows.get_column("doc_id"))
     ids = pl.concat([known, select_addresses(people.rows.get_column("doc_id"))]).unique()
     spellings = find_spellings(ids, known)
@@ -70,7 +70,7 @@ def join_labels(people: Qrels, judged: Qrels) -> Qrels:
 def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     """Return a frame with query and document ids spelled as in `known`: with the same escapes, and the same URL for a page.
 
-    Tables of uses and results have the ids of the log, but runs and qrels may not. Several rows may get the same id.
+    A table that is read from a log has the ids of the log; `known` may spell them differently. Several rows may get the same id.
 
     >>> frame = pl.DataFrame({"query_id": "q", "doc_id": ["http://a.org/x/", "b"]})
     >>> spell_like(frame, pl.DataFrame({"query_id": "q", "doc_id": ["https://a.org/x", "b"]}))["doc_id"].to_list()
@@ -122,7 +122,7 @@ def _add_hashes(ids: pl.Series) -> pl.DataFrame:
 
 
 class _Ids(NamedTuple):
-    """The URLs of a run, from `_select_addresses`, and the hashes of all rows of the run, from `_hash_ids`.
+    """The URLs of a run (`addresses`), and the `hashes` of its rows (see `_hash_ids`).
 
     `hashes` is None for a run on an engine, and for a file of more than `_MOST_KEPT` rows.
     """
@@ -166,7 +166,7 @@ def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the hashes of a run's rows, from `_hash_ids`. For a run on an engine, leave out rows without a URL of `pages`."""
+    """Yield the hashes of a run's rows, from `_hash_ids`. For a run on an engine, leave out rows whose id is not in `pages`."""
     if hashes is not None:
         yield hashes
     elif isinstance(run, RunFile):
@@ -187,7 +187,7 @@ def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
 
 
 def sign(qrels: Qrels, **options: str) -> Qrels:
-    """Return a copy of the qrels. The signature of scores computed with the copy contains `options`."""
+    """Return a copy of the qrels that adds `options` to the signature of scores."""
     signed = copy(qrels)
     signed.documents = {**qrels.documents, **options}
     return signed

@@ -120,10 +120,10 @@ def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
 def _add_up_good(
     of: Any, label: Any, number: int, rels: Sequence[float], names: tuple[str, str], unit: float
 ) -> dict[str, Any]:
-    """Count and sum the labels that are at least the threshold, for each group and each threshold.
+    """Count and sum the good labels of each group, for each threshold in `rels`.
 
-    `of` has the group of each label, a number below `number`. `names` has the prefixes of two kinds of columns, counts and
-    sums: `GR` gives `GR0`, `GR1` ... `unit` is the result of `find_unit` for all labels.
+    `of` has the group of each label, from 0 to `number` - 1. `names` are the prefixes of the columns: with `("GR", "G")`,
+    the counts are in `GR0`, `GR1` ... and the sums in `G0`, `G1` ... `unit` is the result of `find_unit` for all labels.
     """
     columns: dict[str, Any] = {}
     whole = np.floor(label / unit) * unit if unit else label
@@ -210,7 +210,7 @@ def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
 
 
 def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return query_id, N, the `lowest` and `highest` iteration number, and `is_dense` (no number is missing): one row per query."""
+    """Return a row per query: query_id, N, the `lowest` and `highest` iteration number, and `is_dense` (no number is missing)."""
     row = pl.int_range(pl.len())
     first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
     end = pl.col("row").shift(-1, fill_value=numbered.height)

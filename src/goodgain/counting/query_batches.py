@@ -72,7 +72,7 @@ def consume_batches(
     """Call `consume` with the batches of a run and return its result. A large file has several batches, which share no query.
 
     If several blocks of a file contain rows of the same query, the rows are grouped by query in temporary files. `consume` is
-    then called again with all batches, and must ignore the first call. `rels` are the thresholds of relevance.
+    then called again with all batches, and must forget the first call. `rels` are the thresholds of relevance.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))
@@ -110,7 +110,7 @@ def _append_never_searched(tallied: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def find_firsts(run: Run, rows: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
-    """Return the first occurrences in a run, from the cache `run.firsts` if there is one, else from `rows` (columns of the run)."""
+    """Return the first occurrences in a run, from `rows`. If the run has a cache (`run.firsts`), use the cache instead."""
     if run.firsts is None:
         return find_first_occurrences(rows, order)
     if order not in run.firsts:
@@ -194,7 +194,7 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     """Yield the counts of each block, while threads count the next blocks.
 
-    `has_repeats` is false for blocks with a column iteration, because only runs without this column need a notice on repeats.
+    `has_repeats` is false for blocks with a column iteration: repeated documents need a notice only without this column.
     """
 
     def count_block(block: Block) -> QueryBatch:

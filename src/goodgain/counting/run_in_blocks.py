@@ -71,7 +71,7 @@ class RunFile:
 
     @property
     def has_iterations(self) -> bool:
-        """Whether any row of the blocks counted so far has a number as its iteration."""
+        """Whether a row in the blocks counted so far has an iteration number."""
         return any(self.numbered)
 
     @property
@@ -297,7 +297,7 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
 def sample_rows(run: Run | RunFile) -> pl.DataFrame:
     """Return query_id and doc_id of a few thousand rows of a run.
 
-    The rows come from all parts of a run in memory or of an uncompressed text file. For other runs, they are the first rows.
+    If the run is in memory or in an uncompressed text file, the rows come from all its parts. Else, the first rows are taken.
     """
     if isinstance(run, RunFile):
         if run.is_text:

@@ -123,7 +123,7 @@ def map_documents(
 ) -> tuple[Any, dict[str, Any]]:
     """Replace ids of chunks by ids of documents, if `documents` is given. Return the qrels (or None) and the runs.
 
-    If qrels and runs are both mapped, the qrels keep each id of a document that has chunks in a run.
+    With `documents_of="both"`, an id of the qrels is kept if it is already the document of a chunk in a run.
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
@@ -145,7 +145,7 @@ def map_documents(
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
         of_table = f"the table of {spell('documents')}"
         shown = spell("documents", mapping.source) if isinstance(mapping.source, str) else of_table
-        raise InputError(f"{shown} maps no id of the run or the qrels; compare it with their ids")
+        raise InputError(f"{shown} maps no id of the run or the qrels; compare it with some of these ids")
     opened: dict[str, Any] = dict(runs)
     for name, one in found.items():
         run = opened[name]
@@ -158,7 +158,7 @@ def map_documents(
 
 
 def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
-    """Count the ids of a run that the mapping replaces, and list the new ids. For a large file, list only those in `ids`."""
+    """Count the ids that the mapping replaces in a run, and list the new ids. For a large file, list only new ids in `ids`."""
     if not isinstance(run, RunFile):
         return mapping.find_mapped(nw.from_native(run.frame))
     parts = []

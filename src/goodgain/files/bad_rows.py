@@ -107,7 +107,7 @@ Problem = tuple[nw.Expr, str]
 
 
 def lacks(name: str) -> Problem:
-    """Return a condition for rows with a missing or empty value in a column, and a description of such rows for errors."""
+    """Return a condition for rows whose value in a column is null or empty, and a text for errors: `has no <name>`."""
     return nw.col(name).is_null() | (nw.col(name) == ""), f"has no {name}"
 
 
@@ -117,7 +117,7 @@ def check_rows(
     """Return a frame without bad rows, and the `RowSource` that locates the remaining rows.
 
     `errors="raise"` raises an error for a bad row, and `skip` leaves out bad rows with a notice. None raises an error that
-    does not mention `skip`. A column `row` must be the position of each row in the source. Without `show`, errors do
+    does not mention `skip`. An existing column `row` must hold positions in the source. Without `show`, errors do
     not quote the row, because it may contain the name of a judge.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)

@@ -169,7 +169,7 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
 
 
 class PassedOver(NamedTuple):
-    """The number of ignored comments that look like a row, and of rows with ignored text after field 6."""
+    """Counts of two kinds of lines: comments that look like rows, and rows with text after field 6."""
 
     comments: int = 0
     longer: int = 0

@@ -41,12 +41,12 @@ class NotJSONError(ValueError):
 
     @property
     def fault(self) -> str:
-        """The fault as the end of a sentence that begins with the name of the text, such as `is not JSON (...)`."""
+        """The fault, worded to follow the name of a text: `is not JSON (...)` or `has the key ...`."""
         return str(self) if isinstance(self, RepeatedKeyError) else f"is not JSON ({self})"
 
 
 class RepeatedKeyError(NotJSONError):
-    """Raised for an object with a repeated key, because parsers silently keep only the last of its values."""
+    """Raised for an object with a repeated key, because parsers silently keep only the last value."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -125,7 +125,7 @@ def _check_depth(value: Any) -> None:
 
 
 def _check_values(text: str | bytes) -> None:
-    """Raise an error for a large text with so many values that they would need too much memory, such as `[[],[],...`."""
+    """Raise an error if the values of a large text would need too much memory, as in `[[],[],...`."""
     signs: tuple[Any, ...] = (",", "[", "{") if isinstance(text, str) else (b",", b"[", b"{")
     values = sum(text.count(sign) for sign in signs)
     if values * _VALUE > _MEMORY + _TIMES * len(text):
@@ -255,7 +255,7 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
 
 
 def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
-    """Put each element of a JSON array on its own line; keep other text. Return the text and the name that errors use for it."""
+    """Put each element of a JSON array on its own line. Return the text, and its name for errors; other text is unchanged."""
     if not content.data.lstrip().startswith(b"["):
         return content, str(path)
     try:
@@ -283,7 +283,7 @@ def iterate_objects(content: Content, refuse: Callable[[int, str], None]) -> Ite
 class ObjectRows:
     """Collects JSON objects into columns of Polars types.
 
-    `refuse` is called with the number and fault of each bad object. If it raises no error, the object is left out.
+    `refuse` is called with the number and fault of each bad object. The object is left out unless `refuse` raises an error.
     """
 
     def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:
@@ -292,7 +292,7 @@ class ObjectRows:
         self._frames, self._kept, self._given = list[pl.DataFrame](), list[int](), set[str]()
 
     def add(self, number: int, value: Mapping[str, Any]) -> None:
-        """Add an object and its number in the source, such as its line; several objects may have the same number."""
+        """Add an object from line or row `number` of the source. Several objects may have the same number."""
         self._objects.append(value)
         self._numbers.append(number)
         if len(self._objects) >= _BLOCK:

@@ -1,7 +1,7 @@
 """Opens files: finds their format by name, and decompresses them as a stream or at once.
 
-Raises `InputError` for a file that cannot be read, becomes shorter during reading, or has a line that is too long. It is also
-raised for damaged compressed data, and for data that unpack to over 64 MiB and over 100 times the compressed size.
+Raises `InputError` for a file that cannot be read, becomes shorter during reading, or has a line that is too long. Raises
+the same error for damaged compressed data, and for data that unpack to over 64 MiB and over 100 times the compressed size.
 """
 
 import gzip
@@ -84,7 +84,7 @@ def plain_name(name: str) -> str:
 
 
 def stem(path: Path) -> str:
-    """Return the name of a file without its extensions (`.gz` and `.zst` too): the default name of a system."""
+    """Return the default name of a system: the name of its file without endings such as `.run` and `.run.gz`."""
     return Path(plain_name(as_text(path.name))).stem
 
 
@@ -228,7 +228,7 @@ def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class Content(NamedTuple):
-    """The decompressed bytes of a whole file, or of some lines of the large file `part_of`.
+    """The decompressed bytes of a file, or only of some lines if the large file `part_of` is given.
 
     `data` begins at byte `offset` of the decompressed file. With `part_of` and empty `data`, `lines` reads the whole file.
     """
@@ -288,7 +288,7 @@ read_lines = partial(read_bytes, has_lines=True)
 
 
 def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
-    """Read a stream of unknown size in pieces, to find a line that is too long before it fills the memory."""
+    """Read a stream of unknown size in pieces. With `has_lines`, raise an error as soon as a line is too long."""
     content = io.BytesIO()
     in_line = 0  # bytes of a line that has not ended yet
     while piece := stream.read(_AT_ONCE):
@@ -299,7 +299,7 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Return the size of the unfinished line after a piece. Refuse a line that is too long. `before` is the previous size."""
+    """Return the size of the unfinished line after a piece; `before` is the size without it. Refuse a line that is too long."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:

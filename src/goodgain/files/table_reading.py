@@ -1,4 +1,4 @@
-"""Reads tables from data frames, and from files in the format of their ending. Reads and writes files of results."""
+"""Reads tables from data frames and files; the ending of a file gives its format. Reads and writes files of results."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -145,7 +145,7 @@ def cast_texts(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.Da
 
 
 def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
-    """Cast the columns of a frame, in memory or lazy, to these types.
+    """Cast the columns of a frame, in memory or lazy, to the types in `types`.
 
     Floats are not cast to integers: the caller checks them row by row.
     """
@@ -191,7 +191,7 @@ def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def open_results(results: Any) -> Any:
-    """Return the results in a file, if a path is given; return a frame unchanged."""
+    """Read results if a path is given; return a frame unchanged."""
     check_fork()
     return read_results(results) if isinstance(results, (str, os.PathLike)) else results
 

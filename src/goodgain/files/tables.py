@@ -71,7 +71,7 @@ class Table(NamedTuple):
 
 
 def format_cell(value: object, places: int | None) -> str:
-    """Return a value as text. If `places` is given, floats have that many decimals, and null is a dash."""
+    """Return a value as text. With `places`, floats have that many decimals and null is a dash. Otherwise, null is empty."""
     if value is None:
         return "" if places is None else "–"
     return str(value) if places is None or not isinstance(value, float) else f"{value:.{places}f}"

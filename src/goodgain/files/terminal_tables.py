@@ -17,7 +17,7 @@ _LENGTHS, _MOST_NAMES = (32, 24, 16, 12), 20
 def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_first: bool = False) -> Iterator[Any]:
     """Yield objects for rich to print: the table, its notes, the full form of shortened names, and the omitted headings.
 
-    `width` is the width of the terminal: a table without columns to leave out can be wider. `brief` draws no borders.
+    `width` is the width of the terminal. If no column can be left out, the table can be wider. `brief` draws no borders.
     `by_first` draws a line where the text of the first column changes.
     """
     from rich import box

@@ -198,7 +198,7 @@ def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
 
 
 class EncodedRows(NamedTuple):
-    """Encoded rows, with the number of rows and of ids escaped for TREC text. For Parquet and Arrow, `content` is a frame."""
+    """Encoded rows. `escaped` counts the ids changed for TREC text. For Parquet and Arrow, `content` is a frame."""
 
     content: bytes | pl.DataFrame
     rows: int
@@ -209,7 +209,7 @@ Append = Callable[[EncodedRows], object]
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
-    """Write a frame atomically, in the format of the file's ending.
+    """Write a frame atomically. The ending of the file gives the format.
 
     TREC text has a line per row, with the columns in order. White space and control characters in ids become %XX (UTF-8 bytes),
     as does a `#` at the beginning of a line. A notice gives the number of changed ids.
@@ -306,9 +306,9 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Escape query_id and doc_id as `escape_ids` does, if `known` has only the escaped id.
+    """Escape each query_id and doc_id that `known` has only in its escaped form (see `escape_ids`).
 
-    Tables of uses and results keep the ids of the log, while runs and qrels in TREC text have white space as %XX.
+    Tables that are read from a log have white space in ids. Runs and qrels in TREC text have %XX instead.
 
     >>> frame = pl.DataFrame({"query_id": "q", "doc_id": ["New York", "The Hague"]})
     >>> known = pl.DataFrame({"query_id": "q", "doc_id": ["New%20York", "The Hague"]})
