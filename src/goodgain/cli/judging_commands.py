@@ -78,7 +78,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
 @click.option(
     "--how",
     type=click.Choice(list(RULES)),
-    help="The rule that makes one label of several grades. Default: majority for grades on a binary scale, else mean.",
+    help="The rule that combines several grades into one label. Default: majority for grades on a binary scale, else mean.",
 )
 @click.option(
     "--scale",

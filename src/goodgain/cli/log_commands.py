@@ -130,7 +130,7 @@ def convert(given: shared.Given) -> None:
 
     TRACE is a file, a folder or a pattern; docs/reference/trace_formats.md lists the formats. NAME=TRACE names the system.
     Convert the logs of several systems in one call, so that each document has the same doc_id in all runs. Standard error
-    shows what was counted, and which tools were not counted. Check this summary once for each new agent.
+    shows which tool calls were counted as searches, and which tools were not. Check this summary once for each new agent.
     """
     options = vars(given)
     traces, output, policy = (options.pop(name) for name in ("traces", "output", "policy"))

@@ -62,7 +62,7 @@ def ledger(given: shared.Given) -> None:
     "--at",
     metavar="N,N...",
     callback=shared.parse_numbers("1000,5000"),
-    help="The amounts spent at which --over prints means. Default: at most 50 of the observed amounts.",
+    help="Print the means at these values of --over. Default: at most 50 of the observed values.",
 )
 @shared.declared_option("outcomes", "Also print tokens per solved task.")
 @click.option(

@@ -72,7 +72,7 @@ def consume_batches(
     """Call `consume` with the batches of a run and return its result. A large file has several batches, which share no query.
 
     If several blocks of a file contain rows of the same query, the rows are grouped by query in temporary files. `consume` is
-    then called again with all batches, and must forget the first call. `rels` are the thresholds of relevance.
+    then called again with all batches, and must keep nothing from the first call. `rels` are the thresholds of relevance.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))

@@ -253,7 +253,7 @@ def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
 
 @contextmanager
 def append_rows(path: Path) -> Iterator[Append]:
-    """Yield a function that appends encoded rows to a new file. An error leaves an existing file unchanged."""
+    """Yield a function that appends encoded rows to a temporary file, which replaces `path` unless an error occurs."""
     kind = container(path)
     with atomic_write(path) as file, ExitStack() as stack:
         if kind not in ("parquet", "arrow"):

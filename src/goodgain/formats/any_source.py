@@ -224,7 +224,7 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
 
 
 def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
-    """Open a frame, a dict of dicts or named tuples. `columns` maps names in the source to goodgain's.
+    """Open a frame, a dict of dicts, or an iterable of named tuples. `columns` maps names in the source to goodgain's.
 
     Frames in memory become Polars frames. Lazy frames (Polars, DuckDB, PySpark ...) stay on their engine.
     """

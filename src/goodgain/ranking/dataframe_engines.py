@@ -230,7 +230,7 @@ def _span_iterations(run: Lazy) -> Lazy:
 
 
 def _take_results(run: Lazy, order: str) -> Lazy:
-    """Select the results to rank. Add ranks and scores as `add_ranks` does; a run without both is ranked by doc_id."""
+    """Select the results to rank. Add ranks and scores as `add_ranks` does; a run with neither is ranked by doc_id."""
     results = run.filter(nw.col("doc_id") != EMPTY_DOC)
     if order == "last":
         last = _span_iterations(run).select("query_id", iteration="highest")

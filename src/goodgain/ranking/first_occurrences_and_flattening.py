@@ -49,7 +49,7 @@ class Orders(NamedTuple):
 
 @dataclass(frozen=True)
 class FirstOccurrences:
-    """The first occurrences of a run, in the order of a ranking.
+    """The first occurrence of each document in a run, in the order of a ranking.
 
     Queries and iterations are identified by their positions in `queries` and `iterations`.
     """

@@ -1,7 +1,7 @@
 """Finds the causes of a difference: for each good document, which of two systems counted it, and why the other did not.
 
-Each document adds an amount. The sum of the amounts is the difference of a query, because CG, NumGood, DCGG, nCG and nDCGG
-are sums over documents.
+Each document adds an amount. The amounts of a query add up to the difference between the systems, because CG, NumGood,
+DCGG, nCG and nDCGG are sums over documents.
 """
 
 import math

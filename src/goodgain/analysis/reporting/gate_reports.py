@@ -31,7 +31,7 @@ _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdic
 
 
 def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
-    """Check requirements such as `SRR@3<=0.3` in a test. The message of the `AssertionError` is a Markdown comment.
+    """Check requirements such as `SRR@3<=0.3` in a test.
 
     Args:
         comparison: what `compare` returns.
@@ -42,7 +42,7 @@ def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | N
         The outcome of each requirement for each system except the baseline.
 
     Raises:
-        AssertionError: a requirement does not hold.
+        AssertionError: a requirement does not hold. The message is a report in Markdown.
         InputError: a requirement cannot be read, needs a measure that was not computed, or needs a baseline and there is none.
 
     >>> import goodgain as gg

@@ -156,7 +156,7 @@ def prepare_job(
         asked["max_output_tokens"] = told.room
     parameters = [Parameters(one, **asked) for one in dict.fromkeys(models)]
     if not parameters:
-        raise InputError(f"{spell('model', models)}: give the endpoint's name for the model")
+        raise InputError(f"{spell('model', models)}: give the model name that the endpoint uses")
     check_whole_number("samples", samples, 1)
     if samples > 1 and not parameters[0].temperature:
         raise InputError("several samples at temperature 0 repeat one answer. Give a temperature above 0")

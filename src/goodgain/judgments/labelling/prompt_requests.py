@@ -134,7 +134,7 @@ class Parameters:
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, str) or not self.model.strip():
-            raise InputError(f"{spell('model', self.model)}: give the endpoint's name for the model")
+            raise InputError(f"{spell('model', self.model)}: give the model name that the endpoint uses")
         if self.temperature is not None:
             check_number("temperature", self.temperature, 0, 100, others=", or None to send none")
         check_whole_number("max_output_tokens", self.max_output_tokens, 1)

@@ -196,7 +196,7 @@ def _give_notices(summary: Summary) -> None:
     if summary.bridges:
         notice(
             f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: a result matches two "
-            "of these documents, or one of them proved to be several; convert all logs in one call to resolve this"
+            "of these documents, or an earlier document is now several documents; convert all logs in one call to resolve this"
         )
 
 

@@ -314,7 +314,7 @@ def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Decide for each pair of rows whether both are the same document. `pairs` has the records of the rows as `left` and `right`.
+    """Decide for each pair of rows whether both are the same document. `left` and `right` in `pairs` are records.
 
     Rows of one record are the same document unless the record's column `apart` is true. The user's pairs overrule the rules.
     """

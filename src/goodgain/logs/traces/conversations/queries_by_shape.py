@@ -175,7 +175,7 @@ def _is_below(one: Found, level: int) -> bool:
 
 
 def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
-    """Return the query of a call: the record in `places` that holds the call. If `places` is empty, all calls are one query."""
+    """Return the key of the record in `places` that holds the call. If `places` is empty, all calls have the same key."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
 

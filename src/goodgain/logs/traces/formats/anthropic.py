@@ -5,7 +5,7 @@ are paired by id over the whole turn. A user message with tool results is not a 
 
 Lost: Texts and scores of hosted searches: the API gives URL, title and age.
 Query id: None in the log.
-Record: Record whole answers. If only `usage` counts a search, the log lacks the results of the search.
+Record: Record whole answers. A search that only `usage` counts has no results in the log.
 Costs: `usage` of each answer.
 """
 

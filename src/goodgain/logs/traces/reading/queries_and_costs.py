@@ -127,7 +127,7 @@ def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
         if clock is None and step.calls:
             raise InputError(
                 f"{format_place(trace.at)}: has no times, so the searches in this log and in the other logs of the query cannot "
-                f"be ordered; name the logs in their order, and pass {spell('order', 'given')}"
+                f"be ordered; list the logs in chronological order, and pass {spell('order', 'given')}"
             )
         yield step, clock.timestamp() if clock else 0.0
 

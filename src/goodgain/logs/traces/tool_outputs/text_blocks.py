@@ -70,7 +70,7 @@ _Block = dict[str, list[str]]
 
 
 def read_labelled(text: str) -> Sequence[Result] | None:
-    """Read blocks of lines such as `Title: t`. The first label of the text begins every block."""
+    """Read blocks of lines such as `Title: t`. Each block begins with the label that comes first in the text."""
     return _make_results(_split_blocks(text, ruled=False))
 
 
