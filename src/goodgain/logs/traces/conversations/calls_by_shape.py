@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Assign the answers in `output` to the unanswered calls in `inner`. If the numbers differ, return the calls in `output`."""
+        """Give the answers in `output` to the unanswered calls in `inner`. If the numbers differ, return the calls in `output`."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
