@@ -52,7 +52,7 @@ def compare(
             replicates are averaged query by query. All tests are over queries.
         measures: names, measure objects or both. `goodgain measures` lists the better direction of each. For a measure
             that is not listed there, higher is better.
-        baseline: the system to compare all others with. None compares each system with every system before it.
+        baseline: the system to compare all others with. With None, each system is compared with all before it.
         against: `previous` compares each system only with the system before it, for the stages of a pipeline. Holm's
             method then corrects over these pairs only.
         iterations: a number n also compares goodgain's measures without @ at each iteration 1..n. A list of numbers compares

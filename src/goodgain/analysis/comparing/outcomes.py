@@ -96,7 +96,7 @@ def find_incomplete(
     """Return a dict from runs to their judged queries that broke off. Runs without such queries are left out.
 
     `called` maps each run to the name of its file. File names that `convert` wrote end with the replicate. If the runs of a
-    system do not match the replicates, raise `InputError`. With `keep` as `how`, return one entry for the whole system.
+    system do not match the replicates, raise `InputError` or, if `how` is `keep`, return one entry for the system.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}

@@ -101,7 +101,8 @@ def check_requirements(
             outcomes of `found`.
         alpha: the largest significant p. A comparison keeps the alpha that it was made with.
         family: `holm` corrects p over all requirements that a test decides (`significant`, `noise`). At alpha .05, the
-            probability that any of them fails by chance is then at most 5 %. None corrects p over the systems of each requirement.
+            probability that any of them fails by chance is then at most 5 %. With None, p is corrected
+            over the systems of each requirement.
 
     Raises:
         InputError: a requirement needs a baseline and there is none, its measure was not computed, or a requirement with
