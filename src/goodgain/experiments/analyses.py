@@ -1,4 +1,4 @@
-"""The analyses of an experiment, whose results are cached, and the scores of several systems."""
+"""The cached analyses of an experiment, and the scores of several systems."""
 
 from __future__ import annotations
 

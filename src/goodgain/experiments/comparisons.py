@@ -52,7 +52,7 @@ def compare(
             replicates are averaged query by query. All tests are over queries.
         measures: names, measure objects or both. `goodgain measures` lists the better direction of each. For a measure
             that is not listed there, higher is better.
-        baseline: the system to compare all others with. None compares each system with every system before it.
+        baseline: the system to compare all others with. With None, each system is compared with all before it.
         against: `previous` compares each system only with the system before it, for the stages of a pipeline. Holm's
             method then corrects over these pairs only.
         iterations: a number n also compares goodgain's measures without @ at each iteration 1..n. A list of numbers compares
@@ -65,14 +65,14 @@ def compare(
             compare with it.
         require: requirements such as `nCG@3>=0.5`, for `Comparison.flips`. Measures in requirements are compared too. The
             function `check_requirements` checks the requirements.
-        pass_k: k of `Comparison.flips`; None: the smallest number of runs of a query.
+        pass_k: the number k in `Comparison.flips`. None: the smallest number of runs that a query has.
         detect: the difference for `Comparison.detectable`; None: the observed difference.
         {options}
 
     Returns:
         A `Comparison` on all queries of the qrels. A query that a run lacks counts as a query without a search (N = 0).
-        A pair leaves out queries for which one of the two systems has no value. For a share of the results for
-        which lower is better (SRR, Fallout, Unjudged), a query without results has no value. Every mean is over queries.
+        A pair leaves out queries for which one of the two systems has no value. A query without results has no value of
+        SRR, Fallout and Unjudged (shares of the results; lower is better). Every mean is over queries.
         A difference is significant if the Holm-corrected p of the randomisation test is at most alpha. With `bounds`, an
         unjudged document gets the same label in all systems, and runs are read into memory.
 
@@ -156,12 +156,12 @@ def explain(
         measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR.
         results: the frame from `read_traces`, or a file of this frame, for search strings and titles. Give one table of both
             systems, or a list with a table of each system.
-        uses: the documents that both systems used, as in `funnel`, to show which good documents were never opened or cited.
+        uses: the documents that each system used, as in `funnel`, to show which good documents were never opened or cited.
         top: how many queries to show, in each direction.
         {options}
 
     Returns:
-        An `Explanation` of all queries of the qrels. It contains no test: `compare` says whether a difference is real.
+        An `Explanation` of all queries of the qrels. It has no significance tests: `compare` has them.
 
     Raises:
         InputError: input that cannot be read, or two systems that share no judged query.

@@ -39,13 +39,13 @@ def evaluate(
             the mean over the runs that have a value, and `Scores.replicates` has the scores of each run.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both. With rel=1, `nCG@6` means `nCG(rel=1)@6`.
         groups: a file or a frame of query_id and group. `Scores.by_group` then has the means over each group.
-        interval: also compute the bootstrap interval of each mean over queries: `Scores.intervals`. The values of several
+        interval: also compute the bootstrap interval of each mean, for `Scores.intervals`. The values of several
             runs are first averaged query by query.
         {options}
 
     Returns:
         `Scores`. The means of goodgain's measures are over all queries of the qrels. A query that the run lacks counts as a query
-        without a search. Queries without judgments are left out. `signature` counts absent queries and queries without judgments.
+        without a search. Queries without judgments are left out. `signature` has the numbers of absent and of unjudged queries.
         If a value is not finite, the value and the mean of its measure are null, with a notice.
 
     Raises:
@@ -139,10 +139,10 @@ def curve(
     at: Sequence[float] | None = None,
     **options: Unpack[CurveOptions],
 ) -> pl.DataFrame:
-    """Return the mean of each measure at every iteration: for CG at iteration i, the value of `evaluate` for `CG@i`.
+    """Return the mean of each measure at every iteration. The mean of CG at iteration i equals `CG@i` of `evaluate`.
 
-    Every mean is over all queries of the qrels. A query that has stopped counts as having empty iterations, as for `CG@i`. So
-    sums keep their value, and means over iterations (RG) fall.
+    Every mean is over all queries of the qrels. The iterations after a query has stopped count as empty, as for
+    `CG@i`: sums keep their value, and means over iterations (RG) fall.
 
     With `over`, the rows are means at every amount spent. A query has the value of the last iteration that the amount pays
     for, and 0 if the amount does not pay for the first iteration.
@@ -154,9 +154,10 @@ def curve(
         measures: measures of goodgain without @, such as "CG SRE SRR".
         upto: the last iteration. None: the last iteration of any query of any run.
         over: the quantity spent: `searches` (iterations), `results`, `tokens`, `cost` or `seconds`. None: rows by iteration.
-        costs: a table (file or frame) as `convert --costs` writes, or a list of tables; for tokens, cost and seconds. A judged
-            query whose costs are unknown is left out of all systems, with a notice. With costs, each system must have a single run.
-        at: the amounts spent for which rows are returned. None: at most 50 observed amounts, evenly spaced in rank.
+        costs: a table (file or frame) that `convert --costs` wrote, or a list of tables. It is needed if `over` is `tokens`,
+            `cost` or `seconds`. A judged query whose costs are unknown is left out of all systems, with a notice. With costs,
+            each system must have a single run.
+        at: the spent amounts for which to return rows. None: at most 50 observed amounts, evenly spaced in rank.
         {options}
 
     Returns:
@@ -169,11 +170,11 @@ def curve(
           is null, or with resamples=0. Use `compare` to test whether two systems differ.
         - coverage: the judged share of the results that this iteration found first, in all runs of the system; null if the
           iteration found nothing new.
-        - least, most: the smallest and the largest mean of a single run, if any system has several runs; null for a system
-          of one run.
+        - least, most: the smallest and the largest mean of a single run; null for a system of one run. The columns exist only if
+          a system has several runs.
 
-        With `over`, a row per system, measure and spend. The columns `over` and `spend` replace iteration. `searching` is
-        the number of queries that spend at least this much in any run. The column coverage is missing then.
+        With `over`, a row per system, measure and spend. The columns `over` and `spend` replace iteration, and there is
+        no column coverage. `searching` is the number of queries that spend at least this much in any run.
 
     Raises:
         InputError: a run or the qrels cannot be read, there are too many iterations, an option is out of range, or two
@@ -202,15 +203,15 @@ def pr_curve(
 ) -> pl.DataFrame:
     """Return interpolated precision at levels of recall: the highest precision at the same or a higher recall.
 
-    The value at level i/10 is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the number of
-    documents of the query with a label of at least `rel`; None means 1. The precision is 0 if R = 0 or the ranking
+    The value at level i/10 is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the query's
+    number of documents with a label of at least `rel` (1 by default). The precision is 0 if R = 0 or the ranking
     never reaches the recall.
 
     Args:
         qrels: judgments in any form that `read_qrels` accepts.
         runs: maps names of one or more systems to runs (inputs of `read_run`). Large files are read in blocks.
         points: `eleven` means recall 0, 0.1, ..., 1. `all` means every recall above 0 that the system reaches in any query
-            (with `per_query`: in the same query). Beyond the last point, the precision is 0.
+            (with `per_query`, in the query of the row). Beyond the last point, the precision is 0.
         per_query: return the values of each query instead of their mean.
         {options}
 
@@ -242,7 +243,7 @@ def spend(
     per_query: bool = False,
     **options: Unpack[CurveOptions],
 ) -> pl.DataFrame:
-    """Return the costs of each system per gain, and the number of searches that yield 95 % of the system's gain.
+    """Return the costs per gain of each system, and the number of searches that yield 95 % of the system's gain.
 
     A search is an iteration here. A query that has stopped spends nothing more.
 
@@ -252,17 +253,17 @@ def spend(
             out of all systems, with a notice. With costs, each system must have a single run.
         outcomes: a table of query_id, system and solved, as in `compare`.
         price_per_search: the gain that a search must yield to be worth its price.
-        per_query: return a row per system, query and quantity instead: system, query_id, quantity, value. An undefined
-            value is null, such as CostPerGood of a query that found nothing good.
+        per_query: return a row per system, query and quantity instead: the columns are system, query_id, quantity, value.
+            A value is null if it is undefined, such as CostPerGood of a query that found nothing good.
         {options}
 
     Returns:
         A row per system and quantity: value, low and high (bootstrap percentile interval; null if not finite),
-        queries (the number of queries used), better (`up`, `down` or null). The quantities, if `costs` has the columns:
+        queries (the number of queries used), better (`up`, `down` or null). The quantities (the first three need `costs`):
 
         - CostPerGood: sum of cost / sum of NumGood over queries.
         - GainPerCall: sum of CG / sum of search calls.
-        - TokensPerSolved: sum of input and output tokens / sum of solved; with `outcomes`.
+        - TokensPerSolved: sum of input and output tokens / sum of solved. It also needs `outcomes`.
         - SearchesFor95: the smallest number i of searches with sum of CG@i >= 0.95 * sum of CG. Queries without gain do not
           count.
         - SearchesWorthPrice: the number i of searches at which sum of CG@i - price_per_search * (searches up to i) is

@@ -41,8 +41,8 @@ class Experiment:
     """Qrels and systems with options for all analyses. Files are read once, and runs are counted once.
 
     An experiment does not change. `with_` returns another experiment, which shares results with this experiment. Each notice
-    is given once, and is in the `notes` of every result that it concerns. Memory holds runs of up to 2,000,000 rows, their
-    first occurrences (about as large as the runs), the last 64 results, and up to 64 MB of bootstrap samples.
+    is given once, and is in the `notes` of every result that it concerns. Memory holds runs of up to 2,000,000 rows, the
+    first occurrence of each document (about as large as the runs), the last 64 results, and up to 64 MB of bootstrap samples.
 
     Args:
         qrels: judgments in any form that `read_qrels` accepts.
@@ -120,7 +120,7 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Return a copy with systems named by file, else tag. Return `self` if a system has several runs, or no file and no tag."""
+        """Return a copy whose systems are named by file or tag. If a system has several runs or lacks both names, return `self`."""
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}
@@ -143,7 +143,7 @@ class Experiment:
         Args:
             measures: names, measure objects or both.
             groups: a file or a frame of query_id and group, for values over the queries of each group.
-            interval: also give the bootstrap interval of each mean: `Scores.intervals`.
+            interval: also compute the bootstrap interval of each mean, for `Scores.intervals`.
 
         Returns:
             `Scores` for one system, as from `gg.evaluate`. `SystemScores` for several systems: `values` (system, replicate,

@@ -45,7 +45,7 @@ def report(
     spreadsheet: bool = False,
     **options: Unpack[ReportOptions],
 ) -> Path:
-    """Write a report on which system is better on which measures, which differences are significant, and what causes them.
+    """Write a report that compares systems on measures, with significance tests and the causes of differences.
 
     The page is one file and needs no network. It has sentences, tables, plots and every query. For the queries that changed
     most, it shows each search with its results. All systems are compared with the first system. A single system is shown
@@ -55,17 +55,17 @@ def report(
         qrels: judgments in any form that `read_qrels` accepts.
         runs: maps names of systems to runs (inputs of `read_run`), or to lists of runs (replicates). Values are means over
             the runs of a system. Causes and searches are those of the first run.
-        path: the file to write: .html, .md, .csv or .json, or any name with `format`.
+        path: the file to write: .html, .md, .csv or .json, or any name if `format` is given.
         measures: names, measure objects or both. The page explains the first measure that `explain` supports, else CG.
         results: the frame from `read_traces`, or a file of this frame, to show search strings, titles and addresses. Give one
             table of all systems, or a list with a table of each system.
-        queries: the texts of the queries: a file of query_id and text, {query_id: text}, or a frame.
-        uses: the documents that were used, as in `funnel`, to show which good documents were never opened or cited.
+        queries: the texts of the queries, as a file of query_id and text, {query_id: text}, or a frame.
+        uses: the documents that each system used, as in `funnel`, to show which good documents were never opened or cited.
         groups: a file or a frame of query_id and group, to compare and filter by groups of queries.
         costs: costs as in `curve`, to show tokens, cost and seconds of each query and each search.
-        details: the number of queries for which the page lists all results: the queries that changed most. For a single system,
-            these are the queries with the lowest values.
-        format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`; None: the ending of the name
+        details: the number of queries for which the page lists all results. The page chooses the queries that changed
+            most or, for a single system, the queries with the lowest values.
+        format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`. None: the ending of `path`
             decides.
         spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
         {options}
@@ -122,7 +122,7 @@ def write_report(
 def gather_evidence(
     x: Experiment, measures: Measures, beside: Mapping[str, Any], *, details: int, command: str
 ) -> Evidence:
-    """Return the data of a report. `beside` maps names of arguments of `gg.report` to the given tables."""
+    """Return the data of a report. `beside` maps argument names of `gg.report` to the given tables."""
     tables: Any = {name: beside[name] for name in ("results", "costs") if beside[name] is not None}
     of = x.with_(**tables) if tables else x  # some measures need these tables
     with x.tell() as heard:

@@ -97,7 +97,7 @@ def takes_options(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def describe_options(docstring: str, names: Any) -> str:
-    """Return a docstring with the descriptions of these options in place of `{options}`."""
+    """Replace `{options}` in a docstring by the descriptions of the options in `names`."""
     entries = [
         textwrap.fill(f"{name}: {OPTIONS[name].said}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
         for name in names

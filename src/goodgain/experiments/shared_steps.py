@@ -125,7 +125,7 @@ class Opened(NamedTuple):
     names: Mapping[str, list[str]]
 
     def use_each(self, use: Callable[[str, Run | RunFile], T]) -> dict[str, T]:
-        """Call `use` with the name of each run and the run. Return the results by name. Notices name the system."""
+        """Call `use(name, run)` for each run. Return the results by name. Notices name the system."""
         found = {}
         with NoticesOfSystems() as notices:
             for name, run in self.runs.items():
@@ -166,9 +166,9 @@ class SharedSteps:
     def score_runs(
         self, asked: Sequence[ir_measures.Measure], needed: Sequence[ir_measures.Measure] | None = None
     ) -> dict[str, Scores]:
-        """Score each run on the measures `needed`: the measures `asked`, and counts such as NumIter for comparisons.
+        """Score each run on the measures in `needed`: those in `asked`, and counts such as NumIter.
 
-        By default, counts are added to `asked` unless they would cause a notice.
+        By default, `needed` is `asked` with counts, or `asked` alone if counts would cause a notice.
         """
         opened = self.opened
         is_unsure = any(run.likely_iteration is not None for run in opened.runs.values())
@@ -236,7 +236,7 @@ class SharedSteps:
                     warn_of_low_coverage(coverage, labels=labels)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], asked: Sequence[ir_measures.Measure]) -> None:
-        """Give the notices on scores: low coverage, and default values of IterationsForAllGoodResults (0 and 100)."""
+        """Give notices on low coverage, and on special values of IterationsForAllGoodResults (0 and 100)."""
         self.warn_of_coverage({name: of.coverage for name, of in scores.items()})
         with NoticesOfSystems() as notices:
             for name, of in scores.items():

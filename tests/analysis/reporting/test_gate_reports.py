@@ -205,13 +205,13 @@ def test_a_significant_line_that_no_data_of_this_size_can_fail_is_refused(tmp_pa
         found = compare(*agents(number, names), "P@1", baseline="a")
         return [one.holds for one in check_requirements(found, ["P@1>=baseline significant"] * lines, family=family)]
 
-    with pytest.raises(gg.InputError, match=r"cannot fail: on 5 queries .* at 0\.05\. It needs 6\."):
+    with pytest.raises(gg.InputError, match=r"cannot fail: on 5 queries .* at 0\.05\. Give at least 6 queries"):
         outcomes(5)
     assert outcomes(6) == [False]
-    with pytest.raises(gg.InputError, match=r"It needs 7\."):
+    with pytest.raises(gg.InputError, match=r"Give at least 7 queries"):
         outcomes(6, "abcd")
     assert outcomes(7, "abcd") == [False] * 3
-    with pytest.raises(gg.InputError, match=r"It needs 7\."):
+    with pytest.raises(gg.InputError, match=r"Give at least 7 queries"):
         outcomes(6, family="holm", lines=2)
     alone = compare(*agents(5), "P@1", baseline="a")
     assert [one.holds for one in check_requirements(alone, ["P@1>=baseline"])] == [False]
@@ -221,7 +221,7 @@ def test_a_significant_line_that_no_data_of_this_size_can_fail_is_refused(tmp_pa
         new.with_stem(name).write_text("".join(f"q{k} 1 {document} 1 1 t\n" for k in range(5)))
     runs = new.with_stem("old"), new
     done = run_command("compare", kept, *runs, "--require", "P@1>=baseline significant", "-o", "csv")
-    assert done.returncode == 2 and "It needs 6" in done.stderr
+    assert done.returncode == 2 and "Give at least 6 queries" in done.stderr
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -54,7 +54,7 @@ def write_baseline(
 ) -> None:
     """Write the scores of a system to a file for `compare(..., baseline_file=path)`.
 
-    `scores` is what `leave_out_empty` returns, with NumIter and NumResults. Of `outcomes`, only the rows of `system` are written.
+    `scores` is a result of `leave_out_empty`, and includes NumIter and NumResults. The file has only the `outcomes` of `system`.
     """
     missing = scores.signature.get("missing", "zero")
     runs = [
@@ -90,7 +90,7 @@ def read_baseline(
     missing: str = "zero",
     incomplete: str = "keep",
 ) -> Scores:
-    """Read a file by `write_baseline`. Raise `InputError` if it was written with other qrels, measures or options."""
+    """Read a baseline file. Raise `InputError` if it was written with other qrels, measures or options."""
     path = make_path(path, spell("baseline_file"))
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
@@ -152,9 +152,9 @@ def read_baseline(
 def check_run(
     path: Any, made: Mapping[str, Any], here: Mapping[str, Any], measures: Iterable[ir_measures.Measure]
 ) -> None:
-    """Raise `InputError` if a run was read or scored with other options than the baseline file.
+    """Raise `InputError` if the run and the baseline file were read or scored with different options.
 
-    `made` is the signature of the file, `here` that of the run.
+    `made` is the signature of the file, and `here` is the signature of the run.
     """
     _check_options(path, made, {name: here.get(name, default) for name, default in Reading._field_defaults.items()})
     for measure in measures:

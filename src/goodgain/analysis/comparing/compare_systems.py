@@ -186,7 +186,6 @@ def _average_runs(
 def _stack_values(
     question: Question, scores: Mapping[str, Scores], query_ids: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
-    """Return two frames with query_id, measure, system, value: one of measures and outcomes, one of outcomes alone (or None)."""
     by_system = stack_systems({name: of.per_query for name, of in scores.items()})
     values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
     if question.table is None:

@@ -51,7 +51,7 @@ class Comparison:
         coverage: a row per system and iteration: system, iteration (null: all), judged, unique, coverage (the judged share;
             null without results). The row of an iteration counts the results that this iteration found first.
         means: a row per measure and system: measure, better (`up`, `down`, null), system, mean, queries (the number of
-            queries with a value). With `bounds` also least, most.
+            queries with a value). With `bounds`, also the columns least and most.
         pairs: a row per measure and pair: measure, better, system, against, queries (the number of queries in which both
             systems have a value), mean, mean_against, difference (system minus against), low, high (bootstrap interval),
             p_t, p_t_holm, p_randomisation, p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties,
@@ -63,10 +63,11 @@ class Comparison:
             The verdict is `not comparable` if the measure depends on where iterations end and only one of the two systems
             has iterations. It is `not comparable: one-time addresses` if repeats cannot be recognised, because pages get a
             new address in each search. Pairs with these two verdicts have no p-values.
-            Otherwise the verdict is null if the pair has no queries, or the measure no better direction. Wins, ties and losses
-            are null if the measure has no better direction.
-            With `bounds` also least and most (the range of the difference), and can_turn: whether labels of unjudged documents
-            can change the sign of the difference, or make 0 positive or negative. All three are null without bounds.
+            For all other pairs, the verdict is null if `better` is null or the pair has no queries. Wins, ties and losses
+            are null if `better` is null.
+            With `bounds`, also the columns least and most (the range of the difference) and can_turn. The column can_turn is
+            true if labels of unjudged documents can reverse the sign of the difference or break a tie. All three columns
+            are null for a measure without bounds.
         values: a frame of the tested values, with the columns query_id, measure, system, value.
         groups: with `groups`, the rows of `pairs` for the queries of each group: group and the columns up to significant.
             Holm's method corrects over the groups and pairs of a measure.
@@ -85,8 +86,9 @@ class Comparison:
             against, difference, queries, power, replicates, pairs. The first row has the smallest difference that these
             queries show with power .8. This difference is null if there are fewer queries than the randomisation test
             needs (6 for one pair at alpha .05). The second row has the observed difference (or `detect`), and the number of
-            queries needed to show it. On the present queries, `replicates` runs of each system are needed. A number is null
-            if none suffices. Both rows use the level alpha / pairs, because Holm's method corrects over all pairs.
+            queries needed to show it. Its `replicates` is how many runs of each system are needed on the present queries.
+            Both are null if no number suffices, and `replicates` is null if a system has a single run. Both rows use the
+            level alpha / pairs, because Holm's method corrects over all pairs.
         baseline: the system that all others are compared with; None if all pairs are compared.
         question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices
             have a column per query and a row per system; matrices of `runs` have a row per run.
@@ -165,13 +167,13 @@ class Comparison:
             form: the form.
             places: the number of decimals, at most 100; -1 for full precision.
             rows: the rows of the table of means: `measures`, or `systems` as in papers. None: `systems` in LaTeX without a
-                baseline, else `measures`. With `systems`, * marks means that differ significantly from the baseline, and LaTeX
-                has a narrow table of differences, for one column of a page. With `systems` and no baseline, LaTeX has
-                letters beside each mean instead of this table. They name the systems that are significantly worse.
+                baseline, else `measures`. With `systems` and a baseline, * marks means that differ significantly from the
+                baseline, and LaTeX has a table of differences that fits a page column. With `systems` and no baseline, LaTeX
+                has no table of differences: letters beside each mean name the systems that are significantly worse.
             spreadsheet: put an apostrophe before texts in CSV that a spreadsheet would read as formulas.
             caption: a title for the table of means in LaTeX and Markdown, instead of the default title.
-            label: the label of the table of means in LaTeX, by default `tab:comparison`; the table of differences has
-                `<label>-differences`.
+            label: the label of the table of means in LaTeX, by default `tab:comparison`. The label of the table of
+                differences is `<label>-differences`.
 
         Raises:
             InputError: form, places or rows has an unknown value.
@@ -182,8 +184,8 @@ class Comparison:
         """Write the values of a system to a baseline file, for `compare(..., baseline_file=path)`.
 
         Args:
-            path: the file: JSON Lines, also .gz or .zst.
-            system: the name of a system; None: the baseline, or the first system if there is none.
+            path: the JSON Lines file to write. The name may end in .gz or .zst.
+            system: the name of a system. None: the baseline, or the first system if there is no baseline.
         """
         name = system or self.baseline or next(iter(self.scores))
         if name not in self.scores:

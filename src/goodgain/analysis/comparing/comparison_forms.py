@@ -92,7 +92,7 @@ def build_tables(comparison: Comparison, layout: Layout) -> list[Table]:
 
 
 def build_brief_tables(comparison: Comparison, layout: Layout) -> list[Table]:
-    """Return short tables: means (only for three systems or more), then pairs, then any of groups, correlations, replicates."""
+    """Return short tables: means (if there are three systems or more), pairs, and any groups, correlations and replicates."""
     made = comparison.signature
     one_pair = comparison.systems.height == 2
     system, against = comparison.pairs.select("system", "against").row(0)
@@ -321,7 +321,7 @@ def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
 
 
 def render_on_terminal(comparison: Comparison, width: int, layout: Layout) -> Iterator[Any]:
-    """Yield the tables and the legend, for printing by rich. Notes are left out: they are on stderr as notices."""
+    """Yield the tables and the legend for printing with rich. Notes are left out: they are on stderr as notices."""
     from rich.text import Text
 
     for table in comparison.tables(layout):
@@ -331,7 +331,7 @@ def render_on_terminal(comparison: Comparison, width: int, layout: Layout) -> It
 
 
 def render_briefly(comparison: Comparison, width: int, layout: Layout, *, more: str = "--full") -> Iterator[Any]:
-    """Yield short tables, or the full tables if the comparison has bounds, for printing by rich."""
+    """Yield short tables for printing with rich. If the comparison has bounds, yield the full tables."""
     from rich.text import Text
 
     if "most" in comparison.pairs.columns:

@@ -157,7 +157,7 @@ class Question:
         return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
 
     def test(self, matrices: Mapping[str, Matrix], draw: Draw | None = None) -> pl.DataFrame:
-        """Test each pair of systems, without a correction of the p-values; `decide` corrects them."""
+        """Test each pair of systems, and leave the p-values uncorrected."""
         return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings._replace(draw=draw))
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
@@ -182,7 +182,7 @@ class Question:
     ) -> ScoredRun:
         """Apply `missing` and `bounds` to the scores of a run. Raise `InputError` if the run does not fit the baseline file.
 
-        `incomplete` has the queries that broke off. If `empty` (a run without results) is given, these queries get its scores.
+        The scores in `empty`, if given, replace the scores of queries that broke off (`incomplete`).
         """
         if kept is not None:
             check_run(self.baseline_file, kept.signature, scores.signature, self.needed)

@@ -39,7 +39,7 @@ DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
 def describe_shared_queries(
     systems: Mapping[str, SharedQueries], pairs: Collection[tuple[str, str]] | None = None
 ) -> str | None:
-    """Return a sentence on pairs of systems that share few judged queries: less than half of those of each system.
+    """Return a sentence on pairs of systems that share few queries: fewer than half of either system's judged queries.
 
     Return None if there is no such pair. `pairs` has the pairs to check; None: all pairs. Raise `InputError` if two systems
     share no judged query.
@@ -80,7 +80,7 @@ def _quote(query_ids: pl.Series) -> str:
 def describe_absent(
     name: str, of: SharedQueries, missing: str, unread_file: str, unread: Collection[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield notes on judged queries that a run lacks or never searched in. `unread` has ids that `convert` could not read."""
+    """Yield notes on judged queries without a row or a search in a run. `unread` has query ids that `convert` could not read."""
     if idle := len(of.never_searched):
         shown = join_examples(of.never_searched)
         yield GoodgainNotice(f"{count_queries(idle)} never searched in {name}: {shown} ({_COUNTED['zero']}).")
@@ -104,7 +104,7 @@ def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterat
 
 
 def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNotice:
-    """Return a note on verdicts that rest on queries absent from a run. `without` has the pairs when these queries are left out."""
+    """Return a note on verdicts that rest on queries absent from a run. `without` has the pairs computed without absent queries."""
     key = ["measure", "system", "against"]
     both = pairs.select(*key, "verdict").join(without.select(*key, other="verdict"), on=key, maintain_order="left")
     changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))
@@ -195,7 +195,6 @@ def describe_own_ideal(ours: Sequence[GoodGainMeasure]) -> Iterator[str]:
 def describe_low_counts(
     measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
 ) -> Iterator[str]:
-    """Yield a sentence for each system and count that is lower only because the system returned nothing in some queries."""
     for measure, results in find_results_counts(one for one in measures if not needs_results(one)).items():
         counts = values[measure]
         is_less = (counts == 0) & (values[results] == 0) & (counts.max(axis=0) > 0)
@@ -297,7 +296,7 @@ def _explain_columns(found: Comparison) -> str:
 
 
 def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
-    """Yield sentences on columns and signs of a LaTeX table. `in_column`: whether the table of differences fits a page column."""
+    """Yield sentences on columns and signs of a LaTeX table. `in_column` says if the table of differences fits a page column."""
     made, cells = found.signature, [cell for row in table.rows for cell in row]
     interval = _explain_intervals(made)
     if table.name == DIFFERENCES and in_column:

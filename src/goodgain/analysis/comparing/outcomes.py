@@ -96,7 +96,7 @@ def find_incomplete(
     """Return a dict from runs to their judged queries that broke off. Runs without such queries are left out.
 
     `called` maps each run to the name of its file. File names that `convert` wrote end with the replicate. If the runs of a
-    system do not match the replicates, raise `InputError`. With `keep` as `how`, return one entry for the whole system.
+    system do not match the replicates, raise `InputError` or, if `how` is `keep`, return one entry for the system.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -174,7 +174,7 @@ def _find_tau(x: Vector, y: Vector, settings: Settings) -> tuple[float, float, f
 
 
 def compute_tau(x: Vector, y: Vector, times: Matrix) -> Vector:
-    """Return Kendall's tau-b of x and y for each row of `times`, which says how often each query counts. NaN if x or y is constant.
+    """Return Kendall's tau-b of x and y for each row of `times`, the weights of the queries. NaN if x or y is constant.
 
     tau-b = sum sx·sy / sqrt(sum sx² · sum sy²) over pairs of queries, where sx and sy are the signs of the differences.
     SciPy computes the same value, but takes a millisecond per row.

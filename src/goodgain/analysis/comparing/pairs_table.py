@@ -172,7 +172,7 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings) -> pl.DataFrame:
 
 
 def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:
-    """Return the mean of each row by exact summation; NaN without queries."""
+    """Return the mean of each row, computed by exact summation. The mean of an empty row is NaN."""
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
 
 
@@ -263,7 +263,7 @@ def find_best(means: list[float], better: str | None) -> set[float]:
 
 
 class ScoredRun(NamedTuple):
-    """The scores of a run, and what each unjudged result would add to a measure if only this result had the largest label."""
+    """The scores of a run. `added` has the value that each unjudged result would add if it alone had the largest label."""
 
     scores: Scores
     added: Mapping[str, pl.DataFrame]  # name of a measure with bounds -> query_id, doc_id, added (by this result alone)
@@ -305,7 +305,7 @@ def add_bounds(
 
 
 def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_sum: bool) -> tuple[float, float]:
-    """Return the smallest and the largest mean difference over all labels that the unjudged documents of each query can have."""
+    """Return the smallest and the largest mean difference that labels of unjudged documents can produce."""
     values = (run.scores.per_query.filter(measure=measure) for run in (system, against))
     first, second = (of.select("query_id", "value").drop_nulls() for of in values)
     queries = first.join(second, on="query_id", suffix="_other")

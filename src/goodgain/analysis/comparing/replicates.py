@@ -82,7 +82,7 @@ def _split_variance(values: Matrix, of_queries: Vector) -> tuple[float | None, f
 
 
 def average_replicates(replicates: Matrix) -> Vector:
-    """Return the mean of each query over the replicates with a value; NaN without a value.
+    """Return each query's mean over the replicates that have a value, or NaN if no replicate has one.
 
     >>> average_replicates(np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan]])).tolist()
     [1.5, 3.0, nan]
@@ -185,12 +185,12 @@ def compute_noise_p(loss: float, floor: float) -> float:
 
 
 def compute_power(difference: float, spread: float, queries: int, *, alpha: float = 0.05) -> float:
-    """Return the power of the paired t-test, two-sided: the chance that it finds a true difference.
+    """Return the power of the two-sided paired t-test: the chance that it finds a true difference.
 
     The power is P(|T| > t), where t is the critical value of the test on n queries. T has the noncentral t distribution
     with n - 1 degrees of freedom and ncp = |difference| sqrt(n) / spread.
 
-    `difference` is the true mean, `spread` the standard deviation of the differences over queries.
+    `difference` is the true mean of the differences over queries, and `spread` is their standard deviation.
 
     >>> round(compute_power(0.25, 1.0, 128), 3)
     0.802
@@ -208,7 +208,7 @@ def compute_power(difference: float, spread: float, queries: int, *, alpha: floa
 def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0.05) -> int | None:
     """Return the smallest number of queries on which the paired t-test finds a difference with power .8.
 
-    Return None if the difference is 0, or a billion queries are too few.
+    Return None if the difference is 0, or if a billion queries are too few.
 
     >>> compute_queries_needed(0.25, 1.0)
     128
@@ -258,7 +258,7 @@ def compute_replicates_needed(
     *,
     alpha: float = 0.05,
 ) -> int | None:
-    """Return how many runs each system needs to find a difference with power .8 on the same queries; None: no number suffices.
+    """Return how many runs each system needs to find a difference with power .8 on the same queries; None if none suffices.
 
     r = (s_A^2 + s_B^2) / (Q d^2 / z^2 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
     the differences over queries without the noise of the runs, and z^2 is 7.85 at alpha .05.

@@ -32,9 +32,9 @@ class Requirement:
         text: the requirement as the user wrote it.
         measure: the measure whose mean over queries is tested, or the name of an outcome.
         sign: one of <=, >=, <, >.
-        bound: a number. None stands for the mean of the baseline, times `factor`, plus `offset`.
+        bound: a number. None means baseline mean * `factor` + `offset` + `noise` * noise floor.
         significant: whether the requirement fails only if its violation is significant.
-        noise: -1 for `baseline-noise`, 1 for `baseline+noise`, else 0: the factor of the noise floor in the bound.
+        noise: -1 for `baseline-noise`, 1 for `baseline+noise`, else 0.
     """
 
     text: str
@@ -57,7 +57,7 @@ def parse_requirement(
 ) -> Requirement:
     """Parse a requirement such as `SRR@3<=0.3` or `SRE(rel=3)@5 >= baseline*0.9 significant`.
 
-    `rel` and `outcomes` are the `rel` and the outcomes of the comparison. A parsed requirement is returned unchanged.
+    `rel` and `outcomes` are those of the comparison. A parsed requirement is returned unchanged.
 
     Raises:
         InputError: the text is not a requirement. The message has the position of the error.
@@ -109,7 +109,6 @@ class _Line:
         return taken
 
     def take_number(self, expected: str, sign: str = "") -> float:
-        """Consume a number and return it with the sign `sign`, which was consumed before the number."""
         token = _TOKEN.match(self._rest)
         is_finite = token is not None and re.match(_NUMBER, token[0]) and math.isfinite(float(token[0]))
         return float(sign + self.take(_NUMBER if is_finite else "(?!)", expected))

@@ -41,20 +41,20 @@ class Outcome:
     Attributes:
         requirement: the requirement.
         system: the name of the system.
-        value: the mean of the measure. None if no query has a value, or if the system (or the baseline that it is compared with)
-            returned no results in any judged query.
+        value: the mean of the measure. None if no query has a value, or if the system or its baseline returned no
+            results in any judged query.
         baseline: the mean of the baseline; None if the requirement names no baseline, or no query has a value.
         bound: the number that the mean was compared with; None if no query has a value.
         holds: whether the requirement holds; False without a value.
-        p: the p-value of the difference from the bound; None if it does not exist. If the bound is a number, the test is the
-            t-test. For `baseline-noise` it is a one-sided test of noise. For all other bounds it is the
-            randomisation test with Holm's correction.
+        p: the p-value of the difference from the bound; None if it does not exist. The test is the t-test if the bound is
+            a number, and a one-sided test of noise for `baseline-noise`. For all other bounds, the test is the randomisation
+            test with Holm's correction.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
-        queries: the number of tested queries, in which the system and (if there is one) the baseline have a value.
+        queries: the number of tested queries. In each of them the system has a value, and so has the baseline if there is one.
         left_out: the number of queries that were not tested.
         verdict: the verdict of `Comparison.pairs` on the system against the baseline; None without a baseline.
-        evaluated: the mean that `evaluate` prints, where queries that are left out count as 0. None for a comparison, or if no
+        evaluated: the mean that `evaluate` prints, in which left-out queries count as 0. None for a comparison, or if no
             query is left out.
     """
 
@@ -101,7 +101,8 @@ def check_requirements(
             outcomes of `found`.
         alpha: the largest significant p. A comparison keeps the alpha that it was made with.
         family: `holm` corrects p over all requirements that a test decides (`significant`, `noise`). At alpha .05, the
-            probability that any of them fails by chance is then at most 5 %. None corrects p over the systems of each requirement.
+            probability that any of them fails by chance is then at most 5 %. With None, p is corrected
+            over the systems of each requirement.
 
     Raises:
         InputError: a requirement needs a baseline and there is none, its measure was not computed, or a requirement with
@@ -146,8 +147,8 @@ def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float,
         least = count_least_queries(alpha, max(together * len(queries), 1))
         if 0 < (most := max(queries, default=0)) < least:
             raise InputError(
-                f"{line.text!r} cannot fail: on {count_queries(most)} no difference can be significant at {alpha:g}. It needs "
-                f"{least:,}. Give more queries, or leave out 'significant'."
+                f"{line.text!r} cannot fail: on {count_queries(most)} no difference can be significant at {alpha:g}. Give "
+                f"at least {least:,} queries, or leave out 'significant'."
             )
 
 

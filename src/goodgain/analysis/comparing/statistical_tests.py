@@ -55,7 +55,7 @@ def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -
 
 
 def subtract_without_residue(a: Matrix, b: Matrix) -> Matrix:
-    """Return a - b; differences at rounding level become exactly 0.
+    """Return a - b, with differences at rounding level set to 0.
 
     Rounding errors often share one sign. The tests look at signs, and would find a significant difference between two
     systems with equal values.
@@ -95,7 +95,7 @@ def compute_effect_size(differences: Matrix) -> Vector:
 
 
 def find_spread(differences: Matrix) -> Vector:
-    """Return the standard deviation of each row of differences; a spread at rounding level is 0.
+    """Return the standard deviation of each row of differences, or 0 for a spread at rounding level.
 
     >>> find_spread(np.array([[1.0, 3.0], [1 - 1 / 3, 2 / 3]])).round(4).tolist()
     [1.4142, 0.0]
@@ -147,7 +147,7 @@ def count_least_queries(alpha: float, pairs: int = 1) -> int:
 def bootstrap_interval(
     differences: Matrix, *, level: float = 0.95, seed: int = 42, resamples: int = 9_999, draw: Draw | None = None
 ) -> tuple[Vector, Vector]:
-    """Return the ends of the bootstrap percentile interval of the mean over queries, for each row of differences.
+    """Return the lower and upper ends of the bootstrap percentile interval for each row's mean over queries.
 
     All rows share the same draws.
 
@@ -243,8 +243,7 @@ def compute_studentized_range_sf(q: Vector, systems: int, freedom: int) -> Vecto
 
     P(Q > q) = 1 - int f(s) W(q s) ds, where f is the density of the standard deviation, k the number of systems, and
     W(w) = k int phi(z) (Phi(z) - Phi(z - w))^(k - 1) dz.
-    SciPy's function integrates adaptively and takes 20 ms or more per value: half the time of a comparison of ten systems.
-    Fixed Gauss-Legendre nodes are far faster.
+    The integrals use fixed Gauss-Legendre nodes. SciPy's function integrates adaptively and is far slower (20 ms a value).
     """
     from scipy.special import chdtri, gammaln, ndtr
 

@@ -56,9 +56,9 @@ class Funnel:
     """How many documents, and how many good documents, were returned, opened and cited.
 
     Attributes:
-        frame: a row per system: system, queries (judged), queries_with_opens (whose log records opens), queries_with_answer
-            (whose log records a final answer), and the means of the columns of `per_query`. For `opens_per_good`, the sum of
-            opens is divided by the sum of good_opened.
+        frame: a row per system: system, queries (judged queries), queries_with_opens (queries whose log records opens),
+            queries_with_answer (queries whose log records a final answer), and the mean of each column in `per_query`. For
+            `opens_per_good`, the sum of opens is divided by the sum of good_opened.
         per_query: a frame that `compare(..., outcomes=)` takes: query_id, system, replicate, and a column for each count and share.
         rel: the smallest good label.
 
@@ -101,13 +101,13 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
 
     Args:
         qrels: what `read_qrels` takes. A document is good if its largest label is at least `rel`.
-        uses: what `convert --uses` wrote or `read_traces(..., uses=True)` returned: a file, a frame, or a list of them.
+        uses: what `convert --uses` wrote or `read_traces(..., uses=True)` returned: a file, a frame, or a list of files and frames.
         rel: the smallest good label.
-        urls: how to count document ids that spell the address of one web page in different ways: `join` counts one
-            document, `keep` several.
+        urls: `join` counts document ids that are spellings of the same URL as one document. `keep` counts them as
+            several documents.
 
     Returns:
-        A `Funnel` with these columns for each query. GoodPool is the number of good documents in the qrels:
+        A `Funnel`. GoodPool below is the number of good documents in the qrels. The columns for each query:
 
         - returned, opened, cited, and good_returned, good_opened, good_cited: documents at each stage. A good document
           that was opened by a link counts as opened, and not as returned.
@@ -291,7 +291,7 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
 
 
 def check_uses(qrels: Qrels, uses: Any) -> None:
-    """Raise `InputError` if uses, which name chunks, are given for a run that was mapped from chunks to documents."""
+    """Raise `InputError` if uses are given and the run was mapped from chunks to documents: uses name chunks."""
     if uses is not None and "documents" in qrels.documents and qrels.documents.get("documents_of") != "qrels":
         raise InputError(
             f"{spell('uses')} has ids of chunks, but {spell('documents')} maps the run to documents. "
@@ -308,7 +308,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add a column per system with its use of each document, or null in queries without uses. `systems` maps columns to systems."""
+    """Add a column per system that says how it used each document (null: no uses). `systems` maps columns to systems."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)
