@@ -68,6 +68,9 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
     text = whole[_BLANK_LINES.match(whole).end() :]  # type: ignore[union-attr]  # it matches everything
     before = whole.count(b"\n", 0, len(whole) - len(text))
     line = text.partition(b"\n")[0].strip(b"\r").decode("utf-8", "replace")
+    if separator == "," and line.count('"') % 2:  # Polars would read all rows as a part of the header
+        wrong = f"line {before + 1}: the header has a quote that is not closed on its line"
+        raise InputError(f"{path}, {wrong}; close the quote or remove it, and write all names on one line")
     names = read_names(line, separator, path)
     has_quotes = separator == "," and b'"' in text
     # Polars fills short rows with null and refuses long rows. If the number of separators is right, all rows are right.
@@ -84,9 +87,6 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
     if isinstance(frame, str):
         remedy = "give each line a value for each name, use UTF-8, and double each quote inside a quoted value"
         raise InputError(f"{path}: cannot be read ({frame}); {remedy}")
-    if frame.width != len(names):
-        wrong = f"line {before + 1}: the header has a line feed in a name"
-        raise InputError(f"{path}, {wrong}; write all names on one line")
     frame.columns = [str(place) for place in range(frame.width)]
     values = pl.all().str.strip_chars(BLANKS)
     frame = frame.with_columns(pl.when(values != "").then(values))

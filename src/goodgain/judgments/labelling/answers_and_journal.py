@@ -129,7 +129,7 @@ def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequenc
         graded = msgspec.convert(found, _Graded)
         if graded.grade not in (*grades, None):
             raise msgspec.ValidationError
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # a name of a field may have half a character
         wanted = f"a reason and a grade, {', '.join(map(str, grades))} or null"
         return Answer(None, f"the answer is not an object of {wanted}", "malformed", raw)
     reason = _replace_halves(hide(graded.reason)[:_REASON]) if graded.reason else None
