@@ -149,7 +149,7 @@ def test_a_long_first_record_that_is_cut_off_is_said_to_be(tmp_path: Path) -> No
     for name, cut in (("log.json", 200 << 10), ("log.json", 290 << 10), ("log.jsonl", 290 << 10)):
         (tmp_path / name).write_text(text[:cut])
         with pytest.raises(
-            InputError, match=rf"{name}: (is in no known trace format .it looks like JSON|is not JSON to).* cut off"
+            InputError, match=rf"{name}: (is in no known trace format .it looks like JSON|is not valid JSON).* cut off"
         ):
             read_traces(tmp_path / name)
 

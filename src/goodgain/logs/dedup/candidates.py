@@ -1,4 +1,4 @@
-"""Phase 1 of deduplication. It gives records keys, and pairs records that share a key, up to a limit per key."""
+"""Phase 1 of deduplication: form pairs of records that share a key, such as a URL. The number of pairs per key is limited."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -39,7 +39,7 @@ def group_records(
     """Group the records that are the same document, joining the most confident pairs first.
 
     Rules and the user's pairs can keep records apart. The first rows are earlier results, and `earlier` has their documents.
-    Only groups that a pair of the user affects use `earlier`.
+    `earlier` is used only for groups that are connected to a record in a pair of the user.
 
     Returns:
         Four things: the group of each record; the number of refused joins; counts of pairs left uncompared in large groups; and

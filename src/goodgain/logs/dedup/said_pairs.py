@@ -87,7 +87,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 class Clusters:
-    """Disjoint sets (union-find). Each set has marks and barred marks. `find_bars` tells whether two sets may be joined."""
+    """Disjoint sets (union-find). Each set has marks, and bars other marks. `find_bars` tells whether two sets may be joined."""
 
     def __init__(self, marks: dict[Any, Set[Any]], barred: dict[Any, Set[Any]]) -> None:
         self._marks, self._barred = marks, barred
@@ -102,7 +102,7 @@ class Clusters:
         return self._marks.get(root, frozenset()), self._barred.get(root, frozenset())
 
     def find_bars(self, one: Any, two: Any) -> Set[Any]:
-        """Return the barred marks of one set that the other set has; empty if the two sets may be joined."""
+        """Return the marks that one set has and the other set bars. If there are none, the two sets may be joined."""
         large, small = self._order(one, two)
         return self.get_marks(large)[1] & self.get_marks(small)[0]
 
@@ -132,10 +132,10 @@ class Said:
 
     Attributes:
         same, different: the user's pairs of names.
-        clusters: sets of records that the user says are one document. A set has the mark (n, side) if pair n of `different`
-            names one of its records on this side (0 or 1).
+        clusters: sets of records that the user says are one document. The mark (n, 0) on a set means that pair n of `different`
+            has a name of the set as its first name. The mark (n, 1) means the same for the second name.
         names: for each record that a pair names, the names of this record.
-        lines: for each record of a cluster, the place of the pair that put the record into the cluster.
+        lines: for each record of a cluster, the place of the last pair of `same` that names the cluster.
         pairs: the pairs of records (left < right) that were joined to form the clusters.
         named: for each record, whether a pair of the user names the record.
     """

@@ -139,7 +139,7 @@ def _split_name(name: str) -> list[str]:
 
 
 def is_known_tool(name: str) -> bool:
-    """Return whether the table of known tools has this name, and tools of this name are always of one kind."""
+    """Return whether the table of known tools has this name. Ambiguous names, such as `query`, do not count."""
     key = _normalise_name(name)
     return key in _TABLE and key not in _DOUBTFUL
 
@@ -239,7 +239,7 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
         return ChosenTools({}, partial(_call_predicate, tools))
     names = [tools] if isinstance(tools, str) else list(tools) if isinstance(tools, Iterable) else [tools]
     if not all(isinstance(name, str) for name in names):
-        raise InputError(f"{spell('tools')} takes names of search tools, or a function of a name that returns a bool")
+        raise InputError(f"{spell('tools')} takes names of search tools, or a function that returns a bool for a name")
     # `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
     added = {name: _ADDED[how] for name, _, how in (text.rpartition("=") for text in names) if name and how in _ADDED}
     bare = [text for text in names if text.rpartition("=")[0] not in added]

@@ -5,7 +5,7 @@ are paired by id over the whole turn. A user message with tool results is not a 
 
 Lost: Texts and scores of hosted searches: the API gives URL, title and age.
 Query id: None in the log.
-Record: Record whole answers. A search that only `usage` counts has no results in the log.
+Record: The log must hold whole answers. If a search appears only in the counts of `usage`, its results are not in the log.
 Costs: `usage` of each answer.
 """
 

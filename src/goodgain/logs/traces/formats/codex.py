@@ -5,7 +5,7 @@ is a turn. In the events of `exec`, all items between two thoughts or messages a
 
 Lost: Results of hosted web searches, and encrypted results of `web.run`: both are unrecorded.
 Query id: The id of the session or thread. The system is the model of the last turn (rollouts only).
-Record: Give the agent your own search tool, such as an MCP server.
+Record: To have results in the log, give the agent your own search tool, such as an MCP server.
 """
 
 from collections.abc import Iterator

@@ -3,9 +3,9 @@
 A message of the model, an event of an agent (ADK) or a `gemini` message (CLI) is a step. A message of the user is a turn. The
 grounding of an answer is one search that Google ran.
 
-Lost: Results of a search without grounding chunks: the search is unrecorded. URLs are redirects: a page can have several URLs.
+Lost: Results of a search without grounding chunks: this search is unrecorded. URLs are redirects, so a page can have several.
 Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
-Record: Record the answers too, because requests do not hold the grounding.
+Record: The log must hold the answers too, because requests do not hold the grounding.
 """
 
 from collections.abc import Hashable, Iterable, Iterator

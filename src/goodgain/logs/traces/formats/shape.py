@@ -85,7 +85,7 @@ class _Log:
         values = list(islice(_read_values(source), _MOST_VALUES + 1))
         if len(values) > _MOST_VALUES:
             raise InputError(
-                f"{source.path}: has more than {_MOST_VALUES:,} lines, too many for the format shape; split the log into "
+                f"{source.path}: has more lines than the format shape can read ({_MOST_VALUES:,}); split the log into "
                 "several files, or write the searches in the format jsonl"
             )
         self._in_lines = not (len(values) == 1 and source.head.kind == "json")

@@ -108,7 +108,7 @@ def _load(path: Path) -> Any:
     try:
         return loads(content)
     except NotJSONError as error:
-        raise InputError(f"{path}: is not JSON to its end ({error}); copy the complete file again") from None
+        raise InputError(f"{path}: is not valid JSON ({error}); copy the complete file again") from None
 
 
 class _Messages(Conversation):

@@ -5,7 +5,7 @@ user are left out.
 
 Lost: Everything in `reward_info` except the reward.
 Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
-Record: Name `grep` with `--tools` if calls of `grep` count as searches.
+Record: If calls of `grep` are to count as searches, pass `--tools grep=search`.
 """
 
 from collections.abc import Iterator

@@ -2,9 +2,9 @@
 
 In a UI message, each `step-start` begins a step. An assistant message of `response.messages`, or a member of `steps`, is a step.
 
-Lost: Calls without a final output: they are unrecorded. Time, model and usage, unless your program saves them in `metadata`.
+Lost: Results of calls without a final output: such calls are unrecorded. Time and model. Usage, except in `steps`.
 Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`.
-Record: A provider's search often logs only citations: `--citations` counts them as results.
+Record: For a provider's search, the log often holds only citations. `--citations` counts the citations as results.
 """
 
 from collections.abc import Iterable, Iterator

@@ -67,7 +67,7 @@ class FileHead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the head suffices to recognise the format. JSON needs a whole value or member, and an `extent` of 256 KiB."""
+        """Whether the head suffices to recognise the format. For JSON, `extent` must find a whole object and 256 KiB."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
         is_whole, counted = self.extent
@@ -75,7 +75,7 @@ class FileHead:
 
     @cached_property
     def extent(self) -> tuple[bool, int]:
-        """Whether the head has a whole JSON value or member (or nests too deep). Also its size, with at most 64 KiB per text."""
+        """Whether the head has a whole object, alone or in a list (or nests too deep); and the head's size, texts cut to 64 KiB."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):

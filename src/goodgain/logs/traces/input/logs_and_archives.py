@@ -225,7 +225,7 @@ def _assemble(log: Log) -> Log:
         content = read_at_most(file, _MAX_STREAM + 1)
     if len(content) > _MAX_STREAM:
         what = "stream of events" if is_stream else "recording"
-        raise InputError(f"{log.path}: the {what} is larger than 256 MiB; write its answers to several files")
+        raise InputError(f"{log.path}: the {what} is larger than 256 MiB; write the model's answers to several files")
     if not is_stream:
         parts = content.splitlines() if log.head.kind == "jsonl" or _PYTHON.match(content) else [content]
         inside = b"\n".join(map(_rewrite, parts))

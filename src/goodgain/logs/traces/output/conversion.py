@@ -81,7 +81,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         iteration: what an iteration is. `step`: all calls of a step; `call`: each call; None: the format's default.
         tools: the search tools, as names, or as a function that takes a name. None: known search tools, and unknown tools with
             search or retrieve in the name. `NAME=search` and `NAME=open` (the tool opens documents) add a tool to this default.
-        parse: a function that takes a tool's output and returns results (objects), or None to use the built-in readers.
+        parse: a function that makes result objects from a tool's output. If the function returns None, goodgain reads the output.
         query_id: the path of the field with the query id. This field takes precedence over the trace's own id. A constant, or a
             function of the trace, gives ids to traces without their own. None: a trace without an id is named after its file.
         query_ids: a table of ids that take precedence, as a path or a frame. The columns are query_id and text (the question), or
@@ -291,7 +291,7 @@ def convert_traces(
 
 
 def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stack: ExitStack) -> None:
-    """Write the ids of queries that could not be read to `<output>.unread`. If all were read, empty an existing file."""
+    """Write `<output>.unread`, a file with the ids of queries that could not be read. If there are none, empty an existing file."""
     path = files.run.with_name(f"{files.run.name.replace(PLACEHOLDER, 'all')}.unread")
     if summary.lost_ids or path.is_file():
         outputs.add(path)

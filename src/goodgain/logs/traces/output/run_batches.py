@@ -93,7 +93,7 @@ class BatchConverter:
         return batch._replace(tables={**batch.tables, **tables})
 
     def _select_system(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows of the system or run (such as `agent-2`) called `system`, or all rows if `system` is None."""
+        """Return the rows of the system or run named `self.system` (such as `agent-2`). If `system` is None, return all rows."""
         if self.system is None:
             return frame
         names = [name for name in results_to_run.list_runs(frame) if self.system in (name.system, name.label)]

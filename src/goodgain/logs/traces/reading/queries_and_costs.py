@@ -224,8 +224,8 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
             f"{place}: no results can be read from the output of the search with {call.tool!r} "
-            f"({repr(call.output)[:120]}); write the searches in the format jsonl with a list of objects as results, each with "
-            "doc_id, url, title or snippet (docs/traces/your_own_agent.md), or read the output with parse= of read_traces; if this "
+            f"({repr(call.output)[:120]}). Write the searches in the format jsonl, where each result is an object with doc_id, "
+            "url, title or snippet (docs/traces/your_own_agent.md). Or read the output with parse= of read_traces. If this "
             f"tool does not search, name the search tools with {spell('tools')}"
         )
     if outcome.unread:

@@ -327,8 +327,8 @@ def _check_new_ids(queries: list[NamedQuery], ids: Mapping[str, str]) -> None:
         if other is not query:
             raise InputError(
                 f"{format_place(query.at)}: the queries {other.query_id!r} and {query.query_id!r} of one system would both get "
-                f"the id {joined!r}, because of their ids and questions in other systems; give each query its id with "
-                f"{spell('query_ids')}"
+                f"the id {joined!r}, because queries of other systems or runs have the same ids or questions; give each "
+                f"query its id with {spell('query_ids')}"
             )
 
 
