@@ -82,13 +82,13 @@ class Comparison:
         noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
             two_single_runs (95 % of the differences between two single runs of `against` are at most this large). A row
             needs 20 queries or more.
-        detectable: two rows for each measure and unclear pair, or with `detect` for each measure and pair: measure, system,
-            against, difference, queries, power, replicates, pairs. The first row has the smallest difference that these
-            queries show with power .8. This difference is null if there are fewer queries than the randomisation test
-            needs (6 for one pair at alpha .05). The second row has the observed difference (or `detect`), and the number of
-            queries needed to show it. Its `replicates` is how many runs of each system are needed on the present queries.
-            Both are null if no number suffices, and `replicates` is null if a system has a single run. Both rows use the
-            level alpha / pairs, because Holm's method corrects over all pairs.
+        detectable: two rows for each measure and pair: measure, system, against, difference, queries, power, replicates, pairs.
+            The pairs are those with the verdict `unclear` or, with `detect`, all pairs with p-values. The first row has the
+            smallest difference that these queries show with power .8. This difference is null if there are fewer queries than
+            the randomisation test needs (6 for one pair at alpha .05). The second row has the observed difference (or `detect`).
+            Its `queries` says how many queries show that difference, and its `replicates` how many runs of each system show it
+            on the present queries (null: no number suffices). `replicates` is also null if a system has a single run. Both
+            rows use the level alpha / pairs, because Holm's method corrects over all pairs.
         baseline: the system that all others are compared with; None if all pairs are compared.
         question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices
             have a column per query and a row per system; matrices of `runs` have a row per run.
@@ -148,7 +148,7 @@ class Comparison:
     detectable = cached_property(tabulate_detectable)
 
     def tables(self, layout: Layout | None = None) -> list[Table]:
-        """Return the tables that all forms show: means, differences and, if computed, groups, correlations, replicates."""
+        """Return the tables of means and differences and, if computed, of groups, correlations, replicates, noise and flips."""
         return build_tables(self, layout or Layout())
 
     def to_text(
@@ -164,7 +164,7 @@ class Comparison:
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
 
         Args:
-            form: the form.
+            form: one of these four names.
             places: the number of decimals, at most 100; -1 for full precision.
             rows: the rows of the table of means: `measures`, or `systems` as in papers. None: `systems` in LaTeX without a
                 baseline, else `measures`. With `systems` and a baseline, * marks means that differ significantly from the

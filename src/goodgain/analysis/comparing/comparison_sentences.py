@@ -39,10 +39,10 @@ DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
 def describe_shared_queries(
     systems: Mapping[str, SharedQueries], pairs: Collection[tuple[str, str]] | None = None
 ) -> str | None:
-    """Return a sentence on pairs of systems that share few queries: fewer than half of either system's judged queries.
+    """Return a sentence on the pairs of systems that share few judged queries, or None if no pair does.
 
-    Return None if there is no such pair. `pairs` has the pairs to check; None: all pairs. Raise `InputError` if two systems
-    share no judged query.
+    Few means fewer than half of the judged queries of each of the two systems. `pairs` has the pairs to check; None: all pairs.
+    Raise `InputError` if two systems share no judged query.
     """
     few = []
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}

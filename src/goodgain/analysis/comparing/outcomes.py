@@ -1,4 +1,4 @@
-"""Checks outcomes, such as solved tasks and queries that broke off, and correlates them with measures."""
+"""Checks outcomes, such as whether a task was solved or a trace broke off, and correlates outcomes with measures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -93,10 +93,10 @@ def find_incomplete(
     query_ids: pl.Series,
     how: str,
 ) -> dict[str, pl.Series]:
-    """Return a dict from runs to their judged queries that broke off. Runs without such queries are left out.
+    """Return a dict from runs to the judged queries whose traces broke off. Runs without such queries are left out.
 
-    `called` maps each run to the name of its file. File names that `convert` wrote end with the replicate. If the runs of a
-    system do not match the replicates, raise `InputError` or, if `how` is `keep`, return one entry for the system.
+    `called` maps each run to the name of its file; if `convert` wrote the file, the name ends with the replicate. If it is unknown
+    which replicate a run of a system is, raise `InputError` or, if `how` is `keep`, return one entry for the whole system.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -123,7 +123,7 @@ def find_incomplete(
 def _match_runs(
     runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
 ) -> Mapping[str, str | None] | None:
-    """Match runs to replicates by the ends of file names or, without file names, in order. Return None if they do not match."""
+    """Return the replicate of each run: the end of its file name or, without file names, its place in `runs`. None: unknown."""
     numbers = replicates.unique().drop_nulls().to_list()
     if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
         return {runs[0]: None}  # all rows

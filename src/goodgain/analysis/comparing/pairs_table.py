@@ -181,7 +181,7 @@ def decide(
 ) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
-    The columns `wins`, `ties` and `losses` replace `above` and `below`, and are null for a measure without a better direction.
+    The columns `wins`, `ties` and `losses` replace `above` and `below`. They are null for measures whose `better` is null.
     `need_results` has the measures for which a system without results has no value. `incomparable` maps (measure, system,
     against) to a verdict; these pairs get no p-values.
     """
@@ -333,7 +333,7 @@ def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataF
 def _find_best_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return the smallest and the largest difference of each query for a measure that depends only on the best document.
 
-    In each extreme case, at most one unjudged document has the largest label.
+    A difference is smallest or largest when one unjudged document or none has the largest label, and all others have label 0.
     """
     value, other = pl.col("value"), pl.col("value_other")
     raised = pl.max_horizontal(value, "added") - pl.max_horizontal(other, "added_other")

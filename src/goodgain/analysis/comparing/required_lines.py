@@ -34,7 +34,7 @@ class Requirement:
         sign: one of <=, >=, <, >.
         bound: a number. None means baseline mean * `factor` + `offset` + `noise` * noise floor.
         significant: whether the requirement fails only if its violation is significant.
-        noise: -1 for `baseline-noise`, 1 for `baseline+noise`, else 0.
+        noise: the factor of the noise floor in the bound: -1 for `baseline-noise`, 1 for `baseline+noise`, else 0.
     """
 
     text: str

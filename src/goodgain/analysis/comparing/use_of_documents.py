@@ -1,4 +1,4 @@
-"""Counts the documents that systems returned, opened and cited, and at which of these stages good documents were lost."""
+"""Counts the documents that systems returned, opened and cited, and the good documents lost between these stages."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -103,8 +103,8 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
         qrels: what `read_qrels` takes. A document is good if its largest label is at least `rel`.
         uses: what `convert --uses` wrote or `read_traces(..., uses=True)` returned: a file, a frame, or a list of files and frames.
         rel: the smallest good label.
-        urls: `join` counts document ids that are spellings of the same URL as one document. `keep` counts them as
-            several documents.
+        urls: with `join`, ids that spell the same URL differently count as one document. With `keep`, each of these ids
+            counts as a document.
 
     Returns:
         A `Funnel`. GoodPool below is the number of good documents in the qrels. The columns for each query:
@@ -122,8 +122,8 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
           good_returned / GoodPool; 0 where GoodPool is 0.
         - opens_per_good = opens / good_opened; null where good_opened is 0.
 
-        A judged query without uses counts as a query that used nothing. Values that need opens are null if the log records no
-        opens. Values that need citations are null if the log records no final answer. Means leave null values out.
+        For a judged query that `uses` lacks, the system counts as having used no document. Values that need opens are null if the
+        log records no opens. Values that need citations are null if the log records no answer. Means leave null values out.
 
     Raises:
         InputError: a table cannot be read, or no judged query has uses.
@@ -157,7 +157,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
     unjudged = used.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
     if len(unjudged):
         number = count_of(len(unjudged), "query", "queries")
-        notice(f"Uses of queries without judgments are left out: {number} ({join_examples(unjudged)}).")
+        notice(f"Rows on {number} without judgments are left out of the uses ({join_examples(unjudged)}).")
     _warn_of_other_spellings(labelled, labels)
     per_query = _count_stages(labelled, pools, good)
     _give_notices(per_query)
@@ -261,8 +261,8 @@ def _give_notices(per_query: pl.DataFrame) -> None:
         absent = of.filter("is_absent").get_column("query_id").unique(maintain_order=True)
         if len(absent):
             notice(
-                f"{system}: {len(absent):,} of {queries:,} judged queries have no uses: {join_examples(absent)}. They count "
-                "as using nothing."
+                f"{system}: the table of uses has no rows for {len(absent):,} of {queries:,} judged queries: "
+                f"{join_examples(absent)}. There, the system counts as having used no document."
             )
         for what, name in (("opens are", "opened"), ("the final answer is", "cited")):
             unknown = of.filter(pl.col(name).is_null()).get_column("query_id").n_unique()
@@ -285,13 +285,13 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     if pairs:
         query_id, found, known = pairs[0]
         notice(
-            f"{len(pairs):,} URLs of the uses are judged under another spelling, such as {found} in query {query_id}. The qrels "
-            f"have {known}. {spell('urls', 'join')} counts both spellings as one document."
+            f"{len(pairs):,} URLs in the table of uses are spelled differently in the qrels. In query {query_id}, the uses have "
+            f"{found}, and the qrels have {known}. {spell('urls', 'join')} counts both spellings as one document."
         )
 
 
 def check_uses(qrels: Qrels, uses: Any) -> None:
-    """Raise `InputError` if uses are given and the run was mapped from chunks to documents: uses name chunks."""
+    """Raise `InputError` if uses are given and the run was mapped to documents: a table of uses has ids of chunks."""
     if uses is not None and "documents" in qrels.documents and qrels.documents.get("documents_of") != "qrels":
         raise InputError(
             f"{spell('uses')} has ids of chunks, but {spell('documents')} maps the run to documents. "

@@ -52,7 +52,7 @@ class Explanation:
         iterations: system, query_id, iteration, query_text, searches, numbers of results (new_good, new_other, repeated,
             unjudged), numbers of searches (failed, empty, repeated_queries), is_repeated_query, brought_nothing_good (although
             good documents remained to be found), rel (the smallest good label). One row per iteration and rel. Without results,
-            query_text, failed and repeated_queries are null, and empty also counts failed searches.
+            `query_text`, `failed`, `repeated_queries`, `is_repeated_query` are null, and `empty` also counts failed searches.
         wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (number of iterations after
             last_good_iteration), rel. Queries without a good document are left out.
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,

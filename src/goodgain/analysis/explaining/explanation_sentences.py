@@ -108,7 +108,7 @@ class Account:
         return {*self.of.absent.select("system", "query_id").iter_rows()}
 
     def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
-        """Say why a system has no results in some queries. Return `otherwise` if each of the queries has a row in the run."""
+        """Return why a system has no results in some queries: `otherwise` unless the run has no row for some of these queries."""
         are_absent = {(name, query_id) in self.absent for query_id in query_ids}
         return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
 

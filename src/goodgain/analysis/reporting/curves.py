@@ -174,7 +174,7 @@ def _list_spends(
     spends: Spends,
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
-    """Yield the values of a run at each amount spent. A query counts as searching up to the amount that it spends in total."""
+    """Yield the values of a run at each amount. A query still searches at an amount if its total spend is at least that amount."""
     values = make_finite(running_values(measures, counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     queries = pl.DataFrame({"query_id": spends.query_ids})

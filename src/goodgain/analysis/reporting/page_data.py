@@ -66,8 +66,8 @@ class Evidence:
     def queries(self) -> pl.DataFrame:
         """A row per query, measure and system, with the columns query_id, query_text, groups, measure, system and value.
 
-        With several systems, `difference` is the value minus the value of the base. The columns cause and
-        first_differing_iteration are null unless the measure is explained and the first runs differ with the sign of `difference`.
+        With several systems, `difference` is the value minus the value of the base. `cause` and `first_differing_iteration` are
+        null unless the measure is explained and `difference` has the same sign as the difference between the first runs.
         """
         ids, names, key = self.qrels.query_ids, self.systems, ["query_id", "measure", "system"]
         about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}

@@ -49,7 +49,7 @@ def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
 
 
 def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl.DataFrame:
-    """Return the rows of one measure in a frame from `gg.curve`. With `spend`, the frame is over the amount spent."""
+    """Return the rows of one measure in a frame from `gg.curve`. `spend` says that the frame is from `gg.curve(..., over=...)`."""
     rows = _read_frame(frame, *((_SPEND_POINT, "gg.curve(..., over=...)") if spend else (_POINT, "gg.curve")))
     return rows.filter(measure=_choose(rows, "measure", measure))
 
