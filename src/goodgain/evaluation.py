@@ -202,7 +202,7 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
         of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
         counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
         listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
-        notice(f"no finite value of {listed}: these values are null, and so are the means")
+        notice(f"no finite value of {listed}: such a query has the value null, and the mean is null too")
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:

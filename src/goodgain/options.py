@@ -64,7 +64,7 @@ DOCUMENTS = (
     Option("documents", _DOCUMENTS, metavar="PATTERN|FILE", detail=_OF_CHUNKS),
     _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),
     _choose("chunks", ("collapse", "repeat"), _CHUNKS),
-    Option("leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration left without results counts as empty."),
+    Option("leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration that loses all results still counts."),
     _choose("urls", ("join", "keep"), _URLS),
 )
 _ORDER = "How several iterations become one ranking for classic measures."

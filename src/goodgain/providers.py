@@ -204,10 +204,10 @@ def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     able = [one for one in candidates if one.supports(measure)]
     chosen = next((one for one in able if one.is_available()), None)
     if chosen is None:
-        whom = "no provider of ir_measures" if provider is None else f"provider {provider}"
+        whom = "any provider of ir_measures" if provider is None else f"provider {provider}"
         ways = " or ".join(one.install_instructions() or one.NAME for one in able)
         remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for allowed ones"
-        raise MeasureError(f"{measure}: {whom} computes it {remedy}")
+        raise MeasureError(f"{measure} cannot be computed by {whom} {remedy}")
     return chosen
 
 
@@ -253,7 +253,7 @@ def _check_gdeval(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame,
     doc_ids = pl.concat([labels.get_column("doc_id"), ranking.get_column("doc_id")])
     blank = doc_ids.filter(doc_ids.str.contains(r"\s"))
     if len(blank):
-        raise MeasureError(f"{names}: gdeval takes no blanks in ids, and there is {blank[0]!r}; leave the measure out")
+        raise MeasureError(f"{names}: gdeval cannot read doc_ids with blanks ({blank[0]!r}); leave the measure out")
 
 
 def _check_ranx(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, ranking: pl.DataFrame) -> None:

@@ -101,7 +101,9 @@ NOTICES: dict[str, tuple[Callable[[], Any], str]] = {
 def test_the_notice_names_what_the_door_takes_and_comes_once(door: str) -> None:
     call, remedy = NOTICES[door]
     _, told = notices_of(call)
-    about = [text for text in told if text.startswith("no label of the qrels reaches the threshold 2 (the largest is ")]
+    about = [
+        text for text in told if text.startswith("no label of the qrels reaches the threshold 2 (the largest label is ")
+    ]
     assert len(about) == 1 and about[0].endswith(f"; {remedy}"), told
     assert len(about[0].split()) <= 40
 

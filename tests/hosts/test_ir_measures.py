@@ -249,7 +249,7 @@ def test_labels_by_iteration_through_a_host_are_the_largest_with_a_notice() -> N
     with no_notices():
         qrels = gg.read_qrels(rows, labels="iteration")
     assert gg.evaluate(qrels, run, "RR(rel=3)")["RR(rel=3)"] == 0
-    with pytest.warns(gg.GoodgainNotice, match="a classic measure computed by another tool takes the largest label"):
+    with pytest.warns(gg.GoodgainNotice, match="classic measures of other tools use the largest label"):
         assert ir_measures.calc_aggregate([RR(rel=3), gg.CG], qrels, run)[RR(rel=3)] == 1
 
 

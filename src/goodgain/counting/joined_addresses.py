@@ -166,7 +166,7 @@ def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the hashes of a run's rows, from `_hash_ids`. For a run on an engine, leave out rows whose id is not in `pages`."""
+    """Yield the rows of a run as hashes (see `_hash_ids`). If the run is on an engine, yield only rows with an id in `pages`."""
     if hashes is not None:
         yield hashes
     elif isinstance(run, RunFile):
@@ -187,7 +187,7 @@ def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
 
 
 def sign(qrels: Qrels, **options: str) -> Qrels:
-    """Return a copy of the qrels that adds `options` to the signature of scores."""
+    """Return a copy of the qrels. Scores computed with the copy have `options` in their signature."""
     signed = copy(qrels)
     signed.documents = {**qrels.documents, **options}
     return signed

@@ -69,10 +69,10 @@ def consume_batches(
     rels: Sequence[float],
     ranking: RankingRequest | None = None,
 ) -> _Result:
-    """Call `consume` with the batches of a run and return its result. A large file has several batches, which share no query.
+    """Call `consume` with the batches of a run and return the result. A large file has several batches, which share no query.
 
-    If several blocks of a file contain rows of the same query, the rows are grouped by query in temporary files. `consume` is
-    then called again with all batches, and must keep nothing from the first call. `rels` are the thresholds of relevance.
+    If several blocks of a file have rows of one query, the call is stopped. The rows are grouped by query in temporary files, and
+    a second call gets all batches. `consume` must keep nothing from the first call. `rels` are the thresholds of relevance.
     """
     if not isinstance(run, RunFile):
         return consume(iter([_count_run(qrels, run, rels, ranking)]))
@@ -230,8 +230,8 @@ class QrelsByQuery:
 def _label_first_occurrences(judgments: pl.DataFrame, firsts: pl.DataFrame) -> pl.DataFrame:
     """Return one label per document from judgments with labels by iteration.
 
-    A retrieved document gets the label for the iteration of its first occurrence, else its label for any iteration. Labels for
-    later iterations do not count. A document that was not retrieved gets its largest label.
+    A retrieved document gets the label for the iteration of its first occurrence. Without such a label, the document gets the
+    label that applies to every iteration, or no label. A document that was not retrieved gets its largest label.
     """
     key = ["query_id", "doc_id"]
     retrieved = firsts.select(*key, label_by_iteration(firsts, judgments)).drop_nulls()

@@ -158,7 +158,7 @@ def map_documents(
 
 
 def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
-    """Count the ids that the mapping replaces in a run, and list the new ids. For a large file, list only new ids in `ids`."""
+    """Count the mapped ids of a run, and list their documents. For a large file, list only documents that `ids` contains."""
     if not isinstance(run, RunFile):
         return mapping.find_mapped(nw.from_native(run.frame))
     parts = []

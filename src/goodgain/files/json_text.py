@@ -357,7 +357,7 @@ def _read_value(value: Any, name: str, dtype: Any) -> Any:
         raise ValueError(f"has {_show(value)} in {name}, which is neither text nor a {'whole ' * (name in IDS)}number")
     if isinstance(dtype, pl.List):  # pairs of name and value; in JSON they are an object
         if not isinstance(value, dict):
-            raise ValueError(f"has {_show(value)} in {name}, which is not an object")
+            raise ValueError(f"has {_show(value)} in {name} instead of an object")
         return [{"name": key, "value": str(text)} for key, text in value.items()]
     if not (is_whole if dtype == pl.Int64 else is_number):
         raise ValueError(f"has the {name} {_show(value)}, which is not a {'whole ' * (dtype == pl.Int64)}number")

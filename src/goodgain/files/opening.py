@@ -228,9 +228,9 @@ def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
 
 
 class Content(NamedTuple):
-    """The decompressed bytes of a file, or only of some lines if the large file `part_of` is given.
+    """The decompressed bytes of a file (`data`). If a large file is given as `part_of`, `data` holds only some of its lines.
 
-    `data` begins at byte `offset` of the decompressed file. With `part_of` and empty `data`, `lines` reads the whole file.
+    `data` begins at byte `offset` of the decompressed file. If `part_of` is given and `data` is empty, `lines` reads all lines.
     """
 
     data: bytes
@@ -299,7 +299,7 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Return the size of the unfinished line after a piece; `before` is the size without it. Refuse a line that is too long."""
+    """Return the size of the unfinished line after `piece`. Its size before `piece` is `before`. Refuse a line that is too long."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:

@@ -301,7 +301,7 @@ def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenF
         return OpenFrame(nw.from_native(empty), FrameRows(label), FoundColumns({}))
     if isinstance(rows[0], pl.Series):
         remedy = f"give ir_measures goodgain.read_{table.name}(frame)"
-        raise InputError(f"{label} came as the columns of a Polars frame; {remedy}")
+        raise InputError(f"{label}: got the columns of a Polars frame instead of its rows; {remedy}")
     fields = getattr(rows[0], "_fields", None)
     if fields is None:
         remedy = f"give named tuples with {', '.join(table.required)}, a data frame, a dict of dicts, or a path"

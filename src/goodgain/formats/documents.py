@@ -86,13 +86,13 @@ class DocumentMap:
         return nw.from_native(frame.to_native().with_columns(document=pl.when(is_mapped).then(found)))
 
     def find_mapped(self, frame: Frame) -> MappedIds:
-        """Count the ids of a frame (query_id, doc_id) that the mapping replaces, and list the documents that replace them."""
+        """Count the mapped ids of a frame (columns `query_id` and `doc_id`), and list the documents of these ids."""
         mapped = self.add_documents(frame).filter(~nw.col("document").is_null())
         number = collect(mapped.select("query_id", "doc_id").unique().select(nw.len())).item()
         return MappedIds(number, collect(mapped.select("document").unique()).get_column("document"))
 
     def find_chunks(self, frame: pl.DataFrame) -> pl.Series:
-        """Return the distinct doc_ids of a frame that the mapping replaces."""
+        """Return the distinct doc_ids of a frame. Leave out ids for which the mapping has no document."""
         mapped = self.add_documents(nw.from_native(frame)).filter(~nw.col("document").is_null())
         return collect(mapped.select("doc_id").unique()).get_column("doc_id")
 

@@ -123,9 +123,9 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return a table with one row per (query, document, iteration), twice, because callers expect two tables.
+    """Return a pair that contains the same table twice, because callers expect two tables.
 
-    A null iteration stands for any iteration.
+    The table has one row per (query, document, iteration). A null iteration stands for any iteration.
     """
     column = nw.col("iteration")
     is_odd = column.str.contains(_NUMBER_BUT_NO_ITERATION)

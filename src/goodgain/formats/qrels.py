@@ -44,8 +44,8 @@ _NOTHING: Problem = (
 class Qrels(PandasFacade):
     """Judgments that ir_measures and other tools accept.
 
-    goodgain's measures read the labels of `frame` unchanged. The providers of ir_measures read whole labels, one per document.
-    They use `columns`, `itertuples()`, or other attributes of a pandas frame, which is built on first use.
+    goodgain's measures read the labels of `frame` unchanged. The providers of ir_measures need integer labels (`host_frame`).
+    The providers use `columns`, `itertuples()`, or other attributes of a pandas frame, which is built on first use.
 
     Attributes:
         frame: query_id, iteration, doc_id, relevance (Int64 if all labels are whole, else Float64); one row per (query,
@@ -152,9 +152,9 @@ class Qrels(PandasFacade):
         rows = self.rows
         if self.labels is not None:
             if differing := label_rules.count_differing_labels(self.frame):
-                taken = f"the largest label of each document whose labels differ ({count_of(differing, 'document')})"
-                other = "goodgain.evaluate takes the label at the first occurrence"
-                notice(f"labels by iteration: a classic measure computed by another tool takes {taken}; {other}")
+                taken = f"the largest label of a document whose labels differ ({count_of(differing, 'document')})"
+                other = "goodgain.evaluate uses the label at the first occurrence"
+                notice(f"the qrels have labels by iteration: classic measures of other tools use {taken}; {other}")
             rows = self.largest.with_columns(iteration=pl.lit("0"))
         whole = pl.col("relevance").cast(pl.Int64)
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")

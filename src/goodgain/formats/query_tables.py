@@ -354,7 +354,7 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
     if without and (len(systems) > 1 or without < len(costs)):
         there = "there are several runs" if len(systems) > 1 else "other rows have one"
         told = f"{spell('costs')}: some rows have no system, and {there}"
-        raise InputError(f"{told}. Write the system of each row in a column system.")
+        raise InputError(f"{told}. Give the system of each row in the column `system`.")
     if not system and costs.get_column("system").n_unique() == 1:  # the only run of a call without names
         system = costs.item(0, "system") or ""
     return select_system(costs.with_columns(pl.col("system").fill_null(system)), spell("costs"), system)

@@ -77,7 +77,7 @@ class Run(PandasFacade):
     """A run with iterations. ir_measures and other tools can use it like a classic run.
 
     goodgain's measures read `frame`. The providers of ir_measures read the flattened ranking (order `seen`, no duplicates).
-    They use `columns`, `itertuples()`, or other attributes of a pandas frame, which is built on first use.
+    The providers use `columns`, `itertuples()`, or other attributes of a pandas frame, which is built on first use.
 
     Attributes:
         frame: query_id, iteration, doc_id, rank, score, tag (rank, score and tag if known); a Polars frame, or the lazy frame
@@ -93,7 +93,7 @@ class Run(PandasFacade):
         ids_mapped: the number of chunk ids that became documents, each counted once per query.
         reading: the options of `read_run` for this run.
         firsts: the first occurrences in each order, if an experiment caches them; else None.
-        unpaged: the run before `page=` cut it, with the ranking for classic measures; None for a run without pages.
+        unpaged: the run before `page=` cut it (classic measures rank this run); None if `page=` did not cut the run.
 
     >>> import goodgain as gg
     >>> import polars as pl

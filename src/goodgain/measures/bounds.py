@@ -33,7 +33,7 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
-    """Return the label of unjudged results in upper bounds: the largest label of the qrels, or 0 if all labels are negative."""
+    """Return the label that upper bounds give unjudged results: the largest of the qrels, or 0 if all labels are negative."""
     largest: Any = qrels.get_column("relevance").max()
     return max(float(largest), 0.0)
 
@@ -114,9 +114,9 @@ def _add_to_iterations(
 def _score_each_iteration(
     counts: Mapping[float, Counts], measures: Sequence[GoodGainMeasure], places: pl.DataFrame, label: float
 ) -> pl.DataFrame:
-    """Return how much a document with the label `label` adds to each measure, for each iteration that may first find it.
+    """Return how much a document with the label `label` adds to each measure if first found in an iteration of `places`.
 
-    `places` lists the iterations, with the columns query_id and iteration. No other document counts as good.
+    `places` has the columns `query_id` and `iteration`. Each row has its own result. No other document counts as good.
     """
     named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
     alone: dict[float, Counts] = {}

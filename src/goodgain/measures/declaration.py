@@ -1,4 +1,4 @@
-"""Makes measures from declarations, with the help on each measure and its names in other tools."""
+"""Makes measures from declarations. A declaration also gives a measure's help text, and the measure's name in other tools."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Declares the measures over one ranking that ir_measures lacks.
 
-For a query that the run lacks, these measures score an empty ranking, while classic measures are 0.
+If the run lacks a query, these measures have the value of an empty ranking for it. Classic measures are 0 for such a query.
 
 A grade is any label, also a negative one. In most of these measures, a document without a grade counts like the label 0.
 GradedP skips documents without a grade. In all other measures named Graded..., a document without a grade adds nothing.

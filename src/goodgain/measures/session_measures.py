@@ -36,10 +36,10 @@ _ENOUGH = 3
 class Searches:
     """The results of judged queries.
 
-    `rows` has the columns query_id, iteration (1..N), number (the iteration in the run file), doc_id and score, in the
-    order of ranks. `iterations` has the columns query_id, iteration and number. Iterations without results have a row too.
-    `tables["results"]` has a row per search, with query_id, iteration and search_query. `tables["costs"]` has the columns
-    query_id, iteration, over (`tokens`, `cost` or `seconds`) and spend (the sum up to this iteration).
+    `rows` has the columns `query_id`, `iteration` (1..N), `number` (the iteration in the run file), `doc_id` and `score`, in the
+    order of ranks. `iterations` has `query_id`, `iteration` and `number`. Iterations without results have a row too.
+    `tables["results"]` has one row per search: `query_id`, `iteration` and `search_query`. `tables["costs"]` has `query_id`,
+    `iteration`, `over` (the text tokens, cost or seconds) and `spend` (the sum up to this iteration).
     """
 
     rows: pl.DataFrame

@@ -78,7 +78,7 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
             else "Scale the labels to whole numbers."
         )
         notice(
-            f"{NO_LABEL} of {names} (the largest is {largest:g}), so these measures find no relevant document. {remedy}"
+            f"{NO_LABEL} of {names} (the largest label is {largest:g}), so these measures find no relevant document. {remedy}"
         )
 
 
@@ -148,7 +148,7 @@ def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
     if rel > largest:
         remedy = f"Give {_spell_rel(min(1, largest))}" if largest > 0 else "Check the labels"
         notice(
-            f"{NO_LABEL} {rel:g} (the largest is {largest:g}). So no document is good, and nothing is found. {remedy}."
+            f"{NO_LABEL} {rel:g} (the largest label is {largest:g}). So no document is good, and nothing is found. {remedy}."
         )
 
 
@@ -177,6 +177,6 @@ def warn_if_no_label_reaches(
         remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts pass measures in any order
     thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
     notice(
-        f"{NO_LABEL} {thresholds} (the largest is {largest:g}). So no document is good: CG, "
+        f"{NO_LABEL} {thresholds} (the largest label is {largest:g}). So no document is good: CG, "
         f"SRE and other measures are 0, and IterationsForAllGoodResults has its best value, 0; {remedy}"
     )

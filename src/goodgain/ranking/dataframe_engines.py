@@ -99,7 +99,7 @@ def _is_spark(frame: Frame) -> bool:
 
 
 def _move_to_duckdb(relation: Any, small: pl.DataFrame) -> Any:
-    """Move a small frame to the DuckDB connection of `relation`, which can be used only through `relation.query`.
+    """Move a small frame to the DuckDB connection of `relation`. This connection can be used only through `relation.query`.
 
     DuckDB looks for a table in the user's catalogue first, and then among Python's variables. Unique names make sure that no
     table of the user is read instead of the frame.
@@ -196,7 +196,7 @@ def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
 
 
 def _find_firsts(run: Lazy, order: str) -> Lazy:
-    """Return the first occurrences of a run.
+    """Return the first occurrence of each document in the results of each query.
 
     Columns: query_id, doc_id, `times` (how often the document occurs), score, iteration, rank, tag, and `PLACED_BY[order]`.
     """

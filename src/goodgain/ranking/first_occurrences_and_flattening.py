@@ -64,7 +64,7 @@ class FirstOccurrences:
 
     @property
     def kept(self) -> Any:
-        """The number of first occurrences of each query."""
+        """For each query, the number of documents in `rows`."""
         return np.bincount(self.rows.get_column("query"), minlength=self.queries.height)
 
     @property
@@ -222,7 +222,7 @@ def flatten_columns() -> dict[str, nw.Expr]:
 
 
 def warn_of_orders(orders: Orders) -> None:
-    """Give a notice if ranks contradict scores, and a notice if scores order some queries and ranks order other queries."""
+    """Give a notice if ranks contradict scores, and another if some queries' results are sorted by score and others' by rank."""
     if queries := orders.contradicting:
         notice(
             f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
