@@ -164,6 +164,6 @@ def test_a_run_that_returned_nothing_is_named_because_ranx_marks_it_best() -> No
     rows = [(f"q{number}", 1, "good" if number > 4 else "-", 1) for number in range(QUERIES)]
     broken = host.Run(pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank"], orient="row"), "broken")
     with pytest.warns(
-        gg.GoodgainNotice, match=r"broken returned nothing in 5 queries\. There srr is 0, its best value\."
+        gg.GoodgainNotice, match=r"broken returned nothing in 5 queries\. For these queries, srr is 0, its best value\."
     ):
         report(agent("busy", 2), broken, metrics=["srr"])

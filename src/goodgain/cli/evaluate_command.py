@@ -33,7 +33,7 @@ def require_option(described: str) -> shared.Decorator:
         click.option(
             "--family",
             type=click.Choice(["holm"]),
-            help="Correct the p-values of all LINEs with 'significant' or 'noise', so that the overall error rate is 5 %.",
+            help="Correct the p-values of LINEs containing 'significant' or 'noise'. At alpha .05, the overall error rate is 5 %.",
         ),
     )
 

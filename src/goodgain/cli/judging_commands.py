@@ -90,7 +90,8 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "--file-labels",
     metavar="LABEL,...",
     callback=shared.parse_numbers("1,2"),
-    help="One label per file, such as 1,2 for evidence and answers, in place of grades above 0. A document gets its largest label.",
+    help="One label per file, such as 1,2 for the files evidence and answers. The label replaces every grade above 0 in its file. "
+    "A document gets its largest label, unless --how is given.",
 )
 @shared.columns_option
 @click.option(

@@ -94,7 +94,7 @@ def _read_object(text: str | None) -> Any:
     help="A number, or none.",
     callback=shared.parse_with(lambda text: None if text == "none" else float(text), "give a number, or none"),
 )
-@click.option("--samples", type=shared.COUNT, default=1, help="Grades of each document.")
+@click.option("--samples", type=shared.COUNT, default=1, help="How often a model grades each document.")
 @click.option("--schema/--no-schema", default=True, help="Request answers that follow a JSON schema.")
 @click.option(
     "--max-output-tokens",
@@ -112,18 +112,18 @@ def _read_object(text: str | None) -> Any:
 @shared.disputed_option
 @shared.file_option("--journal", help="Keeps every answer: answered calls are never repeated. Default: GRADES.journal.")
 @click.option("--retry", type=click.Choice(["failed"]), help="Send only calls that failed before.")
-@click.option("--jobs", type=shared.COUNT, default=8, help="Calls at once.")
-@click.option("--max-calls", type=click.IntRange(0), help="A hard limit of requests, retries included.")
-@click.option("--max-tokens", type=click.IntRange(0), help="A hard limit of tokens, sent and received.")
-@click.option("--requests-per-minute", type=shared.COUNT, help="The most calls in any sixty seconds.")
-@click.option("--tokens-per-minute", type=shared.COUNT, help="The most tokens in any sixty seconds.")
+@click.option("--jobs", type=shared.COUNT, default=8, help="The number of calls at once.")
+@click.option("--max-calls", type=click.IntRange(0), help="The maximum number of requests, retries included.")
+@click.option("--max-tokens", type=click.IntRange(0), help="The maximum number of tokens, sent and received together.")
+@click.option("--requests-per-minute", type=shared.COUNT, help="The maximum number of requests in any sixty seconds.")
+@click.option("--tokens-per-minute", type=shared.COUNT, help="The maximum number of tokens in any sixty seconds.")
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     default=60.0,
-    help="The most seconds without a byte from the endpoint. A whole answer may take ten times as long.",
+    help="A request fails after this many seconds without a byte from the endpoint, or after ten times as long in total.",
 )
-@click.option("--tries", type=shared.COUNT, default=6, help="The most times to send a failing call.")
+@click.option("--tries", type=shared.COUNT, default=6, help="The maximum number of attempts for a call that fails.")
 @click.option(
     "--price", type=(float, float), metavar="IN OUT", help="Prices per million tokens: show estimated and actual cost."
 )
@@ -133,7 +133,7 @@ def label(given: shared.Given) -> None:
 
     SOURCE is a run, results that goodgain convert --results wrote, or a sheet that goodgain pool wrote. `goodgain judge`
     makes qrels from the grades. `goodgain evaluate` reads the grades of one judge directly. A document without an answer
-    has no grade, never a 0. The column status says why.
+    has no grade, never a 0. The column "status" gives the reason.
     """
     output, disputed = given.output, given.disputed
     check_results_name(output)

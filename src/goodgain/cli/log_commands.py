@@ -104,7 +104,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 @click.option(
     "--format",
     default="auto",
-    help="A format of docs/reference/trace_formats.md. auto detects the format, and shape finds calls in any JSON.",
+    help="auto: detect the format. shape: find calls in any JSON. docs/reference/trace_formats.md lists the other formats.",
 )
 @click.option(
     "--explain-format",
@@ -120,7 +120,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     "--dedup",
     "policy",
     type=click.Choice([*_POLICIES, "none"]),
-    help="How to detect duplicate documents in all queries. Default: standard, but only in queries whose results lack ids.",
+    help="How to detect duplicate documents in all queries. Default: standard, but only in queries with missing or ambiguous ids.",
 )
 @_reading_options
 @click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")

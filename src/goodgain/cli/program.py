@@ -131,7 +131,7 @@ def validate(given: shared.Given) -> None:
             lower = min(1, largest)
             told = f"If a label of {lower:g} is good, score with --rel {lower:g}."
             remedy = told if lower > 0 else "Check the labels."
-            notice(f"no label is 2 or more, the smallest good label. {remedy}")
+            notice(f"every label is below 2, so by default no document is good. {remedy}")
         return
     run = read_run(file, **reading)
     rows = run.rows
@@ -152,8 +152,8 @@ def validate(given: shared.Given) -> None:
     gaps = searched.group_by("query_id").agg(gap=pl.col("iteration").max() - first + 1 > pl.len()).filter("gap").height
     if gaps:
         notice(
-            f"numbers of iterations are missing in {count_of(gaps, 'query', 'queries')}. Commands renumber iterations 1, 2, 3 ...; "
-            "with --gaps empty a missing number is a search without results."
+            f"iteration numbers have gaps in {count_of(gaps, 'query', 'queries')}. Commands renumber iterations 1, 2, 3 ...; "
+            "with --gaps empty, a missing number counts as a search without results."
         )
 
 

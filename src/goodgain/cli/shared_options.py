@@ -153,7 +153,7 @@ qrels_argument = click.argument("qrels", metavar="QRELS")
 run_argument = click.argument("run", metavar="RUN")
 runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 disputed_option = file_option(
-    "--disputed", metavar="SHEET", help="Write documents on which judges tie or differ by 2 or more: .csv or .jsonl."
+    "--disputed", metavar="SHEET", help="Write the documents whose grades tie or differ by 2 or more: .csv or .jsonl."
 )
 rows_option = choice_option("--rows", ROWS, "The rows of the table of means.")
 plot_option = file_option(
@@ -254,8 +254,8 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
     for name, paths in systems.items():
         if len(paths) > 1:
             raise InputError(
-                f"{name}= names {len(paths)} runs of one system. Give one: only evaluate, curve, compare and explain average "
-                "several runs."
+                f"{name}= names {len(paths)} runs of one system. Give one run. Only evaluate, curve, compare, report and "
+                "explain average several runs."
             )
     return {name: path for name, (path,) in systems.items()}
 
@@ -293,7 +293,7 @@ def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
 
 
 def split_name(argument: str) -> tuple[str, str]:
-    """Split an argument PATH or NAME=PATH into (name, path). The name of PATH is "". The path of an existing file may contain =."""
+    """Split NAME=PATH into (name, path). If the argument has no = or is the path of an existing file, return ("", argument)."""
     name, sign, path = argument.partition("=")
     if not sign or exists(argument):
         return "", argument

@@ -209,7 +209,7 @@ def warn_of_run(
     if iterated is not None and coverage.lacks_iterations(iterated):
         warn_of_missing_iterations(iterated)
     if coverage.renumbered:
-        lacking = f"numbers of iterations are missing in {count_of(coverage.renumbered, 'query', 'queries')}"
+        lacking = f"iteration numbers have gaps in {count_of(coverage.renumbered, 'query', 'queries')}"
         remedy = f"If a missing number is a search without results, read the run with {spell('gaps', 'empty')}."
         notice(f"{lacking}, so iterations were renumbered 1, 2, 3 ... {remedy}")
     if qrels.labels is not None and coverage.lowest == 0:

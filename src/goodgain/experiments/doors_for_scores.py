@@ -168,8 +168,7 @@ def curve(
         - queries: the number of all judged queries.
         - low, high: the bootstrap percentile interval of the mean, with the same draws as in `compare`; null if the mean
           is null, or with resamples=0. Use `compare` to test whether two systems differ.
-        - coverage: the judged share of the results that this iteration found first, in all runs of the system; null if the
-          iteration found nothing new.
+        - coverage: the judged share of an iteration's new results, in all runs of the system; null if there are no new results.
         - least, most: the smallest and the largest mean of a single run; null for a system of one run. The columns exist only if
           a system has several runs.
 

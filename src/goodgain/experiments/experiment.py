@@ -207,7 +207,7 @@ class Experiment:
             return self.analyses.curve(asked, **own)
 
     def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
-        """Return the rows of `gg.ledger` for every run, with a column system."""
+        """Return the rows of `gg.ledger` for every run, with the name of the run's system in the added column `system`."""
         with self.tell():
             rel = self._options["rel"]
             found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)

@@ -129,8 +129,8 @@ class Given:
         if needs_results(measure) and (empty := int((found.get_column(str(results)) == 0).sum())):
             name = getattr(self.source, "name", None) or "the run"
             notice(
-                f"{name} returned nothing in {count_of(empty, 'query', 'queries')}. There {metric} is 0, its best value. "
-                "goodgain.compare leaves these queries out."
+                f"{name} returned nothing in {count_of(empty, 'query', 'queries')}. For these queries, {metric} is 0, its best "
+                "value. goodgain.compare leaves these queries out."
             )
         return values.to_numpy()
 
@@ -208,7 +208,7 @@ class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
 
 
 class _Value(float):
-    """A value of a goodgain measure. `a > b` means that a is better, even if lower is better."""
+    """A value of a goodgain measure. `a > b` means that `a` is better, also for measures where lower is better."""
 
     measure: GoodGainMeasure
 
@@ -218,7 +218,7 @@ class _Value(float):
         return made
 
     def __gt__(self, other: float) -> bool:
-        """Return whether this value is better. If lower is better, it is better than any plain number, because ranx starts at 0."""
+        """Return whether this value is better. If lower is better, plain numbers are always worse, because ranx starts at 0."""
         if self.measure.declaration.better != "down":
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)

@@ -182,7 +182,7 @@ def check_sheet_name(path: Path) -> str:
     """Return the format of a sheet, `csv` or `jsonl`, by the suffix of its file name. Raise `InputError` for other suffixes."""
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
-        raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Choose such a name")
+        raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Give a file name with one of these suffixes")
     return form
 
 

@@ -70,8 +70,8 @@ def label(
 ) -> pl.DataFrame:
     """Ask language models to grade every unjudged document from 0 to 4. Return a row for each query, document and judge.
 
-    Each call sends one document to an OpenAI-compatible endpoint. Nothing is sent anywhere by default. A document without an
-    answer has a null grade, never a 0, and the status gives the reason.
+    Each call sends one document to an OpenAI-compatible endpoint. There is no default endpoint: without an address,
+    nothing is sent. A document without an answer has a null grade, never a 0, and the column `status` gives the reason.
 
     Args:
         source: a run, results, or a sheet of `goodgain pool`, as a file or frame. Several sources: a list, or {name: run}.
@@ -81,14 +81,14 @@ def label(
         texts: a table with doc_id and text. The text is sent in place of title, URL and snippet.
         results: a results frame or file with titles, URLs and snippets, for a source that is a run.
         qrels: existing judgments. Documents that have a judgment are left out.
-        k: the number of results of every iteration to grade. None: all.
-        max_characters: the most characters of a text. Longer texts are cut.
+        k: grade only the first k results of every iteration. None: all.
+        max_characters: the maximum number of characters of a text. Longer texts are cut.
         prompt: a file with `{{query}}` and `{{document}}`, or a built-in prompt: `good-gain` (default),
             `good-gain-1` (the first version: the grade comes before the reason), `umbrela` (grades 0..3).
         temperature: the sampling temperature. None sends no temperature, for models that refuse this parameter.
         samples: how often a model grades each document. With 2 or more, each sample is a judge whose name ends in `#1`, `#2` ...
         schema: whether to request answers that follow a JSON schema.
-        max_output_tokens: the limit of one answer, thinking included. None: 2,000, and 400 for `good-gain-1`.
+        max_output_tokens: the token limit of one answer, thinking included. None: 2,000, and 400 for `good-gain-1`.
         output_limit: the endpoint's name for `max_output_tokens`: `max_completion_tokens`, or the older `max_tokens`. If the
             endpoint refuses this name, `label` tries the other.
         reasoning_effort: how much a model thinks, such as `low`. None: the endpoint's default.
@@ -97,12 +97,12 @@ def label(
         journal: a file that keeps every answer, so that answered calls are never repeated. None keeps answers in memory.
         retry_failed: whether to send only calls that failed before.
         jobs: the number of calls at once.
-        max_calls: the hard limit of requests, retries included.
-        max_tokens: the hard limit of tokens, sent and received.
-        requests_per_minute: the most requests in any sixty seconds.
-        tokens_per_minute: the most tokens in any sixty seconds.
-        timeout: the most seconds without a byte from the endpoint. A whole answer may take ten times as long.
-        tries: the most times to send a failing call.
+        max_calls: the maximum number of requests, retries included.
+        max_tokens: the maximum number of tokens, sent and received together.
+        requests_per_minute: the maximum number of requests in any sixty seconds.
+        tokens_per_minute: the maximum number of tokens in any sixty seconds.
+        timeout: a request fails after this many seconds without a byte from the endpoint, or after ten times as long in total.
+        tries: the maximum number of attempts for a call that fails.
         key_variable: the environment variable that holds the API key.
 
     Returns:
@@ -186,7 +186,7 @@ def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> 
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
-    """Return a sentence that counts the answers in the journal to the older prompt `good-gain-1`, or "" if there are none."""
+    """Return a sentence with the number of answers to the older prompt `good-gain-1` in the journal. Return "" if it is 0."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
         replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key

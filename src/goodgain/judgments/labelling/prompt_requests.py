@@ -146,7 +146,7 @@ class Parameters:
         except (TypeError, ValueError):
             raise InputError(f"{given}: give a JSON object, such as {{'top_k': 1}}") from None
         if ours := [name for name in ("model", "messages", "stream", "n") if name in (self.extra_body or {})]:
-            raise InputError(f"{given}: leave out {ours[0]}: label sets this field")
+            raise InputError(f"{given}: leave out {ours[0]}, because goodgain sets this field")
 
     @property
     def key(self) -> str:
