@@ -192,7 +192,7 @@ def test_the_funnel_counts_what_was_done_with_one_page_under_two_addresses() -> 
         row = gg.funnel(qrels, uses).per_query.row(0, named=True)
     assert (row["returned"], row["good_opened"], row["good_cited"], row["lost_unopened"]) == (1, 1, 1, 0)
     assert row["opens_per_good"] == 3, "what was opened under both addresses"
-    with pytest.warns(gg.GoodgainNotice, match="judged under another spelling"):
+    with pytest.warns(gg.GoodgainNotice, match="spelled differently in the qrels"):
         row = gg.funnel(qrels, uses, urls="keep").per_query.row(0, named=True)
     assert (row["returned"], row["good_opened"], row["good_cited"]) == (1, 0, 0)
 

@@ -254,8 +254,8 @@ def find_single_runs(runs: Sequence[str]) -> dict[str, str]:
     for name, paths in systems.items():
         if len(paths) > 1:
             raise InputError(
-                f"{name}= names {len(paths)} runs of one system. Give one run. Only evaluate, curve, compare, report and "
-                "explain average several runs."
+                f"{name}= names {len(paths)} runs of one system. Give one run. Several runs of a system are "
+                "averaged only by evaluate, curve, compare, report and explain."
             )
     return {name: path for name, (path,) in systems.items()}
 

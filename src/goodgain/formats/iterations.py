@@ -236,7 +236,7 @@ def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str =
 def cut_run(run: Run, size: int) -> Run:
     """Cut a run into iterations of `size` results, in the order of rank, then row.
 
-    Rows on an engine are collected into memory. A query without results keeps one empty iteration.
+    The rows of a lazy frame or a DuckDB relation are collected into memory. A query without results keeps one empty iteration.
     """
     is_result, of_query = pl.col("doc_id") != EMPTY_DOC, "query_id"
     is_first = pl.int_range(pl.len()).over(of_query) == 0

@@ -310,7 +310,7 @@ def read_costs(source: Any) -> pl.DataFrame:
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     if not sources:
-        raise InputError(f"{spell('costs')}: is empty. Give a file or a frame.")
+        raise InputError(f"{spell('costs')} is empty. Give a file or a frame.")
     frame = pl.concat([pl.DataFrame(schema=_COST_TYPES), *map(_read_cost_table, sources)], how="diagonal")
     twice = frame.filter(frame.select(_KEY).is_duplicated())
     if len(twice):

@@ -58,10 +58,6 @@ def collect(frame: Frame) -> pl.DataFrame:
 
 def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
     """Move judgments, or another small table, to the engine of the run for a join."""
-    if isinstance(run, nw.LazyFrame) == isinstance(rows, nw.LazyFrame) and run.implementation == rows.implementation:
-        rows_there = to_lazy(rows)
-        if not isinstance(run, nw.LazyFrame) or _can_join(run, rows_there):
-            return rows_there
     small: Any = collect(rows)
     if run.implementation.is_polars():
         small = small.lazy()
@@ -78,20 +74,6 @@ def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
             f"rows cannot be moved to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
         )
     return to_lazy(nw.from_native(small))
-
-
-def _can_join(run: nw.LazyFrame[Any], rows: nw.LazyFrame[Any]) -> bool:
-    """Return whether the engine can join two frames. It cannot join across DuckDB connections or Spark sessions."""
-    if _is_spark(run):
-        return run.to_native().sparkSession is rows.to_native().sparkSession
-    if run.implementation.is_duckdb():
-        import duckdb
-
-        try:
-            run.select("query_id").join(rows.select("query_id"), on="query_id", how="semi").collect_schema()
-        except duckdb.InvalidInputException:  # two connections; DuckDB has no other test
-            return False
-    return True
 
 
 def _is_spark(frame: Frame) -> bool:

@@ -164,9 +164,7 @@ def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int,
         for record in rest:
             if bars := groups.find_bars(first, record):
                 place, one, two = get_pair(said.different, bars)
-                raise InputError(
-                    f"{place}: {one} and {two} are both in the document {document} of an earlier call. {remedy}"
-                )
+                raise InputError(f"{place}: {one} and {two} are one document, {document}, in an earlier call. {remedy}")
             groups.join(first, record)
         document_of[groups.find(first)] = str(document)
     return groups, document_of

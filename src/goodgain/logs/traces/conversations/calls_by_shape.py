@@ -54,7 +54,7 @@ Holders = tuple[tuple[Place, Object], ...]
 
 
 class Found(Struct):
-    """What `CallFinder` finds: a call, an answer, a text of the user, or the traces that a known format read."""
+    """What `CallFinder` finds: a call, an answer, a text of the user, or traces that a known format's reader has read."""
 
     place: Place
     holders: Holders  # the objects around the value, and the value if it is an object; the outermost first

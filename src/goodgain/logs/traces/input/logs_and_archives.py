@@ -1,7 +1,7 @@
 """Opens the logs in a file: the file itself, each file of a zip archive, or the response in a stream of events.
 
-A log may also be wrapped: in a HAR recording, in HTTP exchanges, or as one Python dict per line. This module opens
-all logs, and limits the size to which a file may unpack.
+A log may also be wrapped: in a HAR recording, in HTTP exchanges, or as one Python dict per line. This module also
+limits the size to which a file may unpack.
 """
 
 import re

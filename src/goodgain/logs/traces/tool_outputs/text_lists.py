@@ -306,7 +306,7 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
 
 
 def read_links(text: str) -> list[Result] | None:
-    """Read Markdown links, each with the text below it. A list of single lines may end with plain titles and addresses."""
+    """Read Markdown links, each with the text below it. If each link is a single line, titles with an address may follow."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
     if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
         mixed = read_single_lines(_begin_title_and_address, text)
