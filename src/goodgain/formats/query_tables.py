@@ -238,6 +238,8 @@ def read_uses(source: Any) -> pl.DataFrame:
             raise InputError(f"{label}: a row has no query_id or no doc_id. Write - for a query that used no document.")
         tables.append(frame)
     uses = pl.concat(tables, how="diagonal").with_columns(pl.col("system").fill_null(_ONLY_SYSTEM))
+    if uses.is_empty():
+        raise InputError(f"{spell('uses')}: the table has no rows. Give the file that goodgain convert --uses writes.")
     key = ["query_id", "system", "replicate", "doc_id"]
     twice = uses.filter(uses.select(key).is_duplicated())
     if len(twice):
