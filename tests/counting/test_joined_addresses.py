@@ -126,6 +126,7 @@ def test_the_notice_counts_the_queries_in_which_a_page_has_several_ids(
 ) -> None:
     """The oracle lists all ids of each page, query by query, for the qrels with each of two runs."""
     monkeypatch.setattr(joined_addresses, "_MOST_KEPT", kept)  # the rows of a longer file are read once more
+    monkeypatch.setattr(joined_addresses, "_MOST_REPEATED", kept)
     shapes = ("http://s.org/p{}", "https://s.org/p{}/", "https://www.s.org/p{}")
     for seed in range(how_many(8, full=80)):
         draw = Random(seed)

@@ -108,13 +108,9 @@ def select_addresses(ids: pl.Series) -> pl.Series:
 
 
 def _select_addresses(ids: pl.DataFrame) -> pl.DataFrame:
-    return _drop_repeats(ids).filter(
-        pl.col("doc_id").str.starts_with("http") | pl.col("doc_id").str.starts_with("HTTP")
-    )
-
-
-def _drop_repeats(ids: pl.DataFrame) -> pl.DataFrame:
-    return ids[ids.get_column("document").arg_unique()]  # five times as fast as unique
+    """Return the distinct rows with a URL of a frame with the columns `doc_id` and `document` (hash of doc_id)."""
+    distinct = ids[ids.get_column("document").arg_unique()]  # five times as fast as unique
+    return distinct.filter(pl.col("doc_id").str.starts_with("http") | pl.col("doc_id").str.starts_with("HTTP"))
 
 
 def _add_hashes(ids: pl.Series) -> pl.DataFrame:
@@ -134,8 +130,8 @@ class _Ids(NamedTuple):
 def _list_ids(run: Run | RunFile) -> _Ids:
     if isinstance(run, RunFile):
         found, kept, height, most = list[pl.DataFrame](), list[pl.DataFrame](), 0, _MOST_REPEATED
-        for distinct, rows in map_ahead(lambda block: _list_distinct(block.read_ids()), run.blocks()):
-            found.append(distinct)
+        for ids, rows in map_ahead(lambda block: _list_hashes(block.read_ids()), run.blocks()):
+            found.append(ids)
             if sum(map(len, found)) > most:
                 found = [_select_addresses(pl.concat(found))]
                 most = 2 * len(found[0]) + _MOST_REPEATED
@@ -145,14 +141,14 @@ def _list_ids(run: Run | RunFile) -> _Ids:
     if run.lives_on_engine:
         ids_of_run = collect(nw.from_native(run.frame).select("doc_id").unique()).get_column("doc_id").cast(pl.String)
         return _Ids(_select_addresses(_add_hashes(ids_of_run)), None)
-    distinct, rows = _list_distinct(run.rows)
-    return _Ids(_select_addresses(distinct), rows)
+    ids, rows = _list_hashes(run.rows)
+    return _Ids(_select_addresses(ids), rows)
 
 
-def _list_distinct(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames: the distinct doc_ids with their hashes (`document`), and the hashes of all rows."""
+def _list_hashes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return two frames with all rows: doc_id and its hash (`document`), and the hashes as `_hash_ids` returns them."""
     hashes = _hash_ids(rows)
-    return _drop_repeats(rows.select("doc_id", hashes.get_column("document"))), hashes
+    return rows.select("doc_id", hashes.get_column("document")), hashes
 
 
 def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
