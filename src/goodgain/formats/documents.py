@@ -178,8 +178,13 @@ def rename(ids: pl.Series, names: Names) -> pl.Series:
     old, new = names.table.select("chunk_id", "doc_id").get_columns()
     if not names.is_hash_unique:
         return ids.replace(old, new)
-    hashes, places = ids.hash().alias("hash").to_frame(), names.table.select("hash", "place")
-    place = hashes.join(places, on="hash", how="left", maintain_order="left").get_column("place")
+    hashes, of_hash = ids.hash().alias("hash").to_frame(), names.table.select("hash", "place")
+    place = hashes.join(of_hash, on="hash", how="left", maintain_order="left").get_column("place")
+    found = place.is_not_null().arg_true()
+    if len(found) < len(ids) // 4:  # a few rows are written over faster than all rows are gathered
+        places = place.gather(found)
+        is_chunk = old.gather(places) == ids.gather(found)
+        return ids.clone().scatter(found.filter(is_chunk), new.gather(places.filter(is_chunk)))
     is_chunk = old.gather(place) == ids  # another id may have the same hash
     own = pl.int_range(len(new), len(new) + len(ids), dtype=pl.get_index_type())
     texts = pl.concat([new, ids.alias(new.name)], rechunk=True)  # texts are gathered faster than written over
