@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.judgments.labelling import endpoint
 from goodgain.judgments.labelling.calls import Budget, Pace, StoppedError
 from tests.judgments.labelling.endpoint import Call, Server, completion, content_of, good, serve
 from tests.support.counts import how_many, some_of
@@ -124,6 +125,21 @@ def test_an_answer_that_drips_ends_too() -> None:
         found = ask(server, 2, tries=1, timeout=0.3, jobs=2)
     assert found["status"].to_list() == ["timeout", "ok"]
     assert time.monotonic() - began < 20
+
+
+def test_the_wait_for_the_limits_per_minute_is_no_part_of_the_time_of_a_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reserve = Budget.reserve
+
+    def wait(budget: Budget, tokens: int) -> list[float]:
+        time.sleep(1.2)
+        return reserve(budget, tokens)
+
+    monkeypatch.setattr(endpoint, "_WHOLE", 1)
+    monkeypatch.setattr(Budget, "reserve", wait)
+    with serve(lambda call: good()) as server:
+        assert ask(server, 1, tries=1, timeout=1.0)["status"].to_list() == ["ok"]
 
 
 def test_retry_after_is_obeyed() -> None:

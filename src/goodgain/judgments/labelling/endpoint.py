@@ -108,10 +108,13 @@ class Endpoint:
 
         class CountedClient(openai.DefaultHttpxClient):
             def send(self, request: Any, **options: Any) -> Any:
-                send = super().send
-                end = time.monotonic() + _WHOLE * timeout
-                late = openai.APITimeoutError(request)
-                response = endpoint._count(lambda: _read_body(send(request, **options | {"stream": True}), end, late))
+                send, late = super().send, openai.APITimeoutError(request)
+
+                def fetch() -> Any:  # the time begins after the wait for the limits per minute
+                    end = time.monotonic() + _WHOLE * timeout
+                    return _read_body(send(request, **options | {"stream": True}), end, late)
+
+                response = endpoint._count(fetch)
                 endpoint._wait_as_asked(response)
                 return response
 
