@@ -85,7 +85,7 @@ def evaluate(given: shared.Given) -> None:
 
     QRELS is a file or an ir_datasets id. RUN is a file: TREC text with the iteration in column 2, Parquet, Arrow, JSON or
     JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: their values are averaged query by query.
-    MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures. With several RUN, give the measures with -m.
+    MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures. With several RUN, give measures with -m.
     """
     _check_combination(given)
     named, arguments = bool(given.measures), given.arguments
