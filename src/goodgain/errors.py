@@ -95,7 +95,7 @@ def notice(
 ) -> None:
     """Warn with a `GoodgainNotice` that points at a line of the user's code, not at a line of an installed package.
 
-    The message begins with `about`, the name of the run. A notice about several systems begins with the names of the systems.
+    The message begins with `about`, the name of the run. A notice about several systems contains the names of the systems.
     """
     made, collect = GoodgainNotice(text, about, minor=minor, of_several=of_several), _collector.get()
     if collect is not None:

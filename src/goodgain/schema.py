@@ -48,7 +48,7 @@ class Table:
 
     @classmethod
     def of(cls, name: str, declared: str, **parts: Any) -> Table:
-        """Make a table from types separated by `;`. Each type is followed by its columns. `?` marks an optional column.
+        """Make a table from types split by `;` or line ends. Each type is followed by its columns. `?` marks an optional column.
 
         >>> Table.of("labels", "text: query_id doc_id; number: relevance?").required
         ('query_id', 'doc_id')

@@ -42,7 +42,7 @@ _comparison_options = shared.join_options(
         "--iterations",
         metavar="N|N,N,...",
         callback=shared.parse_numbers("1,2,3,5", int),
-        help="Also compare at every iteration up to N, or at a list such as 1,2,3,5. Applies to goodgain measures without @.",
+        help="Compare goodgain measures without @ also at each iteration up to N, or only at iterations such as 1,2,3,5.",
     ),
     shared.declared_option("groups"),
     shared.declared_option("outcomes", "Each column of numbers is one more measure."),
@@ -68,7 +68,7 @@ _layout_options = shared.join_options(
     click.option(
         "--rows",
         type=click.Choice(ROWS),
-        help="The rows of the table of means. Default: measures, but systems in latex tables without --baseline.",
+        help="The rows of the table of means. Default: measures, but systems in latex tables without a baseline.",
     ),
     shared.spreadsheet_option,
     click.option("--caption", default="", help="Caption of the table of means, in latex and markdown."),

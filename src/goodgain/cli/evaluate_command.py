@@ -33,7 +33,7 @@ def require_option(described: str) -> shared.Decorator:
         click.option(
             "--family",
             type=click.Choice(["holm"]),
-            help="Correct the p-values of LINEs containing 'significant' or 'noise'. At alpha .05, the overall error rate is 5 %.",
+            help="Correct p-values across LINEs with 'significant' or 'noise'. The overall error rate is at most 5 % at alpha .05.",
         ),
     )
 

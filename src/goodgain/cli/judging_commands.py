@@ -114,7 +114,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "runs",
     multiple=True,
     metavar="RUN",
-    help="Compare a run's scores on people's grades and on a model's. Needs --agreement and two files, people's first. Repeatable.",
+    help="Compare scores with and without a model's grades, for 1, 2 or 5+ RUNs. Needs --agreement and two files, people's first.",
 )
 @click.option("-m", "--measure", default="CG@3", help="The measure for --run.")
 def judge(given: shared.Given) -> None:

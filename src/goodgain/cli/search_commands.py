@@ -203,8 +203,8 @@ def funnel(given: shared.Given) -> None:
     """Print how many documents were returned, opened and cited, and how many good documents were lost.
 
     USES are files written by goodgain convert --uses, for one or more systems. A judged query that USES lacks counts as a query
-    that used nothing. A mean leaves out queries without a value: not every log records opened documents or answers. A number in
-    brackets says how many queries have a value.
+    that used nothing. Most means leave out queries without a value: not every log records opened documents or answers. A number
+    in brackets says how many queries count.
     """
     shared.check_outputs([given.plot, given.output.path], [given.qrels, *given.uses])
     with notices_after_output(full=True):

@@ -167,7 +167,7 @@ spreadsheet_option = click.option(
 full_option = click.option(
     "--full",
     is_flag=True,
-    help="Also print the tests, all notices and the signature if the output is a table. Other forms always include them.",
+    help="Also print tests, all notices and the signature with a table. For other forms, notices and signature always appear.",
 )
 
 

@@ -69,7 +69,7 @@ class GoodgainEvaluator(Evaluator):
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield values for all queries of the qrels. For a query outside the run, ir_measures uses one default for all measures."""
+        """Yield values for all queries of the qrels. For a missing value, ir_measures would use one default for all measures."""
         import narwhals as nw
 
         from goodgain.evaluation import score_run

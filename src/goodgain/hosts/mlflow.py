@@ -28,8 +28,9 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
     """Return a scorer for `mlflow.genai.evaluate(data=traces, scorers=[...])`. Each trace gets one feedback per measure.
 
     The RETRIEVER and TOOL spans of a trace are searches. The query id is the first `query_id` in this order: tags,
-    `inputs`, `expectations`, metadata. Without a `query_id`, the session is the query id. If the searches of a trace cannot
-    be read, or the query has no judgments, the feedback is an error. Means are over the traces without an error.
+    `inputs`, `expectations`, metadata. Without a `query_id`, the query id may be a `question_id` or the session. If the
+    searches of a trace cannot be read, or the query has no judgments, the feedback is an error. Means are over the traces
+    without an error.
 
     Args:
         qrels: any input of `goodgain.read_qrels`.

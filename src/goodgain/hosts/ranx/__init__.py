@@ -3,8 +3,8 @@
 Importing this module registers the measures. `Run` and `Qrels` are subclasses of the classes of ranx. Classic metrics work
 as before, and goodgain's measures get the iterations and the original labels. A plain `ranx.Run` is one iteration.
 
-Wrappers replace some functions in the modules of `ranx.evaluate` and `ranx.compare`. The wrappers handle goodgain's
-measures, and call the original functions for all other metrics.
+Wrappers replace some functions in the module of `ranx.evaluate`. The wrappers handle goodgain's measures, and call the
+original functions for all other metrics. A subclass replaces the class `Report` in the module of `ranx.compare`.
 
 >>> import polars as pl
 >>> import ranx

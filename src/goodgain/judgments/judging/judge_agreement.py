@@ -235,7 +235,7 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
-    """Return Gwet's AC2 (2014), or AC1 if `weights` is the identity matrix."""
+    """Return Gwet's AC2 (2014), or AC1 for identity weights. `weights` covers the given grades, `scale` covers the whole scale."""
     graded = patterns.sum(axis=1)
     several = graded > 1
     if not several.any():

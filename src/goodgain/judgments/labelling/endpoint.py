@@ -137,7 +137,7 @@ class Endpoint:
     def ask(self, request: Request) -> Answer:
         """Send one request. Return the model's answer, or an `Answer` that says why the request failed.
 
-        Raise `StoppedError` if no call can succeed (wrong key, unknown model). Raise `JobEnded` if the job has ended.
+        Raise `StoppedError` if no call can succeed, for example with a wrong key. Raise `JobEnded` if the job has ended.
         """
         body = request.body
         limit = request.parameters.output_limit

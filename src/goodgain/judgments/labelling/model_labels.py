@@ -107,7 +107,7 @@ def label(
 
     Returns:
         A frame with query_id, doc_id, judge (`model@prompt-hash/temperature/texts/max_characters`), grade (or null), reason,
-        status, raw (the model's text), cut (whether the document's text was cut). The status is ok, no_grade (the answer is null),
+        status, raw (the start of the answer), cut (whether the document's text was cut). The status is ok, no_grade (a null grade),
         no_text, not_sent, or a failure: refused, malformed, timeout, too_long, connection, http_429 ... `aggregate` makes labels.
 
     Raises:
@@ -186,7 +186,7 @@ def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> 
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
-    """Return a sentence with the number of answers to the older prompt `good-gain-1` in the journal. Return "" if it is 0."""
+    """Return a sentence that counts old answers to `to_send`, or "" for none. Old answers are for the prompt `good-gain-1`."""
     first = read_prompt(FIRST_PROMPT)
     keys = [
         replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key

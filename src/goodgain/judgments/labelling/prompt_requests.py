@@ -146,7 +146,7 @@ class Parameters:
         except (TypeError, ValueError):
             raise InputError(f"{given}: give a JSON object, such as {{'top_k': 1}}") from None
         if ours := [name for name in ("model", "messages", "stream", "n") if name in (self.extra_body or {})]:
-            raise InputError(f"{given}: leave out {ours[0]}, because goodgain sets this field")
+            raise InputError(f"{given}: leave out {ours[0]}, because goodgain does not allow this field")
 
     @property
     def key(self) -> str:
@@ -178,7 +178,7 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """The key under which the journal keeps the answer: a hash of all that can change the answer, and of the sample number."""
+        """The journal keeps the answer under this key. The key is a hash of the parameters, prompt, texts and sample number."""
         asked = (self.query, self.description, self.document, self.sample)
         return _hash(json.dumps([self.parameters.key, _hash(self.prompt.text), *asked]))
 
