@@ -258,7 +258,7 @@ def spend(
 
     Returns:
         A row per system and quantity: value, low and high (bootstrap percentile interval; null if not finite),
-        queries (the number of queries used), better (`up`, `down` or null). The quantities (the first three need `costs`):
+        queries (number of queries used), better (`up`, `down` or null). The quantities (the first three need values in `costs`):
 
         - CostPerGood: sum of cost / sum of NumGood over queries.
         - GainPerCall: sum of CG / sum of search calls.

@@ -120,7 +120,7 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Return a copy whose systems are named by file or tag. If a system has several runs or lacks both names, return `self`."""
+        """Return a copy that names systems by file, else by tag. Return `self` unless each system has one run and its own name."""
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}
@@ -207,7 +207,7 @@ class Experiment:
             return self.analyses.curve(asked, **own)
 
     def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
-        """Return the rows of `gg.ledger` for every run, with the name of the run's system in the added column `system`."""
+        """Return the rows of `gg.ledger` for every run, with the name of the run in the added column `system`."""
         with self.tell():
             rel = self._options["rel"]
             found = [] if measures is None else parse_measures(measures, complete=False, rel=rel)

@@ -90,7 +90,7 @@ def read_baseline(
     missing: str = "zero",
     incomplete: str = "keep",
 ) -> Scores:
-    """Read a baseline file. Raise `InputError` if it was written with other qrels, measures or options."""
+    """Read a baseline file. Raise `InputError` if the file has other qrels or options, or lacks a measure."""
     path = make_path(path, spell("baseline_file"))
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:

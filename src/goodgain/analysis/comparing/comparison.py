@@ -63,11 +63,11 @@ class Comparison:
             The verdict is `not comparable` if the measure depends on where iterations end and only one of the two systems
             has iterations. It is `not comparable: one-time addresses` if repeats cannot be recognised, because pages get a
             new address in each search. Pairs with these two verdicts have no p-values.
-            For all other pairs, the verdict is null if `better` is null or the pair has no queries. Wins, ties and losses
+            For other pairs, the verdict is usually null if `better` is null or the pair has no queries. Wins, ties and losses
             are null if `better` is null.
             With `bounds`, also the columns least and most (the range of the difference) and can_turn. The column can_turn is
-            true if labels of unjudged documents can reverse the sign of the difference or break a tie. All three columns
-            are null for a measure without bounds.
+            true if labels of unjudged documents can reverse the sign of the difference or break a tie. For a measure without
+            bounds, least and most are null, and can_turn is null or false.
         values: a frame of the tested values, with the columns query_id, measure, system, value.
         groups: with `groups`, the rows of `pairs` for the queries of each group: group and the columns up to significant.
             Holm's method corrects over the groups and pairs of a measure.
@@ -83,12 +83,13 @@ class Comparison:
             two_single_runs (95 % of the differences between two single runs of `against` are at most this large). A row
             needs 20 queries or more.
         detectable: two rows for each measure and pair: measure, system, against, difference, queries, power, replicates, pairs.
-            The pairs are those with the verdict `unclear` or, with `detect`, all pairs with p-values. The first row has the
-            smallest difference that these queries show with power .8. This difference is null if there are fewer queries than
-            the randomisation test needs (6 for one pair at alpha .05). The second row has the observed difference (or `detect`).
-            Its `queries` says how many queries show that difference, and its `replicates` how many runs of each system show it
-            on the present queries (null: no number suffices). `replicates` is also null if a system has a single run. Both
-            rows use the level alpha / pairs, because Holm's method corrects over all pairs.
+            The pairs are those with the verdict `unclear` or, with `detect`, those with p-values. A pair needs differences that
+            vary. The first row has the smallest difference that these queries show with power .8. This difference is null if
+            there are fewer queries than the randomisation test needs (6 for one pair at alpha .05). The second row has the size
+            of the observed difference (or `detect`). Its `queries` says how many queries show that difference, and its
+            `replicates` how many runs of each system show it on the present queries (null: no number suffices). `replicates` is
+            also null if a system has a single run. The column `pairs` has the number of pairs of the measure that Holm's method
+            corrects. Both rows use the level alpha / pairs.
         baseline: the system that all others are compared with; None if all pairs are compared.
         question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices
             have a column per query and a row per system; matrices of `runs` have a row per run.

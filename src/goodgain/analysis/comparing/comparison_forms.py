@@ -92,7 +92,7 @@ def build_tables(comparison: Comparison, layout: Layout) -> list[Table]:
 
 
 def build_brief_tables(comparison: Comparison, layout: Layout) -> list[Table]:
-    """Return short tables: means (if there are three systems or more), pairs, and any groups, correlations and replicates."""
+    """Return short tables: pairs, and any other tables (such as groups). Three systems or more also have a table of means."""
     made = comparison.signature
     one_pair = comparison.systems.height == 2
     system, against = comparison.pairs.select("system", "against").row(0)

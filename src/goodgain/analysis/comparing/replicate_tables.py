@@ -96,7 +96,7 @@ def tabulate_flips(found: Comparison) -> pl.DataFrame:
 
 
 def tabulate_detectable(found: Comparison) -> pl.DataFrame:
-    """Return `Comparison.detectable` for the unclear pairs or, if `detect` is given, for all pairs."""
+    """Return `Comparison.detectable` for unclear pairs or, if `detect` is given, for pairs with p-values."""
     alpha, detect, systems = found.question.settings.alpha, found.question.detect, found.question.systems
     with_test = found.pairs.drop_nulls("p_randomisation")
     pairs_of = dict(with_test.group_by("measure").len().iter_rows())

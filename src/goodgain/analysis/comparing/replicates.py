@@ -114,7 +114,7 @@ def count_flips(passes: NDArray[np.bool_], known: NDArray[np.bool_], k: int | No
         passes: whether each value passes the threshold. The matrix has a row per run and a column per query.
         known: whether each run has a value of each query, in a matrix of the same shape.
         k: the number of runs drawn for pass_at_k and pass_all_k; None: the smallest number of runs of any query. Queries with
-            fewer than k runs are left out.
+            fewer than k runs do not count in pass_at_k and pass_all_k.
 
     Source: Chen et al., Evaluating Large Language Models Trained on Code (pass@k); tau-bench (pass^k).
 
@@ -208,7 +208,7 @@ def compute_power(difference: float, spread: float, queries: int, *, alpha: floa
 def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0.05) -> int | None:
     """Return the smallest number of queries on which the paired t-test finds a difference with power .8.
 
-    Return None if the difference is 0, or if a billion queries are too few.
+    Return None if the difference is 0, or if 2^29 (537 million) queries are too few.
 
     >>> compute_queries_needed(0.25, 1.0)
     128

@@ -41,14 +41,14 @@ class Outcome:
     Attributes:
         requirement: the requirement.
         system: the name of the system.
-        value: the mean of the measure. None if no query has a value, or if the system or its baseline returned no
-            results in any judged query.
-        baseline: the mean of the baseline; None if the requirement names no baseline, or no query has a value.
-        bound: the number that the mean was compared with; None if no query has a value.
+        value: the mean of the measure or outcome; None if no query has a value. The value of a measure is also None if the
+            system or the named baseline returned no results in judged queries.
+        baseline: the mean of the baseline; None if the requirement names no baseline, NaN if no query has a value.
+        bound: the number that the mean was compared with; None if `value` is None.
         holds: whether the requirement holds; False without a value.
-        p: the p-value of the difference from the bound; None if it does not exist. The test is the t-test if the bound is
-            a number, and a one-sided test of noise for `baseline-noise`. For all other bounds, the test is the randomisation
-            test with Holm's correction.
+        p: the p-value of the difference from the bound; None if it does not exist. The test is usually the t-test if the bound is a
+            number. If the noise of the baseline decides, the test is a one-sided test of this noise. For all other bounds, the test
+            is the randomisation test with Holm's correction.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
         queries: the number of tested queries. In each of them the system has a value, and so has the baseline if there is one.
@@ -101,8 +101,8 @@ def check_requirements(
             outcomes of `found`.
         alpha: the largest significant p. A comparison keeps the alpha that it was made with.
         family: `holm` corrects p over all requirements that a test decides (`significant`, `noise`). At alpha .05, the
-            probability that any of them fails by chance is then at most 5 %. With None, p is corrected
-            over the systems of each requirement.
+            probability that any of them fails by chance is then at most 5 %. With None, the p against a baseline is usually
+            corrected over the systems of each requirement.
 
     Raises:
         InputError: a requirement needs a baseline and there is none, its measure was not computed, or a requirement with

@@ -219,7 +219,7 @@ def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
 
     q = |mean_a - mean_b| / sqrt(MSE / n) has the studentised range distribution of S systems with (S - 1)(n - 1) degrees
     of freedom. MSE is the residual of the two-way analysis of variance over systems and queries. For two systems the test
-    is the paired t-test. `values` has a row per system, and `pairs` has row numbers. p is NaN if MSE is 0 or undefined.
+    is the paired t-test. `values` has a row per system, and `pairs` has row numbers. p can be NaN if MSE is 0 or undefined.
 
     Source: Carterette, TOIS 30(1), 2012.
 

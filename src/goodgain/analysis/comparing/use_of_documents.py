@@ -56,8 +56,8 @@ class Funnel:
     """How many documents, and how many good documents, were returned, opened and cited.
 
     Attributes:
-        frame: a row per system: system, queries (judged queries), queries_with_opens (queries whose log records opens),
-            queries_with_answer (queries whose log records a final answer), and the mean of each column in `per_query`. For
+        frame: a row per system: system, queries (judged queries), queries_with_opens (queries whose opens are known),
+            queries_with_answer (queries whose citations are known), and the mean of each column in `per_query`. For
             `opens_per_good`, the sum of opens is divided by the sum of good_opened.
         per_query: a frame that `compare(..., outcomes=)` takes: query_id, system, replicate, and a column for each count and share.
         rel: the smallest good label.
@@ -308,7 +308,7 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
 
 
 def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
-    """Add a column per system that says how it used each document (null: no uses). `systems` maps columns to systems."""
+    """Add columns that say how systems used each document (null: a query without uses). `systems` maps columns to systems."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
     table = _spell_uses(read_uses_of(systems.values(), uses), documents)

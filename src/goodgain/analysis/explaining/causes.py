@@ -183,9 +183,9 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of `Explanation.queries` for one measure, without sentences.
 
-    Two systems differ in an iteration if they found different good documents there. For a rate per result, they also differ
-    if the number of results or of repeated results differs. `from_numerator` is the change of the numerator times the mean
-    of 1 / denominator. `from_denominator` is the change of 1 / denominator times the mean of the numerators.
+    Two systems differ in an iteration if they found different good documents there (not for SRR). For a rate per result, two
+    systems also differ if the number of results or of repeated results differs. `from_numerator` is the change of the numerator
+    times the mean of 1 / denominator. `from_denominator` is the change of 1 / denominator times the mean of the numerators.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))

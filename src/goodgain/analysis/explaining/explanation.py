@@ -49,6 +49,7 @@ class Explanation:
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
             counted_by (`base`, `new`, `both`, `neither`), cause (null: adds nothing), amount, title (null without results),
             use_base, use_new (such as `returned at 2, never opened`; null without uses). One row per measure and good document.
+            A rate such as RG has the rows of its numerator CG. SRR has no rows.
         iterations: system, query_id, iteration, query_text, searches, numbers of results (new_good, new_other, repeated,
             unjudged), numbers of searches (failed, empty, repeated_queries), is_repeated_query, brought_nothing_good (although
             good documents remained to be found), rel (the smallest good label). One row per iteration and rel. Without results,
@@ -60,9 +61,9 @@ class Explanation:
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row per repeated result.
         absent: system, query_id: the queries without a row in the run of a system.
 
-    For CG, NumGood, DCGG, nCG and nDCGG, the difference of a query is `math.fsum` of the amounts, or 0 if only a rounding error
-    remains. The causes of RG, DRG and SRE are the causes of their numerators CG, DCGG and NumGood. With integer labels, a
-    difference in CG or NumGood is exactly new - base. For DCGG, nCG or labels such as 2.2, rounding errors are possible.
+    For CG, NumGood, DCGG, nCG and nDCGG, the difference of a query is `math.fsum` of the amounts in `causes`, or 0 if only a
+    rounding error remains. The causes of RG, DRG and SRE are the causes of their numerators CG, DCGG and NumGood. With integer
+    labels, a difference in CG or NumGood is exactly new - base. For DCGG, nCG or labels such as 2.2, rounding errors are possible.
 
     A cause says why only one system counts a document. The first cause that fits applies:
 
@@ -71,11 +72,11 @@ class Explanation:
     - `absent`: the run of the other system has no row of the query.
     - `never_searched`: the run of the other system says that the query had no search.
     - `stopped_before`: the other system stopped before the iteration in which the first system found the document.
-    - `judged_differently`: the other system found the document in an iteration where its label is too low.
+    - `judged_differently`: the other system found the document in an iteration where the document's label is too low or missing.
     - `not_retrieved`: the other system searched on, and never found the document.
 
-    A document that both systems count can also have a cause: `judged_differently` if its labels differ, else `earlier` or
-    `later` if its weights in DCGG differ.
+    A document that both systems count has a cause if its amount is not 0. The cause is `judged_differently` if the labels of the
+    document differ, else `earlier` or `later`.
 
     >>> import goodgain as gg
     >>> import polars as pl

@@ -76,7 +76,7 @@ class Account:
         return find_thresholds(measure for one in self.of.parts.values() for measure in (one.measure, one.numerator))
 
     def find_rel(self, parts: Parts) -> float:
-        """Return the `rel` of a measure (the smallest good label). For SRR, which has no rel, return the lowest of all measures."""
+        """Return the `rel` of a measure (the smallest good label). If `rels` lacks this label, return the lowest of `rels`."""
         return parts.measure.rel if parts.measure.rel in self.rels else self.rels[0]
 
     def name_rel(self, rel: float) -> str:
@@ -315,7 +315,7 @@ def describe_whole(of: Explanation) -> Iterator[str]:
 
 
 def add_sentences(of: Explanation) -> pl.DataFrame:
-    """Return `of.queries` with a new column `sentence`, which is null in queries where the two systems are equal."""
+    """Return `of.queries` with a new column `sentence`, which is null if nothing can be said about a query."""
     account = Account(of)
     sentences = [
         " ".join(f"{line}." for line in account.describe_change(row)) or None

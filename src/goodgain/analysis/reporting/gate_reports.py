@@ -36,7 +36,7 @@ def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | N
     Args:
         comparison: what `compare` returns.
         lines: one or more requirements, such as `SRR@3<=0.3` or `nCG@6>=baseline significant`.
-        family: `holm` corrects the p values of all requirements that need a significance test.
+        family: `holm` corrects p over all requirements that a test decides (`significant`, `noise`).
 
     Returns:
         The outcome of each requirement for each system except the baseline.
@@ -89,7 +89,7 @@ def _build_outcomes_table(outcomes: Iterable[Outcome]) -> Table:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Choose the pair to explain, preferably one that failed. Return measure, system, baseline, and whether causes can be found."""
+    """Choose a pair to explain, if possible a failed one with causes. Return measure, system, baseline and whether causes exist."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))

@@ -64,7 +64,7 @@ class Evidence:
 
     @cached_property
     def queries(self) -> pl.DataFrame:
-        """A row per query, measure and system, with the columns query_id, query_text, groups, measure, system and value.
+        """A row per query, measure and system: query_id, query_text, groups (if groups are given), measure, system and value.
 
         With several systems, `difference` is the value minus the value of the base. `cause` and `first_differing_iteration` are
         null unless the measure is explained and `difference` has the same sign as the difference between the first runs.
@@ -117,7 +117,7 @@ class Evidence:
         return [*dict.fromkeys([*first, *sort(others)])]
 
     def describe_query(self) -> str | None:
-        """Return a sentence on the query to look at first, or None if no query differs."""
+        """Return a sentence on the query to look at first, or None if the query has a missing or an unchanged value."""
         measure, first = str(self.explained.measure), self.changed[0]
         rows = self.queries.filter(measure=measure, query_id=first).rows_by_key("system", named=True, unique=True)
         shown = {name: rows[name]["value"] for name in dict.fromkeys([self.opening.lead, self.systems[0]])}

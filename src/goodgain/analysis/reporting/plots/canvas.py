@@ -1,8 +1,8 @@
 """Makes what all plots share: the figure, the colours, the title, the names beside lines, and the legend.
 
-The colours are the palette of Okabe and Ito for colour-blind readers, without yellow, which is too light on white. For print
-without colour, systems also differ in marker and line style. Fonts and the colour of text follow the matplotlib style in use.
-In matplotlib's default style, figures are transparent, and text is grey, which is legible on white and on dark pages.
+Systems have colours from the palette of Okabe and Ito for colour-blind readers. Yellow is left out, because it is too light on
+white. For print without colour, systems also differ in marker and line style. Fonts and the colour of text follow the matplotlib
+style in use. In matplotlib's default style, figures are transparent, and text is grey, which is legible on white and on dark pages.
 """
 
 import io
