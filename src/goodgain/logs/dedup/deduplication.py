@@ -102,14 +102,14 @@ def deduplicate(
 
     Args:
         results: a run or a frame of results (any library that narwhals supports), or the path of a file from `write_results`.
-        policy: `standard`, the default; `id`, which uses only item ids and equal URLs; `strict`, in which any difference in a
-            compared field separates two results; or `content`, in which copies at another address are duplicates.
+        policy: `standard`, the default; `id`, which uses only item ids, equal URLs and trusted doc_ids; `strict`, in which any
+            difference in a compared field separates two results; or `content`, in which copies at another address are duplicates.
         across: columns across which results are deduplicated: `system`, `query_id`, both, or () for none. The default,
             `system`, lets one qrels file serve all systems.
         trust_doc_id: whether doc_ids alone decide which results are one document. By default, doc_ids decide if the frame
             has no other evidence, as in a run.
         level: `passage`, or `document` to count a passage as the document that contains it.
-        pairs_a_key: the maximum number of pairs to compare among results with the same key, such as an id, a URL or a title.
+        pairs_a_key: a limit. If more pairs share a key, such as a title or a URL, only some of these pairs are compared.
         earlier: results that already have documents: a frame with the column `document`, or the path of such a file. Earlier
             documents keep their names and results. A new result joins the earlier document that it matches best.
             `summary.bridges` counts the conflicts with earlier documents (see `Summary`).
@@ -237,7 +237,7 @@ def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl
 def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
     """Return the doc_ids that may stand for several documents.
 
-    A doc_id is doubtful if it has several URLs, or if it has several rows and one of them has a known document type.
+    Only rows with a URL or a known document type count. A doubtful doc_id has several URLs, or several rows and a known type.
     """
     typed = pl.col("type").is_in([*TYPES])
     is_told = ~pl.col("doc_id").is_in(["", EMPTY_DOC]) & (pl.col("url").is_not_null() | typed)

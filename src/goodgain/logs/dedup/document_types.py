@@ -28,7 +28,7 @@ class DocumentType:
         lenient_ids: the item ids whose differences do not separate documents.
         further_keys: sets of fields. Two results that agree in all fields of a set are compared.
         required: fields that must agree; otherwise, the weights of other fields do not count.
-        reject: fields whose differences separate two documents.
+        reject: fields or ids whose differences separate two documents.
         weights: the weight of each field. Two results are one document if the weights of the fields that agree sum to 1 or more.
         title: the field that serves as the title of results of this type.
         url: whether the URL of a result names one item: always, only if it is not a start page's URL, or never.

@@ -1,7 +1,7 @@
 """Joins verified pairs into groups (documents), names the groups, and joins new results to earlier documents.
 
-The order of rows does not matter. The name of a group is an item id, else a URL, else a hash of its content. If doc_ids are
-trusted, the name is a doc_id. Names are the same on every machine.
+The order of rows does not matter. The name of a group is a trusted doc_id, else an item id, else a URL, else a hash of the
+content. A group without any of these may be named by an untrusted doc_id. Names are the same on every machine.
 """
 
 import heapq
@@ -164,7 +164,7 @@ def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int,
         for record in rest:
             if bars := groups.find_bars(first, record):
                 place, one, two = get_pair(said.different, bars)
-                raise InputError(f"{place}: {one} and {two} are one document, {document}, in an earlier call. {remedy}")
+                raise InputError(f"{place}: {one} and {two} would both be the earlier document {document}. {remedy}")
             groups.join(first, record)
         document_of[groups.find(first)] = str(document)
     return groups, document_of
@@ -225,7 +225,7 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
 
 
 def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
-    """Append `~2`, `~3` ... to repeated names of groups. Groups with the same name are sorted by their content hashes."""
+    """Append `~2`, `~3` ... to a name that several groups of a scope have. Such groups are sorted by their content hashes."""
     shared = best.filter(pl.struct("scope", "name").is_duplicated())
     if shared.is_empty():
         return best.select("group", document="name")

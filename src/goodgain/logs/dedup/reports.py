@@ -26,7 +26,7 @@ class Summary:
             The rule `said by FILE` stands for the pairs of the user.
         undecided: the number of pairs that no rule decided. These pairs are not joined.
         refused: the number of joins refused because they would put two different results into one document.
-        skipped: counts of the pairs that were not compared, because too many records share a key.
+        skipped: counts of the pairs that were not compared, because a key or a group has too many records.
         earlier: the number of results that already had documents.
         bridges: the number of conflicts with earlier documents: a new result matches two earlier documents, or an earlier
             document proves to be several documents.
@@ -150,9 +150,9 @@ class Explanation:
     """The results of a document, and the verdict on each pair of results.
 
     `results` has the columns row, query_id, system and document. `pairs` has the columns query_id, row, other_row, same, rule,
-    confidence, type, agreed and differed. `type` is the document type whose rules were used. `agreed` and `differed` list names
-    of fields. Two results of one document may have `same` false: they were joined through other results. `pairs` has at most
-    10,000 rows; `left_out` is the number of further pairs.
+    confidence, type, agreed and differed. `type` is the document type whose rules were used, or `incompatible` for types that
+    do not match. `agreed` and `differed` list names of fields. Two results of one document may have `same` false: they were
+    joined through other results. `pairs` has at most 10,000 rows; `left_out` is the number of further pairs.
     """
 
     document: str

@@ -55,7 +55,7 @@ class SaidPairs:
 
 
 def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
-    """Read pairs of ids or URLs from a file or a list. `option` is the name of the argument, for error messages."""
+    """Read pairs of ids or URLs from a file or a list. `option` is the name of the argument."""
     if isinstance(given, SaidPairs):
         return given
     if isinstance(given, (str, os.PathLike)):

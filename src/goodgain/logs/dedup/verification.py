@@ -61,7 +61,7 @@ class Evidence:
     def compare(self, name: str) -> tuple[Mask, Mask]:
         """Return two masks of the pairs: where both records agree in the id or field `name`, and where they differ in it.
 
-        A pair with a missing value neither agrees nor differs.
+        A pair with a missing value usually neither agrees nor differs. Two different editions may both agree and differ.
         """
         if name not in self._seen:
             match name:
@@ -144,7 +144,7 @@ class Evidence:
 
 
 def _is_inside(part: str, whole: str) -> bool:
-    """Return whether `whole` contains `part`, ignoring an ellipsis at either end of `part`."""
+    """Return whether `whole` contains `part`, ignoring dots and blanks at both ends of `part`."""
     words = part.strip(_ELLIPSIS)
     return bool(words) and words in whole
 
@@ -335,7 +335,7 @@ def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 def split_by_type(
     records: Records, left: npt.NDArray[np.uint32], right: npt.NDArray[np.uint32]
 ) -> Iterator[tuple[npt.NDArray[np.intp], Evidence]]:
-    """Group pairs by the document types of the two records. For each group, yield the positions and the `Evidence`."""
+    """Group pairs by document types. Yield the positions and `Evidence` of each group. Incompatible types count as generic."""
     types = records.frame["type"].cast(pl.Enum([*TYPES]))
     met = pl.DataFrame({"place": np.arange(len(left)), "one": types.gather(left), "other": types.gather(right)})
     for (one, other), part in met.group_by("one", "other"):

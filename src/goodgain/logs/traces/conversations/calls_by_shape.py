@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Give each unanswered call in `inner` an answer in `output`. If there are too few or too many, find calls in `output`."""
+        """Give `output` to one unanswered call, or one item to each of several. If the counts differ, find calls in `output`."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):

@@ -54,8 +54,8 @@ class JoinedConversation(Conversation):
         """Join recorded requests and responses into conversations, and yield one trace per conversation.
 
         An exchange is a request with its response. A request continues an earlier exchange if the request names the exchange's id.
-        Otherwise the request must begin with the exchange's messages and answer, and query id and run id must be equal too.
-        `make` converts a record to an exchange.
+        Otherwise the request must begin with the exchange's messages and answer. If `any_order` is true, equal first messages
+        suffice. The query id and the run id must be equal too. `make` converts a record to an exchange.
         """
         threads: list[list[Exchange]] = []
         others: list[str] = []

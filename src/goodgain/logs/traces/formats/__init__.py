@@ -92,7 +92,7 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
 
 
 def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
-    """Return the `read` function of the format that recognises `head`. Return None if no format or several formats recognise it."""
+    """Return the `read` function of the only format that recognises `head`, else None. Formats without `is_inside` do not count."""
     claims = [known for known in _find_claims(Path(head.name), head) if known.is_inside]
     return claims[0].read if len(claims) == 1 else None
 

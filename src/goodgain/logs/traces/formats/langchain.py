@@ -4,8 +4,8 @@ An AI message is a step. A human message is a turn. Results are read from a tool
 from its content. States of a graph that repeat the messages of earlier states are one conversation.
 
 Lost: Searches that a vendor ran and logged in `additional_kwargs` or unknown parts. Such searches are reported as not understood.
-Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata` or `config.configurable`, else
-`thread_id` in one of these three.
+Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata`, `config.configurable` or `configurable`, else
+`thread_id` in one of these four.
 Record: `create_retriever_tool(..., response_format="content_and_artifact")` keeps ids and URLs of documents.
 Costs: `usage_metadata`, or `token_usage` in `response_metadata`.
 """

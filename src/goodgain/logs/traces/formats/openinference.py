@@ -8,7 +8,7 @@ only 100 characters of the results of most retrievals. All these searches are un
 Query id: `query_id`, `question_id` or `qid` in the metadata of the last turn's spans, else the session's or the trace's id.
 Record: Capture contents (`recordOutputs: true`, `TRACELOOP_TRACE_CONTENT=true`). Save Phoenix's tables as Parquet or JSON Lines:
 CSV is refused, and `get_spans_dataframe()` returns 1,000 spans by default.
-Costs: Tokens (`llm.token_count.*`, `gen_ai.usage.*`) and cost (`llm.cost.total`) of model spans. Seconds are the spans' durations.
+Costs: Tokens (`llm.token_count.*`, `gen_ai.usage.*`) and cost (`llm.cost.total`) of model spans. Seconds also include tool spans.
 """
 
 from collections.abc import Iterator

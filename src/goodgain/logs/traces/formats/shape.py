@@ -183,7 +183,7 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
 
 
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
-    """Add calls to steps. Return whether a step has several answered calls: the agent may have made them in sequence.
+    """Add calls to steps. Return whether a step joins calls that hold outputs: the agent may have made the calls in sequence.
 
     - Calls without an answer between them are one step. Consecutive calls with outputs in one inner list are one step.
     - User text after a call begins a turn only if the agent wrote text in between. Otherwise the text may come from a tool.

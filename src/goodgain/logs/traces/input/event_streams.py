@@ -155,7 +155,7 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_responses(events: list[Event]) -> Assembled | None:
-    """Return the final response of a stream. If the final response is missing, make one from the completed output items."""
+    """Return the response of a stream, or a list of several. If a response did not end, its completed output items are used."""
     responses: list[Event] = []
     items: list[Any] = []
     begun: Event = {}

@@ -1,7 +1,7 @@
 """Reads traces into frames (`read_traces`), and converts them to runs and other files (`convert_traces`).
 
 Traces are read file by file and written batch by batch, so memory does not grow with their number. If each system gets a
-run, the results of a query are deduplicated together across systems. Until all traces are read, the rows are kept on disk.
+run, the results of a query are deduplicated together across systems. Rows that must wait stay on disk until all traces are read.
 """
 
 import os
@@ -74,10 +74,10 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         paths: a file, a directory, or several. Files are JSON, JSON Lines, text or Inspect's .eval, also as .gz and .zst. A
             mapping gives the files of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries with the
             same question in several systems become one query with the first system's id. A question that occurs twice in one
-            system is not joined.
+            run of a system is not joined.
         format: the name of a format. `auto` recognises the format by the beginning of each file.
         turns: which turns become queries. `last`: the last turn of a trace; `searching`: the last turn that searched; `all`: each
-            turn, named `<query_id>_<turn>`; `joined`: all turns as one query, with the first turn's id.
+            turn, named `<query_id>_<turn>`; `joined`: all turns as one query, with the first turn's question.
         iteration: what an iteration is. `step`: all calls of a step; `call`: each call; None: the format's default.
         tools: the search tools, as names, or as a function that takes a name. None: known search tools, and unknown tools with
             search or retrieve in the name. `NAME=search` and `NAME=open` (the tool opens documents) add a tool to this default.
@@ -199,7 +199,7 @@ def convert_traces(
         paths: the traces, as for `read_traces`, which also explains `jobs` and all further options. Results of several systems are
             deduplicated together, so a document has one doc_id in all runs.
         output: the file of the run, as TREC text, .jsonl or .parquet, also .gz and .zst. With `{system}` in the name, each
-            system gets its own file. If a system has several runs (replicates), each gets a file `<system>.<replicate>`.
+            system gets its own file. Each replicate (repeated run) of a system gets a file `<system>.<replicate>`.
         results: a .jsonl or .parquet file for the results, with the document of each result.
         costs: a .jsonl or .parquet file for the recorded costs of each iteration.
         queries: a .jsonl or .parquet file for query_id and text (the user's question), an input of `label`.

@@ -81,7 +81,7 @@ class NamedQuery(NamedTuple):
 
     @property
     def has_given_id(self) -> bool:
-        """Whether the caller gave the id. Such an id is never changed, and queries that share it may have different questions."""
+        """Whether the caller gave the id. Such an id is usually kept, and queries with the same id may have different questions."""
         return self.source in ("path", "constant", "function", "table")
 
 
@@ -147,7 +147,7 @@ def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> 
 
 
 class QueryNames:
-    """The queries read so far, by run and id. The ids of `earlier`, the queries of an earlier conversion, stay unchanged."""
+    """The queries read so far, by run and id. The queries in `earlier`, of an earlier conversion, usually keep their ids."""
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: dict[RunName, dict[str, NamedQuery]] = {}

@@ -154,8 +154,8 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
     """Yield the addresses in a text that may belong to results that were not read:
 
     - addresses that occur in no result, if no address of a result is on the same line;
-    - addresses alone on a line, even inside a snippet. Addresses in Markdown links and numbered lines are left out, unless
-      results have this form too, because the texts of web pages have many such lines.
+    - addresses alone on a line, even inside a snippet. Here, Markdown links and numbered lines count only if results have
+      this form too, because the texts of web pages have many such lines.
     """
     if "://" not in text:
         return

@@ -162,7 +162,7 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
 
 
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
-    """Remove pictures from a list of results. A picture has the `type` image, and either an `image_url` or a `url` without text."""
+    """Remove pictures from a list of results. A picture is recognised by the `type` image and by its other keys."""
     images = [hit for hit in hits if hit.get("type") == "image"]
     pictures = [one for one in images if "image_url" in one or ("url" in one and one.keys() <= _PICTURE_KEYS)]
     return [hit for hit in hits if hit not in pictures] if 0 < len(pictures) < len(hits) else None

@@ -75,7 +75,7 @@ def read_labelled(text: str) -> Sequence[Result] | None:
 
 
 def read_ruled(text: str) -> Sequence[Result] | None:
-    """Read labelled lines between rules (`---`). A block begins after a rule only if the label of the first line follows."""
+    """Read labelled lines between rules (`---`). A rule begins a block only if the first label of the text follows."""
     blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = read_labelled(text) if ruled else None
