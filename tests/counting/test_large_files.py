@@ -181,7 +181,7 @@ def test_notices_count_over_all_blocks(tmp_path: Path) -> None:
     texts = sorted(str(notice.message)[:70] for notice in told)
     assert [text[:60] for text in texts] == [
         "coverage is low: 0.50 of the 80 unique results have a label ",
-        "iteration numbers have gaps in 40 queries, so iterations wer",
+        "iteration numbers are missing in 40 queries, so iterations w",
         "ranks contradict scores within an iteration in 40 queries: t",
     ]
 

@@ -203,13 +203,13 @@ def warn_of_run(
 ) -> int:
     """Give notices if scores of a run may mislead. Return the result of `count_one_time`.
 
-    Only a sample of the run is searched for documents that the qrels judge under another id. `low=False` suppresses the
-    notice on low coverage. `iterated` is the run if measures of iterations are computed, else None.
+    Only a sample of the run is searched for documents that the qrels judge under another id. With `low=False`,
+    `warn_of_low_coverage` is not called. `iterated` is the run if measures of iterations are computed, else None.
     """
     if iterated is not None and coverage.lacks_iterations(iterated):
         warn_of_missing_iterations(iterated)
     if coverage.renumbered:
-        lacking = f"iteration numbers have gaps in {count_of(coverage.renumbered, 'query', 'queries')}"
+        lacking = f"iteration numbers are missing in {count_of(coverage.renumbered, 'query', 'queries')}"
         remedy = f"If a missing number is a search without results, read the run with {spell('gaps', 'empty')}."
         notice(f"{lacking}, so iterations were renumbered 1, 2, 3 ... {remedy}")
     if qrels.labels is not None and coverage.lowest == 0:

@@ -28,9 +28,9 @@ _SAMPLED = 8
 def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
     """Replace all URLs of a web page by one URL. Return the qrels (or None) and the runs. A notice counts the affected queries.
 
-    The new URL is the page's first URL in the qrels, in sorted order. For a page that the qrels lack, it is the first URL in the
-    runs. If several rows of the qrels get the same id, the largest label is kept. If the qrels contain no URL, no id is
-    replaced: listing the ids of a large run would require reading its file once more.
+    The new URL is the page's first URL in the qrels, in sorted order. For a page that the qrels lack, the new URL is
+    the page's first in the runs, also in sorted order. If several rows of the qrels get the same id, the largest label is kept.
+    If the qrels contain no URL, no id is replaced: listing the ids of a large run would require reading its file once more.
     """
     if judged is not None and urls != OPTIONS["urls"].default:
         judged = sign(judged, urls=urls)
@@ -88,7 +88,8 @@ def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
 def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
     """Find pages with several URLs in `ids`. Return a frame with the URLs to replace (chunk_id) and the new URLs (doc_id).
 
-    The new URL is the page's first URL in `known`, in sorted order. For a page that `known` lacks, it is the first in `ids`.
+    The new URL is the page's first URL in `known`, in sorted order. For a page that `known` lacks, the new URL is the page's
+    first URL in `ids`, also in sorted order.
     """
     from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
 

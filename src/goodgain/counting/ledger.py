@@ -141,8 +141,8 @@ def find_unit(labels: Any) -> float:
     """Return a power of two, or 0 if all labels are whole. Labels are split into a multiple of this unit and a remainder.
 
     Without the split, the last digit of a sum of labels would depend on the order of rows. The sum of the multiples is exact
-    for millions of labels, because each multiple has at most 26 bits. The sum of the remainders is exact too if all labels
-    are at least a hundredth of the largest. Only the addition of the two sums rounds.
+    for millions of labels, because each multiple has at most 26 bits. The sum of the remainders is exact too, unless labels
+    are very many or differ greatly in size. If both sums are exact, only the addition of the two sums rounds.
     """
     known = np.asarray(labels, np.float64)
     known = known[~np.isnan(known)]

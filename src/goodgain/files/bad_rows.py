@@ -47,6 +47,7 @@ class FrameRows:
     """Locates rows of a frame, a dict or an iterable: errors name `label` and the position of a row.
 
     `rows` has the original position of each row, or is None if no row was left out. `counting` tells users how rows are counted.
+    If `counting` is empty, rows are usually counted from 0.
     """
 
     label: str
@@ -117,8 +118,9 @@ def check_rows(
     """Return a frame without bad rows, and the `RowSource` that locates the remaining rows.
 
     `errors="raise"` raises an error for a bad row, and `skip` leaves out bad rows with a notice. None raises an error that
-    does not mention `skip`. An existing column `row` must hold positions in the source. Without `show`, errors do
-    not quote the row, because it may contain the name of a judge.
+    does not mention `skip`. An existing column `row` must hold positions in the source. Without `show`, an
+    error usually does not quote the row, because a row may contain the name of a judge. Errors for `TextLines` and for lazy
+    frames always quote the row.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers

@@ -230,7 +230,7 @@ def is_row(line: bytes, table: Table) -> bool:
 
 
 def read_ids(content: Content) -> pl.DataFrame | None:
-    """Read only query_id and doc_id of a run, which is faster than `read_text`. Return None if separators are mixed."""
+    """Read only query_id and doc_id of a run, which is faster than `read_text`. Return None if Polars cannot read the text."""
     separator = _find_separator(content.data)
     if separator is None:
         return None

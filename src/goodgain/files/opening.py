@@ -239,7 +239,7 @@ class Content(NamedTuple):
 
     @property
     def before(self) -> int:
-        """The number of lines before `data`. The file is read again to count these lines."""
+        """The number of lines before `data`. If `part_of` is given, this file is read again to count these lines."""
         if self.part_of is None:
             return 0
         lines, left = 0, self.offset
@@ -288,7 +288,7 @@ read_lines = partial(read_bytes, has_lines=True)
 
 
 def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
-    """Read a stream of unknown size in pieces. With `has_lines`, raise an error as soon as a line is too long."""
+    """Read a stream of unknown size in pieces. With `has_lines`, raise an error if the line at the end of a piece is too long."""
     content = io.BytesIO()
     in_line = 0  # bytes of a line that has not ended yet
     while piece := stream.read(_AT_ONCE):
@@ -299,7 +299,7 @@ def _read_pieces(stream: IO[bytes], path: Path, *, has_lines: bool) -> bytes:
 
 
 def check_line(before: int, piece: bytes, path: Path) -> int:
-    """Return the size of the unfinished line after `piece`. Its size before `piece` is `before`. Refuse a line that is too long."""
+    """Return the size of the unfinished line after `piece`. `before` is the previous result. Refuse a size that is too large."""
     end = piece.rfind(b"\n")
     size = before + len(piece) if end < 0 else len(piece) - end - 1
     if size > LONGEST_LINE:

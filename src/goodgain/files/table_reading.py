@@ -32,8 +32,8 @@ def read_table(
 
     Args:
         types: the columns to read, each with its Polars type.
-        find: called with the column names of the file; returns a dict from these names to names in `types`. By default, columns
-            keep their names.
+        find: called with the column names of the file, or with the names in one object of JSON Lines; returns a dict from these
+            names to names in `types`. By default, columns keep their names.
         required: the columns that every line of JSON Lines must have.
         errors: `raise` an error for a bad line, or `skip` bad lines with a notice. None raises an error that does not mention
             `skip`.

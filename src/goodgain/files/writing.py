@@ -253,7 +253,7 @@ def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
 
 @contextmanager
 def append_rows(path: Path) -> Iterator[Append]:
-    """Yield a function that appends encoded rows to a temporary file, which replaces `path` unless an error occurs."""
+    """Yield a function that appends encoded rows to the file that `atomic_write(path)` opens."""
     kind = container(path)
     with atomic_write(path) as file, ExitStack() as stack:
         if kind not in ("parquet", "arrow"):
@@ -291,7 +291,7 @@ def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
 
 
 def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Percent-encode unsafe characters in texts, such as white space. Return the frame and the number of changed texts."""
+    """Percent-encode white space, control characters and a `#` that begins a line. Return a frame and a count of changed texts."""
     changed = 0
     for name in frame.select(pl.col(pl.String)).columns:
         column = frame.get_column(name)
@@ -306,9 +306,9 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
 
 
 def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Escape each query_id and doc_id that `known` has only in its escaped form (see `escape_ids`).
+    """Escape each query_id and doc_id that `known` has only in escaped form, unless the frame has the escaped form too.
 
-    Tables that are read from a log have white space in ids. Runs and qrels in TREC text have %XX instead.
+    Tables that are read from a log keep white space in ids. Runs and qrels in TREC text have %XX instead (see `escape_ids`).
 
     >>> frame = pl.DataFrame({"query_id": "q", "doc_id": ["New York", "The Hague"]})
     >>> known = pl.DataFrame({"query_id": "q", "doc_id": ["New%20York", "The Hague"]})

@@ -97,7 +97,7 @@ class DocumentMap:
         return collect(mapped.select("doc_id").unique()).get_column("doc_id")
 
     def map_run(self, run: Run) -> Run:
-        """Replace chunks by documents. With `collapse`, a document has one row per iteration, with its best rank and score."""
+        """Replace chunks by documents. With `collapse`, keep the best rank and score of a document's chunks in each iteration."""
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
             return cut_run(self.map_run(run.unpaged), run.reading.page)
         if self._names is not None and self.chunks == "repeat" and not run.lives_on_engine:

@@ -55,7 +55,7 @@ def describe_queries_left_out(ungraded: pl.DataFrame, labelled: pl.DataFrame) ->
 
 
 def check_sizes(frame: pl.DataFrame, label: str) -> None:
-    """Raise `InputError` if the sum of the labels overflows, or if a label is too close to 0 to be exact as a float."""
+    """Raise `InputError` if the sum of the labels overflows, or if a label is so close to 0 that a division loses digits."""
     sizes = frame.get_column("relevance").abs()
     if not math.isfinite(sizes.sum()):
         raise InputError(f"{label}: the labels are so large that their sum overflows; map them to a small scale")

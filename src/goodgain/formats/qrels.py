@@ -189,9 +189,9 @@ def read_qrels(
             possibly iteration. Documents with a null relevance are unjudged; one notice counts them. TREC text has no nulls.
         labels: None ignores column 2, as other tools do. `iteration` reads column 2 as the iteration of the label: a positive
             integer is the number of an iteration in the run, and `0` or a word means any iteration. `subtopic` reads column 2
-            as the subtopic of the label, as in TREC's diversity tasks. SubtopicRecall counts subtopics, and other measures take
-            the largest label of a document. Nuggets are read as subtopics, from a table with query_id, nugget_id, doc_id, grade
-            and possibly vital (0 or 1), or from autonuggetizer's assignments to documents.
+            as the subtopic of the label, as in TREC's diversity tasks. Measures such as SubtopicRecall use subtopics. Most
+            other measures take the largest label of a document. Nuggets are read as subtopics, from a table with query_id,
+            nugget_id, doc_id, grade and possibly vital (0 or 1), or from autonuggetizer's assignments to documents.
         errors: `raise` stops at the first bad row. `skip` leaves out bad rows with a notice.
         columns: maps names in the source to goodgain's names, such as {"topic": "query_id"}. qid, q_id, docno, docid, did, pid,
             label, gain, grade and rel need no mapping; a notice tells how they were read. In JSON, a doc_id may be a list of
@@ -203,7 +203,7 @@ def read_qrels(
         A `Qrels`.
 
     Raises:
-        InputError: the source or an option is invalid. The message names the file and line, the problem and the remedy.
+        InputError: the source or an option is invalid. The message names the problem and the remedy, and often the file and line.
 
     Source: trec_eval's qrels format.
 

@@ -366,7 +366,7 @@ def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
     if not known:
         return InputError(f"{argument} has no rows. Write rows with the system {system}.")
     there = ", ".join(known[:10])
-    return InputError(f"{argument} has no rows of the system {system}, only of {there}. Rename a system.")
+    return InputError(f"{argument} has no rows of the system {system}, but has rows of {there}. Rename a system.")
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:

@@ -213,7 +213,7 @@ def read_run(
         A `Run`. Without `page`, the iteration numbers are those of the source.
 
     Raises:
-        InputError: the source or an option is invalid. The message names the file and line, the problem and the remedy.
+        InputError: the source or an option is invalid. The message names the problem and the remedy, and often the file and line.
 
     Source: trec_eval's run format; TREC Dynamic Domain for the iteration in column 2.
 
@@ -286,7 +286,7 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
 
 
 def warn_of_repeats(run: Run) -> None:
-    """Give the notice on missing iterations if a run has no iteration column and a query returns a document twice."""
+    """Give the notice on missing iterations if a query repeats a document and no column looks like the iteration."""
     if not run.lacks_column or run.likely_iteration is not None:
         return
     results = nw.from_native(run.frame).filter(nw.col("doc_id") != EMPTY_DOC).select("query_id", "doc_id")

@@ -31,7 +31,7 @@ class Url(NamedTuple):
 
     @property
     def canonical(self) -> str:
-        """The canonical address: `https://` and `item` for http and https URLs, and `normalised` for all others."""
+        """The canonical address: `https://` and `item` for valid http and https URLs, and `normalised` for all others."""
         is_web = self.normalised.startswith(("http://", "https://")) and self.item != self.normalised
         return "https://" + self.item if is_web else self.normalised
 

@@ -58,7 +58,7 @@ class RaisedScores:
         self._ranked = RankedScores(ranked, qrels.judgments) if ranked else None
 
     def add(self, tallied: pl.DataFrame, table: RankingTable | None) -> None:
-        """Add the tally and the ranking table of a batch of queries. The table must include all unjudged documents."""
+        """Add the tally and ranking table (with all unjudged documents) of a batch of queries. Each query is in only one batch."""
         raised = {}
         for k, rel in enumerate(self._rels):
             if self._label >= rel:

@@ -115,7 +115,7 @@ def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
 
 
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
-    """Return a count such as `NumResults@3` for each measure that can improve if a run returns fewer results.
+    """Return a count such as `NumResults@3` for some of the measures that can improve if a run returns fewer results.
 
     A measure with a cutoff in iterations gets `NumResults` at this cutoff; any other measure gets `NumResults`.
 

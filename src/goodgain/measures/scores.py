@@ -217,7 +217,7 @@ class Scores:
 def average_groups(
     per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the frame `Scores.by_group`. Its values are means over the queries of a group, or sums for counts of ir_measures."""
+    """Return the frame `Scores.by_group`. Means, or sums for counts of ir_measures, are over a group's queries with a value."""
     summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
     grouped = groups.join(per_query, on="query_id").drop_nulls("value")
     names = pl.Enum([str(measure) for measure in measures])

@@ -84,7 +84,7 @@ class Searches:
         return labelled.with_columns(pl.col("relevance").cast(pl.Float64).clip(0).fill_null(0.0))
 
     def label(self) -> pl.DataFrame:
-        """Return a label per iteration and document, with the columns query_id, number (as in `rows`), doc_id and relevance.
+        """Return a label per iteration and document, with query_id, iteration and number (as in `rows`), doc_id and relevance.
 
         If the qrels have labels per iteration, a label for one iteration takes precedence over a label for all iterations.
         """
@@ -326,7 +326,7 @@ class SessionScores:
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add all rows of a batch of queries. The columns are query_id, iteration, doc_id, rank and score."""
+        """Add all rows of a batch of judged queries. The columns are query_id, iteration, doc_id, rank and score."""
         from goodgain.schema import EMPTY_DOC  # narwhals takes long to import, and waits
 
         rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)

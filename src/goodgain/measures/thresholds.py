@@ -25,7 +25,7 @@ NO_LABEL = "no label of the qrels reaches the threshold"
 
 
 def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
-    """Return the sorted thresholds of measures of iterations. If no measure has a threshold, return the default threshold."""
+    """Return the sorted thresholds of measures of iterations. If no such measure has a threshold, return the default threshold."""
     return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
 
 
@@ -162,7 +162,7 @@ def warn_if_no_label_reaches(
 ) -> None:
     """Give one notice for all measures whose threshold no label reaches.
 
-    If the notice cannot recommend the option `rel`, it recommends the name that `write(measure, threshold)` returns.
+    If a label is above 0, the notice recommends either the option `rel` or the name that `write(measure, threshold)` returns.
     """
     largest: Any = qrels.get_column("relevance").max()
     beyond = [measure for measure in measures if measure.rel > largest]

@@ -70,9 +70,7 @@ def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
     elif _is_spark(run):
         small = run.to_native().sparkSession.createDataFrame(small.to_arrow())
     else:
-        raise InputError(
-            f"rows cannot be moved to {run.implementation}; give qrels as a frame of the same engine, or collect the run"
-        )
+        raise InputError(f"rows cannot be moved to {run.implementation}; collect the run as a Polars frame")
     return to_lazy(nw.from_native(small))
 
 

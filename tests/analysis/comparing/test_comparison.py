@@ -263,7 +263,7 @@ def test_low_coverage_stands_beside_the_p_value() -> None:
 def test_a_notice_says_which_system_it_is_about() -> None:
     labels, runs = many(3)
     gap = runs["lean"].with_columns(iteration=pl.col("iteration") * 2)
-    with pytest.warns(GoodgainNotice, match="^gappy: iteration numbers have gaps"):
+    with pytest.warns(GoodgainNotice, match="^gappy: iteration numbers are missing"):
         compare(labels, {"lean": runs["lean"], "gappy": gap}, "SRR@3")
 
 

@@ -352,7 +352,7 @@ def test_explain_says_of_lost_documents_where_they_were_lost(tmp_path: Path) -> 
     assert "opened" not in str(plain)
     shown = run_command("explain", QRELS, runs["agent"], runs["careful"], "--uses", USES_FILE)
     assert "returned at 1, never opened" in shown.stdout
-    with pytest.raises(InputError, match=r"uses= has no rows of the system careful, only of agent\. Rename"):
+    with pytest.raises(InputError, match=r"uses= has no rows of the system careful, but has rows of agent\. Rename"):
         gg.explain(QRELS, runs["agent"], runs["careful"], uses=pl.read_ndjson(USES_FILE).filter(system="agent"))
 
 

@@ -87,7 +87,7 @@ USES = pl.DataFrame(
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("runs", [{"other": find(2)}, {"agent": find(2), "other": find(1)}])
 def test_uses_of_another_system_are_refused_in_every_form(tmp_path: Path, form: str, runs: dict[str, Any]) -> None:
-    with pytest.raises(gg.InputError, match="uses= has no rows of the system other, only of agent"):
+    with pytest.raises(gg.InputError, match="uses= has no rows of the system other, but has rows of agent"):
         gg.report(GOOD, runs, tmp_path / "a", "CG", uses=USES, format=form)
 
 
