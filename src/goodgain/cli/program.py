@@ -152,7 +152,7 @@ def validate(given: shared.Given) -> None:
     gaps = searched.group_by("query_id").agg(gap=pl.col("iteration").max() - first + 1 > pl.len()).filter("gap").height
     if gaps:
         notice(
-            f"iteration numbers have gaps in {count_of(gaps, 'query', 'queries')}. Commands renumber iterations 1, 2, 3 ...; "
+            f"iteration numbers are missing in {count_of(gaps, 'query', 'queries')}. Commands renumber iterations 1, 2, 3 ...; "
             "with --gaps empty, a missing number counts as a search without results."
         )
 

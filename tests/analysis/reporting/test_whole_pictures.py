@@ -29,6 +29,9 @@ QRELS, RUNS = AGENTS / "qrels.txt", {name: AGENTS / f"{name}.run" for name in ("
 REPEATED = EXAMPLES / "repeated_runs"
 REPLICATES: Any = {name: [REPEATED / f"{name}.{k}.run" for k in (1, 2, 3)] for name in ("old", "new")}
 USED = EXAMPLES / "opened_and_cited"
+MANY: Any = {f"q{k}": {"a": 2} for k in range(45)}
+FIRST: Any = {query: {"a": 2.0, "b": 1.0} for query in MANY}
+SECOND: Any = {query: {"a": 1.0, "b": float(k % 3)} for k, query in enumerate(MANY)}
 
 
 def _draw_inside(of: Any) -> Any:
@@ -58,6 +61,8 @@ PICTURES: dict[str, Any] = {
     "what came back of many": lambda: plots.what_came_back(make_ledger(30)),
     "iterations used": lambda: plots.iterations_used(gg.ledger(QRELS, RUNS["quick"])),
     "per query": lambda: plots.per_query(gg.compare(QRELS, RUNS, "nCG")),
+    "per query of many": lambda: plots.per_query(gg.compare(MANY, {"first": FIRST, "second": SECOND}, "RR")),
+    "per query of equals": lambda: plots.per_query(gg.compare(QRELS, {"one": RUNS["late"], "two": RUNS["late"]}, "RR")),
     "funnel": lambda: plots.funnel(gg.funnel(USED / "judgments.qrels", USED / "uses.jsonl")),
     "inside axes of the user": lambda: _draw_inside(gg.curve(QRELS, RUNS, "NumGood nCG")),
 }
