@@ -391,7 +391,7 @@ def test_a_large_file_without_a_row_is_an_empty_run(tmp_path: Path, content: byt
 def test_a_large_file_is_what_its_name_says(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_opening, "LARGE", 10)
     (tmp_path / name).write_text("".join(LINES))
-    with pytest.raises(gg.InputError, match="although its name says so"):
+    with pytest.raises(gg.InputError, match="data, despite its name"):
         gg.evaluate({"q7": {"d1": 2}}, tmp_path / name, "CG")
 
 

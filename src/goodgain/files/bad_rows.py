@@ -65,9 +65,9 @@ class FrameRows:
 
 @dataclass(frozen=True)
 class TextLines:
-    """Locates rows of a text: errors name the line, and lines are counted only for an error.
+    """Locates rows of a text: `locate` counts lines up to a row, and returns the number and the text of its line.
 
-    `lines` has the line number of each row, or is None if no row of the TREC text was left out.
+    `lines` has the line number of each row. If `lines` is None, each line that is neither blank nor a comment is a row.
     """
 
     label: str
@@ -117,10 +117,10 @@ def check_rows(
 ) -> tuple[Any, RowSource]:
     """Return a frame without bad rows, and the `RowSource` that locates the remaining rows.
 
-    `errors="raise"` raises an error for a bad row, and `skip` leaves out bad rows with a notice. None raises an error that
-    does not mention `skip`. An existing column `row` must hold positions in the source. Without `show`, an
-    error usually does not quote the row, because a row may contain the name of a judge. Errors for `TextLines` and for lazy
-    frames always quote the row.
+    With `errors="skip"`, bad rows are left out with a notice. Otherwise, a bad row raises an error. With `errors=None`, the
+    error does not mention `skip`. An existing column `row` must hold numbers that `rows.locate` accepts. Without `show`, an
+    error for `FrameRows` does not quote the row, because a row may contain the name of a judge. Errors for `TextLines` and
+    for lazy frames quote the row anyway.
     """
     wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers

@@ -183,7 +183,7 @@ def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
     except RepeatedKeyError as error:
         if content.data.lstrip().startswith(b"["):  # an array of objects, read one by one
             return None
-        raise InputError(f"the JSON {error.fault}; merge the two, or remove one") from None
+        raise InputError(f"the JSON {error.fault}; merge the values under one key, or remove one of the keys") from None
     except NotJSONError:
         return None
     return value if isinstance(value, dict) and all(isinstance(of, dict) for of in value.values()) else None
@@ -255,7 +255,7 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
 
 
 def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
-    """Put each element of a JSON array on its own line. Return the text, and its name for errors; other text is unchanged."""
+    """Put each element of a JSON array on its own line; leave other text as it is. Return the text, and its name for errors."""
     if not content.data.lstrip().startswith(b"["):
         return content, str(path)
     try:

@@ -239,7 +239,7 @@ class Content(NamedTuple):
 
     @property
     def before(self) -> int:
-        """The number of lines before `data`. If `part_of` is given, this file is read again to count these lines."""
+        """The number of lines before `data`: 0 without `part_of`. To count the lines, the file `part_of` is read up to `data`."""
         if self.part_of is None:
             return 0
         lines, left = 0, self.offset
@@ -270,7 +270,7 @@ def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
                 return Content(_read_pieces(stream, path, has_lines=has_lines))
         if path.suffix.lower() in COMPRESSED:
             kind = path.suffix[1:]
-            raise InputError(f"{path}: not {kind} data although its name says so; rename it, or download it again")
+            raise InputError(f"{path}: not {kind} data, despite its name; rename the file, or download it again")
         if size is None:  # a pipe, or a device that may never end
             return Content(_read_pieces(file, path, has_lines=has_lines))
         data = file.read()

@@ -64,7 +64,7 @@ class Table(NamedTuple):
         return self._replace(header=[self.header[k] for k in kept], words=words, rows=rows)
 
     def turn(self, heading: str) -> Table:
-        """Transpose a table with one column of words; `heading` becomes the heading of the new first column."""
+        """Transpose a table in which only the first column holds words. `heading` becomes the heading of the new first column."""
         names, *columns = zip(*self.rows, strict=True)
         rows = [[Cell(name), *cells] for name, cells in zip(self.header[1:], columns, strict=True)]
         return self._replace(header=[heading, *(cell.text for cell in names)], rows=rows)

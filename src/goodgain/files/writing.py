@@ -115,9 +115,9 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _open_part(target: Path, mode: int) -> IO[bytes]:
-    """Open a new temporary file in the target's folder, and remove temporary files that killed processes left.
+    """Open a new temporary file in the target's folder. First remove temporary files of the target if their process has ended.
 
-    The writer locks its file. The kernel releases the lock when the process ends.
+    Each process locks the file that it writes. The kernel releases the lock when the process ends.
     """
     own = f".{target.name[:60]}."
     with suppress(OSError):  # a folder that cannot be listed

@@ -78,7 +78,7 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             wrong = (
                 f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}. Rename or remove one"
             )
-            raise InputError(f"{wrong}. To read the first, pass {spell('columns', {'relevance': 'relevance'})}")
+            raise InputError(f"{wrong}. To read 'relevance', pass {spell('columns', {'relevance': 'relevance'})}")
         if ours == "relevance" and not own and {"judge", "grade"} <= {*names}:
             own = ["grade"]  # what `goodgain label` writes
         if not own and {str(name).lower() for name in others} == {"docno", "docid"}:

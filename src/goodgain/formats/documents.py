@@ -40,7 +40,7 @@ class Names(NamedTuple):
 
     @classmethod
     def of(cls, table: pl.DataFrame) -> "Names":
-        """Return the names of a table of chunk_id and doc_id."""
+        """Make `Names` from a table with the columns chunk_id and doc_id."""
         hashed = table.select("chunk_id", "doc_id", hash=pl.col("chunk_id").hash()).with_row_index("place")
         return cls(hashed, not hashed.get_column("hash").is_duplicated().any())
 

@@ -178,7 +178,7 @@ def mark_empty_iterations(frame: Frame) -> Frame:
 def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     """Add a row with doc_id `-` for each missing iteration number, from `first` to the query's largest number.
 
-    A lazy frame stays on the engine; only the iterations are collected.
+    A lazy frame stays lazy; only one row per query and iteration is collected into memory.
     """
     schema = frame.collect_schema()
     tags = [nw.col("tag").max()] if "tag" in schema else []  # one per query, or null

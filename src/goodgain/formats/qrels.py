@@ -139,7 +139,7 @@ class Qrels(PandasFacade):
     def host_frame(self) -> pl.DataFrame:
         """The labels that tools such as pytrec_eval read, with query_id, doc_id, relevance (Int64), iteration.
 
-        Labels that can crash trec_eval change: a label below -1 becomes -1, or 0 if all labels of the query are below 0.
+        A label below -1 can crash trec_eval, and becomes -1. If all labels of a query are below 0, all of them become 0.
 
         Raises:
             InputError: a label is too large for trec_eval, or is not a whole number (ranx silently truncates 2.9 to 2).

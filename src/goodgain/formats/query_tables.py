@@ -104,7 +104,7 @@ def open_texts(source: Any, columns: tuple[str, ...], label: str) -> tuple[pl.Da
 
 
 def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFrame, RowSource]:
-    """Read TSV. The first line is a header only if it starts with the name of the first column."""
+    """Read TSV. The first line is a header only if its first field is the name of the first column."""
     content = read_lines(path)
     text = "\t".join(columns).encode() + b"\n" + content.data
     found = parse_text(text, separator="\t", quote_char=None, infer_schema=False)
@@ -112,7 +112,7 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
         wide = (number for number, line in enumerate(content.lines(), 1) if line.count(b"\t") >= len(columns))
         reason = next((f"line {number} has too many fields" for number in wide), found)
         wanted = " and ".join(columns[:2])
-        raise InputError(f"{path}: cannot be read ({reason}). Give {wanted} with a tab between, in UTF-8")
+        raise InputError(f"{path}: cannot be read ({reason}). Give {wanted} separated by a tab, in UTF-8")
     key = pl.col(columns[0]).str.strip_chars(BLANKS)
     is_header = (pl.col("line") == 1) & (key == columns[0])
     is_blank = (key.fill_null("") == "") & pl.all_horizontal(pl.col(columns[1:]).is_null())
@@ -190,14 +190,14 @@ def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
 def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
     """Read outcomes into a frame with query_id, system, replicate (null if missing), and a column of numbers per outcome.
 
-    The source, a file or a frame, has query_id, system, and columns of numbers or truth values. With a column `replicate` a
-    query may have several rows.
+    The source, a file or a frame, has query_id, system, and columns of numbers or truth values. With a column
+    `replicate`, a system may have several rows for one query.
     """
     texts = ("query_id", "system")
     frame, label = _open_table(source, spell("outcomes"), texts, texts)
     names = [name for name in frame.columns if name not in (*texts, "replicate")]
     if not names:
-        raise InputError(f"{label}: has no outcome. Add a column of numbers, such as solved with 0 and 1.")
+        raise InputError(f"{label}: has no outcome. Add a column of numbers, such as `solved` (0 or 1).")
     twice = frame.filter(frame.select("query_id", "system").is_duplicated())
     if len(twice) and "replicate" not in frame.columns:
         query_id, system = twice.select("query_id", "system").row(0)
@@ -364,7 +364,7 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
 
 def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
     if not known:
-        return InputError(f"{argument} has no rows. Write rows with the system {system}.")
+        return InputError(f"{argument} has no rows. Add rows whose system is {system}.")
     there = ", ".join(known[:10])
     return InputError(f"{argument} has no rows of the system {system}, but has rows of {there}. Rename a system.")
 

@@ -93,7 +93,7 @@ class Run(PandasFacade):
         ids_mapped: the number of chunk ids that became documents, each counted once per query.
         reading: the options of `read_run` for this run.
         firsts: the first occurrences in each order, if an experiment caches them; else None.
-        unpaged: the run before `page=` cut it (classic measures rank this run); None if `page=` did not cut the run.
+        unpaged: the run before `page=` cut it, for classic measures; None if `page=` did not cut the run.
 
     >>> import goodgain as gg
     >>> import polars as pl
@@ -324,7 +324,7 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
         raise InputError(f"this run has been read already; give {options} when you read its file")
     check_choice("errors", errors)
     if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= _LARGEST_FIRST:
-        raise InputError(f"{spell('first', first)}: give the number of a first iteration, usually 1 or 0")
+        raise InputError(f"{spell('first', first)}: give the number of the first iteration, usually 1 or 0")
     check_choice("gaps", gaps)
 
 

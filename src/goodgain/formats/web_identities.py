@@ -20,8 +20,8 @@ class WebIdentity(NamedTuple):
             `canonical` is `{url}`, the inner address in the group `url` is read instead.
         spellings: `HOSTS PATH [PARAMETER=VALUE ...]`. Hosts are separated by `|` and have no `www.` or `m.`; `*.` stands for
             subdomains. PATH and VALUE are regular expressions that match the whole path and the whole value. The text that
-            VALUE matches is the named group PARAMETER. If several declarations match an address, the first one applies.
-        drops: parameters to remove in addition to those that the spelling names; `*` removes all parameters.
+            VALUE matches is the named group PARAMETER. If several spellings match, the first applies; exact hosts come before `*.`.
+        drops: parameters to remove; `*` removes all. Parameters in the spelling are always removed.
         same: two addresses of one page.
         different: two addresses of different pages.
     """
