@@ -180,6 +180,6 @@ def test_a_comparison_goes_to_the_active_run(store: str, compared: Any) -> None:
 
 
 def test_a_curve_over_spend_is_refused(store: str, compared: Any) -> None:
-    with pytest.raises(gg.InputError, match="over iterations; leave out over="):
+    with pytest.raises(gg.InputError, match="by iteration; call goodgain"):
         log_comparison(compared[0], compared[1].drop("iteration"))
     assert mlflow.active_run() is None

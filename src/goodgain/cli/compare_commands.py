@@ -42,7 +42,7 @@ _comparison_options = shared.join_options(
         "--iterations",
         metavar="N|N,N,...",
         callback=shared.parse_numbers("1,2,3,5", int),
-        help="Compare goodgain measures without @ also at each iteration up to N, or only at iterations such as 1,2,3,5.",
+        help="N: also compare goodgain measures without @ at iterations 1 to N. 1,2,3,5: compare these measures only at 1,2,3,5.",
     ),
     shared.declared_option("groups"),
     shared.declared_option("outcomes", "Each column of numbers is one more measure."),
@@ -211,7 +211,7 @@ def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: 
         return None
     if against is not None:
         raise InputError(
-            f"--require {line.text!r} needs a baseline, and --against {against} has none; leave out one of them, or require a "
+            f"--require {line.text!r} needs a baseline, and --against {against} has none; leave out either option, or require a "
             "number"
         )
     return "baseline" if "baseline" in names else names[0]

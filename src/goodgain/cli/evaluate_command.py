@@ -33,7 +33,7 @@ def require_option(described: str) -> shared.Decorator:
         click.option(
             "--family",
             type=click.Choice(["holm"]),
-            help="Correct p-values across LINEs with 'significant' or 'noise'. The overall error rate is at most 5 % at alpha .05.",
+            help="Correct p over all LINEs that a test decides ('significant', 'noise'). Overall error: at most 5 % at alpha .05.",
         ),
     )
 

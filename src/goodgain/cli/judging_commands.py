@@ -114,7 +114,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     "runs",
     multiple=True,
     metavar="RUN",
-    help="Compare scores with and without a model's grades, for 1, 2 or 5+ RUNs. Needs --agreement and two files, people's first.",
+    help="Score 1, 2 or 5+ RUNs with and without a model's grades. Needs --agreement and two GRADES: people's, then the model's.",
 )
 @click.option("-m", "--measure", default="CG@3", help="The measure for --run.")
 def judge(given: shared.Given) -> None:
@@ -134,7 +134,7 @@ def judge(given: shared.Given) -> None:
     if output is None and disputed is None and not agreement:
         raise InputError("give -o QRELS for the labels: only --agreement and --disputed work without it")
     if given.runs and (not agreement or len(grades) != 2):
-        raise InputError("--run needs --agreement and two files of grades, first people's and then the model's")
+        raise InputError("--run needs --agreement and two files of grades: people's, then the model's")
     if given.runs and (given.file_labels or is_qrels):
         raise InputError("--run compares people's and a model's grades. Leave out --file-labels, --columns and --label")
     systems = shared.find_single_runs(given.runs)
@@ -165,7 +165,7 @@ def judge(given: shared.Given) -> None:
             f"judges: {found.frame.get_column('judge').n_unique():,}, ties: {labels.get_column('tie').sum():,}"
         )
         if of_nuggets:
-            shared.say(f"{output}: column 2 is the nugget; read it with --labels subtopic")
+            shared.say(f"{output}: column 2 holds the nuggets; read this file with --labels subtopic")
     if disputed is not None:
         sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
         documents_to_judge.write_sheet(sheet, disputed)

@@ -125,7 +125,7 @@ def _read_object(text: str | None) -> Any:
 )
 @click.option("--tries", type=shared.COUNT, default=6, help="The maximum number of attempts for a call that fails.")
 @click.option(
-    "--price", type=(float, float), metavar="IN OUT", help="Prices per million tokens: show estimated and actual cost."
+    "--price", type=(float, float), metavar="IN OUT", help="Prices per million tokens, to print expected and real cost."
 )
 @click.option("--yes", is_flag=True, help=f"Send more than {_ASK_ABOVE} calls without confirmation.")
 def label(given: shared.Given) -> None:
@@ -222,7 +222,7 @@ def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key, shortfa
         of_query = of_query.sort("missing", "query_id", descending=[True, False])
         some = [f"{query} ({statuses})" for query, statuses, _ in of_query.head(_NAMED_QUERIES).iter_rows()]
         more = ", ..." * (of_query.height > _NAMED_QUERIES)
-        shared.say(f"without a grade: {missing.height:,}, in {of_query.height:,} queries: {', '.join(some)}{more}")
+        shared.say(f"missing grades: {missing.height:,}, in {of_query.height:,} queries: {', '.join(some)}{more}")
     if isinstance(budget.ended, str):
         limits = (("calls", budget.max_calls), ("tokens", budget.max_tokens))
         may = " and ".join(f"{most:,} {name}" for name, most in limits if most is not None)

@@ -120,7 +120,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     "--dedup",
     "policy",
     type=click.Choice([*_POLICIES, "none"]),
-    help="How to detect duplicate documents in all queries. Default: standard, but only in queries with missing or ambiguous ids.",
+    help="How to detect duplicates in all queries. Without --dedup: standard, and only in queries with missing or ambiguous ids.",
 )
 @_reading_options
 @click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")
@@ -208,7 +208,7 @@ def dedup(given: shared.Given) -> None:
     help="The address of the server. Default for Phoenix: PHOENIX_COLLECTOR_ENDPOINT, else http://localhost:6006. Default for "
     "Langfuse: LANGFUSE_BASE_URL.",
 )
-@click.option("--format", default="auto", help="A format of docs/reference/trace_formats.md; auto detects it.")
+@click.option("--format", default="auto", help="A format of docs/reference/trace_formats.md. auto: detect the format.")
 @_reading_options
 @shared.declared_option("errors")
 def annotate(given: shared.Given) -> None:

@@ -147,7 +147,7 @@ def _open_standard_streams() -> Iterator[None]:
     """Make standard output and standard error safe while the program runs.
 
     Characters that a stream cannot encode become escapes such as `\\xe4`, so that printing them raises no error. A closed stream
-    becomes a read-only /dev/null. Otherwise, the next file opened would reuse the stream's file descriptor.
+    becomes a read-only /dev/null, so that no file opened later gets the stream's file descriptor.
     """
     for number in range(3):
         try:
@@ -199,7 +199,7 @@ def show_notices() -> None:
 
 @contextmanager
 def notices_after_output(*, full: bool) -> Iterator[None]:
-    """Hold notices back until a command has printed its output. Unless `full`, replace minor notices by their number."""
+    """Hold notices back until a command has printed its output. Unless `full`, minor notices are counted, not printed."""
     given: dict[str, GoodgainNotice] = {}
     try:
         with collect_notices(lambda one: given.update({str(one): one})):

@@ -101,8 +101,8 @@ def print_values(
     """Print values in the given order, or write them to a file.
 
     JSON, CSV and Parquet have a row per value. In all other forms, `given.rows` says whether the rows are systems or measures.
-    `interval` is a description of the intervals. With `named=False`, the system's name appears only as a row. TSV with
-    measures as rows then has no header, as in ir_measures.
+    `interval` is a description of the intervals. With `named=False`, the system's name is printed only as
+    the name of a row. TSV with measures as rows then has no header, as in ir_measures.
     """
     rows, places, output = given.rows, given.places, given.output
     if output.form in ("json", "jsonl", "csv", "parquet"):

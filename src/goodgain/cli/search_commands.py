@@ -85,11 +85,11 @@ def curve(given: shared.Given) -> None:
     QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
     system: their values are averaged query by query. "least" and "most" are the lowest and highest mean of a single run.
 
-    Every mean is over all queries of the qrels: a query that has stopped counts as having empty iterations. The column
-    "searching" is the number of queries that still search. The column "coverage" is the judged share of an iteration's new
-    results. A terminal also shows each curve as a line of small bars.
+    Every mean is over all queries of the qrels: after a query has stopped, its iterations are empty. The column "searching"
+    is the number of queries that still search. The column "coverage" is the judged share of an iteration's new results.
+    A terminal also shows each curve as a line of small bars.
 
-    A table also says how many searches reach 95 % of the gain. --costs, --outcomes and --price-per-search add sentences
+    A table also says after how many searches 95 % of the gain is there. --costs, --outcomes and --price-per-search add sentences
     on the costs of good documents, solved tasks and searches. If the output is not a table, these sentences go to standard error.
     """
     inputs = [given.qrels, *shared.find_files(given.runs), *(given.costs or ()), given.outcomes]
@@ -202,9 +202,9 @@ def explain(given: shared.Given) -> None:
 def funnel(given: shared.Given) -> None:
     """Print how many documents were returned, opened and cited, and how many good documents were lost.
 
-    USES are files written by goodgain convert --uses, for one or more systems. A judged query that USES lacks counts as a query
-    that used nothing. Most means leave out queries without a value: not every log records opened documents or answers. A number
-    in brackets says how many queries count.
+    USES are files written by goodgain convert --uses, for one or more systems. A judged query that is not in USES used no
+    documents. Most averages leave out queries without a value: not every log records opened documents or answers. A number in
+    brackets says how many queries an average covers.
     """
     shared.check_outputs([given.plot, given.output.path], [given.qrels, *given.uses])
     with notices_after_output(full=True):

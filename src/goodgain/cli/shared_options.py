@@ -167,7 +167,7 @@ spreadsheet_option = click.option(
 full_option = click.option(
     "--full",
     is_flag=True,
-    help="Also print tests, all notices and the signature with a table. For other forms, notices and signature always appear.",
+    help="For a table: also print all notices, signature and (in compare) tests. Other forms always have notices and signature.",
 )
 
 

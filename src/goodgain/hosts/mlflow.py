@@ -84,11 +84,11 @@ def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) ->
         curve: a result of `goodgain.curve` for the same systems, also logged as the picture `curve.png`.
 
     Raises:
-        InputError: MLflow is not installed, or `curve` is not a frame of `goodgain.curve` over iterations.
+        InputError: MLflow is not installed, or `curve` has no column `iteration`.
     """
     mlflow = import_extra("mlflow", "mlflow")
     if curve is not None and "iteration" not in curve.columns:
-        raise InputError("curve= takes a frame of goodgain.curve over iterations; leave out over=")
+        raise InputError("curve= takes means by iteration; call goodgain.curve without over=")
     with nullcontext() if mlflow.active_run() else mlflow.start_run(run_name="comparison"):
         for form, name in (("markdown", "comparison.md"), ("json", "comparison.json")):
             mlflow.log_text(comparison.to_text(form), name)

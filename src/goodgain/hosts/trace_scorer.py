@@ -18,7 +18,7 @@ from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 
 
 class TraceScores(NamedTuple):
-    """The scores of one trace, with a text on each iteration and the notices. A value that is not finite is None."""
+    """The scores of one trace. `explanation` describes each iteration; `notes` are notices. A value that is not finite is None."""
 
     values: dict[str, float | None]
     explanation: str

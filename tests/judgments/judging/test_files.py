@@ -90,7 +90,7 @@ def test_judge_keeps_each_nugget_as_a_subtopic(tmp_path: Path) -> None:
     for name in ("out.qrels", "out.parquet"):
         done = run_command("judge", source, "-o", tmp_path / name)
         assert done.returncode == 0, done.stderr
-        assert "column 2 is the nugget; read it with --labels subtopic" in done.stderr
+        assert "column 2 holds the nuggets; read this file with --labels subtopic" in done.stderr
         qrels = gg.read_qrels(tmp_path / name, labels="subtopic")
         assert sorted(qrels.rows.select("doc_id", "relevance").rows()) == [("a", 0), ("a", 3), ("b", 1), ("b", 2)]
         assert sorted(qrels.frame.select("doc_id", "relevance").rows()) == [("a", 3), ("b", 2)]

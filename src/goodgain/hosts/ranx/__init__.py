@@ -218,7 +218,7 @@ class _Value(float):
         return made
 
     def __gt__(self, other: float) -> bool:
-        """Return whether this value is better. If lower is better, plain numbers are always worse, because ranx starts at 0."""
+        """Return whether this value is better. If lower is better, this value beats plain numbers: ranx compares with 0 first."""
         if self.measure.declaration.better != "down":
             return float(self) > float(other)
         return not isinstance(other, _Value) or float(self) < float(other)

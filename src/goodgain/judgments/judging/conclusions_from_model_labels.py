@@ -70,7 +70,7 @@ class PoweredEstimate:
 def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any) -> OrderAgreement:
     """Compare the order of systems under people's labels with their order under a model's labels.
 
-    Only queries judged by both people and the model count.
+    A query is used only if people and the model both judged it.
 
     Args:
         human: people's labels, as any input of `read_qrels`.

@@ -165,7 +165,7 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value.get("ratings"), list) and "query" in value:
         for rating in value["ratings"]:
             if not isinstance(rating, dict) or not {"docId", "rating"} <= rating.keys():
-                raise ValueError("has a rating that lacks docId or rating (an OpenSearch judgment list has both)")
+                raise ValueError("has a rating without docId or rating (an OpenSearch judgment list has both)")
             yield judge | {"query_id": value["query"], "doc_id": rating["docId"], "grade": rating["rating"]}
         return
     if isinstance(value.get("nuggets"), list):
@@ -173,7 +173,7 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
         return
     if {"passage", "judgment"} <= value.keys() and "doc_id" not in value:
         raise ValueError(
-            "is a judgment of umbrela without the ids of query and document; give the qrels that umbrela evaluate writes into "
+            "is a judgment of umbrela without the ids of query and document; give the qrels that `umbrela evaluate` writes into "
             "modified_qrels"
         )
     if "grade" in value and "relevance" in value:

@@ -174,7 +174,7 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
-    """Return a list of pairs (judge, source). If a source names no judges, all its grades are from `judge`."""
+    """Return a list of pairs (judge, source). The judge of a pair is used only if the source names no judges."""
     if isinstance(source, Mapping):
         found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
     else:

@@ -198,7 +198,7 @@ def send_calls(
         if answer.output_tokens is not None and answer.output_tokens > request.most_output:
             raise StoppedError(
                 f"{endpoint.host} gave an answer of {answer.output_tokens:,} tokens, over the limit of {request.most_output:,}: "
-                f"it ignores {request.parameters.output_limit}. Give the limit by its other name: {spell('output_limit')}"
+                f"it ignores {request.parameters.output_limit}. Choose another name of the limit with {spell('output_limit')}"
             )
         with lock:
             answers[request.key] = answer

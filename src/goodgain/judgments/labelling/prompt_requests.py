@@ -95,7 +95,7 @@ def read_prompt(name: str | Path | None = None) -> Prompt:
     try:
         text = (ours / f"{path}.txt").read_text(encoding="utf-8") if is_ours else read_bytes(path).data.decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 ({error}). Write the prompt again") from None
+        raise InputError(f"{path}: is not UTF-8 ({error}). Save the prompt as UTF-8") from None
     text = text.replace("\r\n", "\n")
     is_umbrelas = "{{" not in text and "{query}" in text and "{passage}" in text
     if is_umbrelas:
