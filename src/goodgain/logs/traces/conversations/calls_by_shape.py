@@ -185,7 +185,7 @@ class CallFinder:
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
     def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
-        """Raise an InputError if a tool's output contains a search. A subagent may have searched, or a page may quote a search."""
+        """Raise an InputError if a tool's output contains a search call. The call may be a subagent's, or part of a quoted text."""
         for one in found:
             if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
                 raise InputError(
@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Give `output` to one unanswered call, or one item to each of several. If the counts differ, find calls in `output`."""
+        """Give `output` to the only unanswered call, or one item to each of several such calls. Else look for calls in `output`."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):

@@ -246,7 +246,7 @@ def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
 
 
 def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> _KeyedRecords:
-    """Judge whether the keys of an object are query ids. Return the places of the records under such ids, and doubtful keys.
+    """Decide whether keys of an object are query ids. If so, return the places of the records. If in doubt, return the keys.
 
     `is_asked` says whether the object or an outer object has a question. The question may belong to all records.
     """

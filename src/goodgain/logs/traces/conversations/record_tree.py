@@ -1,6 +1,6 @@
-"""Reads the records of a log: objects and their places, messages, calls and ids.
+"""Reads messages, calls, ids, and objects with their places from the records of a log.
 
-A value of the wrong type raises an InputError with the place of the value.
+Functions with a parameter `at` raise an InputError that gives the place of a value of the wrong type.
 """
 
 from collections.abc import Callable, Iterable, Iterator

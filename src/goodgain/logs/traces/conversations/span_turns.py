@@ -289,8 +289,8 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:
     """Add the searches that appear in model spans but not in tool spans.
 
-    If a step already has calls, but tool spans are missing or lack call ids, add nothing. If nested model spans show
-    the same call, the call belongs to the step of the innermost span.
+    If any step already has calls, searches are added only if there are tool spans and all of them have call ids. If nested
+    model spans show the same call, the call belongs to the step of the innermost span.
     """
     answered = {str(span.get(CALL_ID)) for span in root.select_kind("TOOL")}
     if any(step.calls for step in steps) and (not answered or "None" in answered):

@@ -104,7 +104,7 @@ def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
 
 
 def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
-    """Flatten nested objects and lists of calls to dotted keys. Metadata stay nested."""
+    """Replace nested objects and lists of calls by fields with dotted keys (`tool_calls.0.name`). `metadata` stays nested."""
     flat: Attributes = {}
     for key, member in value.items():
         opens_list = key.endswith("tool_calls") and isinstance(member, list)

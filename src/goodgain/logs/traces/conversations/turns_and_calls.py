@@ -151,7 +151,7 @@ class Conversation:
         return any(not call.answered and (name is None or call.tool == name) for call in self._open)
 
     def merge_copy(self, call: ToolCall) -> None:
-        """Copy the answer of a repeated call to the earlier calls that have the same id but no answer."""
+        """If a repeated call has an answer, copy this answer into each earlier call that has the same id but no answer."""
         for earlier in self._calls.get(call.call_id or "", ()):
             if not earlier.answered and call.answered:
                 earlier.output, earlier.failed = call.output, call.failed

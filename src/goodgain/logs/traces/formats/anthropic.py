@@ -4,7 +4,7 @@ An assistant message is a step. Inside the message, a new step begins at each ca
 are paired by id over the whole turn. A user message with tool results is not a turn.
 
 Lost: Texts and scores of hosted searches: the API gives URL, title and age.
-Query id: None in the log.
+Query id: Not recorded by the API.
 Record: The log must hold whole answers. If a search appears only in the counts of `usage`, its results are not in the log.
 Costs: `usage` of each answer.
 """

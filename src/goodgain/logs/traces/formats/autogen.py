@@ -4,7 +4,7 @@ A `ToolCallRequestEvent`, or another message of an agent, is a step. A message w
 repeat results and are left out.
 
 Lost: Which agent of a team searched, because all messages are one trace.
-Query id: None in the log.
+Query id: Not recorded by AutoGen.
 Record: A tool should return JSON text; a Python list is logged as Python prints it.
 """
 

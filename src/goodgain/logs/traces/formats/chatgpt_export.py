@@ -3,7 +3,7 @@
 Only the branch to `current_node` is read. A message of the user is a turn. A message to a tool is a step. If the export hides
 the call of a search, the answer is a step.
 
-Lost: Which search found which result, if one list holds the results of several searches. Such searches are unrecorded.
+Lost: Which search found which result, if one list holds the results of several searches. Such searches count as unrecorded.
 Query id: The `conversation_id`. The system is the model of the last answer.
 """
 

@@ -1,9 +1,9 @@
 """Langfuse traces and observations from downloads of the UI, answers of the API, or exports in JSON and JSON Lines.
 
-A Langfuse trace is a turn. The turns of a session are one trace. A search belongs to the step of the latest GENERATION that
-started before the search. Searches before the first GENERATION are one step.
+A root observation is a turn. A session is one trace, or one trace per query id. A search belongs to the step of the latest
+GENERATION that started before the search. Parallel searches of a parent share a step. Searches before any GENERATION are a step.
 
-Lost: Very large outputs, because downloads omit them. A search without output is unrecorded.
+Lost: Very large outputs: downloads from the UI omit such outputs. A search without output counts as unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the metadata, else the session's id, else the trace's id.
 Record: Export JSON, not CSV, and ask the API for `fields=io`.
 """

@@ -4,7 +4,7 @@ The log has neither steps nor turns. By default, each call is an iteration. With
 without an answer between them are one iteration. The file is one trace.
 
 Lost: The user's questions, the model, and what the agent does without MCP.
-Query id: None in the log.
+Query id: Not recorded by MCP.
 Record: Log each client to its own file: ids of several clients can collide.
 """
 
@@ -82,7 +82,7 @@ class _Messages(Conversation):
             self.report_orphan(at, f"no open request has the id {number!r}")
 
     def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
-        """Return whether a response answers a request of the server. A tool call of the client may have the same id."""
+        """Return whether a response answers a request that the server sent. A tool call of the client may have the same id."""
         asked, answered = self._waiting[key][1], record.get("direction")
         if asked is not None and answered is not None:
             return bool(asked == answered)

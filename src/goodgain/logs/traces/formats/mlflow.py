@@ -1,9 +1,9 @@
 """MLflow traces as `Trace.to_json()` writes them (versions 2 and 3): one trace, a list, or one trace per line.
 
-An MLflow trace is a turn. The turns of a session are one trace. A search belongs to the step of the latest model span that
-started before the search. Searches before the first model span are one step.
+An MLflow trace is a turn. A session is one trace, or one trace per query id. A search belongs to the step of the latest model
+span that started before the search. Parallel searches of a parent share a step. Searches before any model span are one step.
 
-Lost: Results that a traced search function does not return: the search is unrecorded.
+Lost: Results that a traced search function does not return. If the function returns nothing, the search counts as unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session's id, else the trace's id.
 """
 

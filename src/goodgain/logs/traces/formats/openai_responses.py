@@ -3,8 +3,8 @@
 Calls of the client's tools in a response are one step. OpenAI runs hosted tools inside a response. If the response has
 reasoning items, all hosted calls between two reasoning items or messages are one step. Otherwise each hosted call is a step.
 
-Lost: Results of hosted searches, unless the request asks for results. Hosted searches without results are unrecorded.
-Query id: None in the log, as `resp_...` is the id of an answer.
+Lost: Results of hosted web and file searches, unless requested. A search whose results are missing counts as unrecorded.
+Query id: Not recorded by the API: `resp_...` is the id of an answer.
 Record: Pass `include=["web_search_call.action.sources", "file_search_call.results"]`.
 Costs: `usage` of each response. If a response has several steps, the first step has the whole usage.
 """

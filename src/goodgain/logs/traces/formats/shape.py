@@ -1,11 +1,11 @@
 """By shape: any JSON with tool calls and outputs, found by the keys of objects. Only `--format shape` selects this format.
 
 A call is an object with a tool name, arguments and an output. An output in a separate object is paired with the call by id,
-else in order. A part of the file that another format recognises is read in that format.
+else in order. A part of the file in which another format finds a search is read in that format.
 
 Lost: Costs, the agent's answer, and calls written as text.
 Query id: `query_id`, `question_id`, `qid`, `task_id` or a similar field in an object around every call.
-Record: Compare the counts in the summary of `goodgain convert` with your log.
+Record: Each call with a tool name, arguments and an output. Compare the counts that `goodgain convert` prints with your log.
 """
 
 from collections import Counter
@@ -85,7 +85,7 @@ class _Log:
         values = list(islice(_read_values(source), _MOST_VALUES + 1))
         if len(values) > _MOST_VALUES:
             raise InputError(
-                f"{source.path}: has more lines than the format shape can read ({_MOST_VALUES:,}); split the log into "
+                f"{source.path}: has more than {_MOST_VALUES:,} lines, which the format 'shape' cannot read; split the log into "
                 "several files, or write the searches in the format jsonl"
             )
         self._in_lines = not (len(values) == 1 and source.head.kind == "json")
@@ -169,7 +169,7 @@ def _list_calls(traces: list[Trace]) -> list[ToolCall]:
 
 
 def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
-    """Raise an InputError if two parts of a record hold the same call: the user must leave out one of the parts."""
+    """Raise an InputError if two parts of a record hold the same call: the user must leave out one of the two copies."""
     first: dict[str, tuple[Place, Found]] = {}
     for one in members:
         part = tuple(0 if isinstance(key, int) else key for key in one.place)
@@ -178,14 +178,14 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
             if part != other_part:
                 raise InputError(
                     f"{locate(one.place)}: the call of {call.tool} is also at {locate(other.place).rpartition(', at ')[2]}, with "
-                    "the same arguments; leave one of the two parts out, or write the searches in the format jsonl"
+                    "the same arguments; leave out one of the two copies, or write the searches in the format jsonl"
                 )
 
 
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
-    """Add calls to steps. Return whether a step joins calls that hold outputs: the agent may have made the calls in sequence.
+    """Add calls to steps. Return whether a step has several calls with outputs of their own. Such calls may be sequential.
 
-    - Calls without an answer between them are one step. Consecutive calls with outputs in one inner list are one step.
+    - Consecutive calls without outputs of their own are one step. Consecutive calls with outputs in one inner list are one step.
     - User text after a call begins a turn only if the agent wrote text in between. Otherwise the text may come from a tool.
     - User text after the last search begins no turn: a program may have added it as a reminder.
 

@@ -1,11 +1,11 @@
 """smolagents: the steps of an agent's memory, as `agent.memory.get_full_steps()` gives them, or the memory's messages.
 
-A memory step with `step_number` is a step. The text `observations` holds the results of all calls in the step. A task is a turn.
-Messages with the roles `tool-call` and `tool-response` hold calls and observations as text.
+Each memory step that has a `step_number` is one step. The text `observations` holds the results of all calls in the step. A task
+is a turn. Messages with the roles `tool-call` and `tool-response` hold calls and observations as text.
 
-Lost: Searches inside an agent's code (`python_interpreter`), and several searches in one step, unless headings separate
-their results. These searches are unrecorded.
-Query id: None in the log.
+Lost: Results of searches in an agent's code (`python_interpreter`), and of searches in a step with several calls, unless the
+results of each search have a heading. Such searches count as unrecorded.
+Query id: Not recorded by smolagents.
 Record: If your agent writes code, record its spans (format `openinference`).
 """
 

@@ -2,8 +2,8 @@
 
 In a UI message, each `step-start` begins a step. An assistant message of `response.messages`, or a member of `steps`, is a step.
 
-Lost: Results of calls without a final output: such calls are unrecorded. Time and model. Usage, except in `steps`.
-Query id: `query_id` in the `metadata` beside the messages, else the chat's `id`.
+Lost: Time, model, and usage (except in `steps`). A search without a final output counts as unrecorded.
+Query id: `query_id`, `question_id` or `qid` in the `metadata` beside the messages, else the chat's `id`.
 Record: For a provider's search, the log often holds only citations. `--citations` counts the citations as results.
 """
 
