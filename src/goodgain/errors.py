@@ -1,4 +1,4 @@
-"""Defines the exceptions and notices of goodgain, and reports the progress of long work."""
+"""Defines the exceptions and notices of goodgain, and reports the progress of long tasks."""
 
 from __future__ import annotations
 
@@ -123,13 +123,13 @@ def collect_notices(collect: Callable[[GoodgainNotice], None]) -> AbstractContex
     return _set(_collector, collect)
 
 
-#: Called with the name of the work, the amount done, and the total amount; None if the total is unknown.
+#: Called with the name of the task, the amount done, and the total amount; None if the total is unknown.
 Progress = Callable[[str, int, int | None], None]
 _progress: ContextVar[Progress | None] = ContextVar("_progress", default=None)
 
 
 def tell_progress(what: str, done: int, total: int | None) -> None:
-    """Report the progress of long work to the function that `collect_progress` has set."""
+    """Report the progress of a long task to the function that `collect_progress` has set."""
     if (collect := _progress.get()) is not None:
         collect(what, done, total)
 

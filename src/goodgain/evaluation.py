@@ -174,7 +174,7 @@ def _score_batches(
 def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
     """Give a notice if an unread column of the run looks like the iteration. With `needed`, raise `InputError` instead."""
     if needed and run.likely_iteration is not None:
-        raise InputError(f"the run has no column iteration: {describe_likely_iteration(run.likely_iteration)}")
+        raise InputError(f"the run has no iteration column: {describe_likely_iteration(run.likely_iteration)}")
     warn_of_likely_iteration(run)
 
 
@@ -202,7 +202,7 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
         of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
         counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
         listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
-        notice(f"no finite value of {listed}: such a query has the value null, and the mean is null too")
+        notice(f"no finite value of {listed}: a query without a finite value gets null, and the mean is null too")
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:

@@ -96,7 +96,7 @@ BESIDE = (
     Option("costs", "Costs, as convert --costs writes them; repeatable. See docs/spend.md.", Path, detail=_OF_SPENDS),
     Option("queries", "Query texts: query_id and text (.tsv, .jsonl, .csv, .parquet), or an ir_datasets id."),
     Option("uses", "Output of convert --uses for all systems, to show good documents never opened or cited.", Path),
-    Option("outcomes", "A table of query_id, system and numbers such as solved.", Path),
+    Option("outcomes", "A table: query_id, system, and columns of numbers such as solved.", Path),
     Option("groups", "A table of query_id and group: print values for each group too.", Path),
 )
 TABLES = BESIDE[:2]  # the tables that some measures need

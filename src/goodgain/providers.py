@@ -315,7 +315,7 @@ def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tup
         return measure, Labelling(scale=_find_scale(measure, fractional))
     raise MeasureError(
         f"{measure} needs whole labels, and the qrels have the label {fractional[0]:g}; "
-        "round the labels, or ask for measures with rel=, linear nDCG or the good-gain measures"
+        "round the labels, or ask for linear nDCG, good-gain measures, or measures with rel="
     )
 
 

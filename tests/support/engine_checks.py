@@ -133,7 +133,7 @@ def ties_are_broken_by_doc_id(put: Put) -> None:
             wanted = gg.flatten(ordered, order=order)
         found, said = told(lambda order=order: gg.flatten(put(rows), order=order))
         assert_frame_equal(in_one_order(in_memory(found)), in_one_order(wanted), check_exact=True)
-        assert sum("they are ordered by doc_id, as the frame does not keep the order" in text for text in said) == 1
+        assert sum("ordered by doc_id, because the frame does not keep the order" in text for text in said) == 1
 
 
 def a_lazy_run_is_told_of_as_one_in_memory(put: Put) -> None:

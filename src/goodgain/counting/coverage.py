@@ -157,7 +157,7 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
         of_run, of_qrels = pairs[0]
         example = f"({of_run!r} in the run, {of_qrels!r} in the qrels)"
         number = f"{count_of(len(pairs), 'query', 'queries')} of the run may be in the qrels under another id"
-        notice(f"{number} {example}. These queries of the qrels count as not searched. Use one spelling in both.")
+        notice(f"{number} {example}. These queries of the qrels count as not searched. Run and qrels need equal ids.")
         return
     if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
         return
@@ -165,7 +165,7 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
     shared = f"only {both:,} of {queries.searched:,} queries" if both else "no query"
     number = f"{shared} of the run {'is' if both < 2 else 'are'} in the qrels, which have {queries.judged:,}"
     example = f"(the run has {of_run}, the qrels have {of_qrels})"
-    notice(f"{number} {example}. Check that both use the same query ids.")
+    notice(f"{number} {example}. Check that run and qrels use the same query ids.")
 
 
 def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:

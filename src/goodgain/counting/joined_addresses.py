@@ -109,7 +109,7 @@ def select_addresses(ids: pl.Series) -> pl.Series:
 
 
 def _select_addresses(ids: pl.DataFrame) -> pl.DataFrame:
-    """Return the distinct rows with a URL of a frame with the columns `doc_id` and `document` (hash of doc_id)."""
+    """Drop repeated ids, and ids that are not URLs. `ids` has the columns `doc_id` and `document` (the hash of `doc_id`)."""
     distinct = ids[ids.get_column("document").arg_unique()]  # five times as fast as unique
     return distinct.filter(pl.col("doc_id").str.starts_with("http") | pl.col("doc_id").str.starts_with("HTTP"))
 
@@ -147,7 +147,7 @@ def _list_ids(run: Run | RunFile) -> _Ids:
 
 
 def _list_hashes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames with all rows: doc_id and its hash (`document`), and the hashes as `_hash_ids` returns them."""
+    """Return two frames with as many rows as `rows`: `doc_id` with its hash (`document`), and the result of `_hash_ids`."""
     hashes = _hash_ids(rows)
     return rows.select("doc_id", hashes.get_column("document")), hashes
 

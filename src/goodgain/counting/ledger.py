@@ -1,7 +1,7 @@
 """Makes two small tables from a run and qrels: ledger and pools. Every good-gain measure is a function of these tables.
 
-The ledger has one row per (query, iteration). The pools have one row per judged query. Rows of the run are grouped and joined
-on its engine (any that narwhals supports). Polars works on the small results.
+The ledger has one row per (query, iteration). The pools have one row per judged query. `tally` groups and joins the rows
+of the run on the engine of the run (any that narwhals supports). Polars works on the small results.
 """
 
 import math
@@ -141,8 +141,8 @@ def find_unit(labels: Any) -> float:
     """Return a power of two, or 0 if all labels are whole. Labels are split into a multiple of this unit and a remainder.
 
     Without the split, the last digit of a sum of labels would depend on the order of rows. The sum of the multiples is exact
-    for millions of labels, because each multiple has at most 26 bits. The sum of the remainders is exact too, unless labels
-    are very many or differ greatly in size. If both sums are exact, only the addition of the two sums rounds.
+    for millions of labels, because each multiple has at most 26 bits. The sum of the remainders is exact too, unless there are
+    very many labels, or large and tiny ones. If both sums are exact, only the addition of the two sums rounds.
     """
     known = np.asarray(labels, np.float64)
     known = known[~np.isnan(known)]
@@ -198,7 +198,7 @@ def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str
 
 
 def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
-    """Number the iterations of each query 1..N, in order. The column `number` keeps the iteration number of the run."""
+    """Number the iterations of each query 1..N, in order. The column `number` has the old number, from the run."""
     numbered = tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String))
     queries = numbered.get_column("query_id").rle().struct.field("value")
     falls = (pl.col("query_id") == pl.col("query_id").shift()) & (pl.col("number") < pl.col("number").shift())

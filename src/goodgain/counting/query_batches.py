@@ -194,7 +194,7 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     """Yield the counts of each block, while threads count the next blocks.
 
-    `has_repeats` is false for blocks with a column iteration: repeated documents need a notice only without this column.
+    `has_repeats` is false for blocks with an `iteration` column: in such blocks, repeated documents need no notice.
     """
 
     def count_block(block: Block) -> QueryBatch:

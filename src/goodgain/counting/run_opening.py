@@ -114,7 +114,7 @@ def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
     unknown = query_ids.clear() if judged is None else query_ids.filter(~query_ids.is_in(judged.query_ids.implode()))
     if len(unknown):
         lacking = f"{count_of(len(unknown), 'query', 'queries')}: {join_examples(unknown)}"
-        raise InputError(f"{spell('only')}: the qrels lack {lacking}. Leave them out.")
+        raise InputError(f"{spell('only')}: the qrels lack {lacking}. Give only queries of the qrels.")
     return query_ids
 
 

@@ -1,1 +1,1 @@
-"""Experiments, which read and count qrels and systems once for several analyses."""
+"""Experiments. The analyses of an experiment share the qrels and runs, and the counts made from them."""

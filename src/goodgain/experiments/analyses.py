@@ -155,7 +155,7 @@ class SystemScores:
     def __getitem__(self, key: tuple[str, Any]) -> float | None:
         if not (isinstance(key, tuple) and len(key) == 2):
             shown = f'["{[*self.systems][-1]}", "{key}"]'
-            raise InputError(f"{key!r}: these are scores of {self._listed}. Name a system too: {shown}")
+            raise InputError(f"{key!r}: give one of {self._listed}, and a measure: {shown}")
         system, measure = key
         if system not in self.systems:
             raise InputError(f"{system!r} is not one of the systems; they are {', '.join(self.systems)}")
@@ -164,7 +164,7 @@ class SystemScores:
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and (hasattr(Scores, name) or name in Scores.__dataclass_fields__):
             raise AttributeError(
-                f"{name}: these are scores of {self._listed}. Use .values, or .systems[{next(iter(self.systems))!r}].{name}"
+                f"{name}: this object has scores of {self._listed}. Use .values, or .systems[{next(iter(self.systems))!r}].{name}"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

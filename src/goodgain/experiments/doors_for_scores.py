@@ -44,9 +44,9 @@ def evaluate(
         {options}
 
     Returns:
-        `Scores`. The means of goodgain's measures are over all queries of the qrels. A query that the run lacks counts as a query
-        without a search. Queries without judgments are left out. `signature` has the numbers of absent and of unjudged queries.
-        If a value is not finite, the value and the mean of its measure are null, with a notice.
+        `Scores`. The means of goodgain's measures are over the judged queries with a value. Queries without judgments are left
+        out. By default, a query that is missing from the run is scored as a query without a search. `signature` has the numbers of
+        absent and of unjudged queries. If a value is not finite, the value and the mean of its measure are null, with a notice.
 
     Raises:
         InputError: the run or the qrels cannot be read, or `bounds` is given with labels by iteration.

@@ -1,4 +1,4 @@
-"""One experiment: qrels, systems and options are given once, and runs are read and counted once for all analyses."""
+"""One experiment: qrels, systems and options are given once, and the analyses share what they read and count."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
 
 class Experiment:
-    """Qrels and systems with options for all analyses. Files are read once, and runs are counted once.
+    """Qrels and systems with options for all analyses. The analyses share what they read and count.
 
     An experiment does not change. `with_` returns another experiment, which shares results with this experiment. Each notice
-    is given once, and is in the `notes` of every result that it concerns. Memory holds runs of up to 2,000,000 rows, the
-    first occurrence of each document (about as large as the runs), the last 64 results, and up to 64 MB of bootstrap samples.
+    is given once, and is in the `notes` of every result that it concerns. Memory holds runs (not large files), the first
+    occurrences in each run of up to 2,000,000 rows (about its size), the last 64 results, and up to 64 MB of bootstrap samples.
 
     Args:
         qrels: judgments in any form that `read_qrels` accepts.
@@ -120,7 +120,7 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Return a copy that names systems by file, else by tag. Return `self` unless each system has one run and its own name."""
+        """Name systems by file, else tag, in a copy. Return `self` if a system has several runs or no name, or names are equal."""
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}
@@ -196,7 +196,7 @@ class Experiment:
         costs: Any = None,
         at: Sequence[float] | None = None,
     ) -> pl.DataFrame:
-        """Return the mean of each measure at every iteration, or at every spend, as `gg.curve` does."""
+        """Return the mean of each measure at every iteration, or with `over` at amounts spent, as `gg.curve` does."""
         own: dict[str, Any] = {"upto": upto, "over": over, "costs": costs, "at": at}
         asked = parse_curve_measures(measures, self._options["rel"])
         check_curve_options(self._systems, **own)
@@ -249,7 +249,7 @@ class Experiment:
     def spend(
         self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False
     ) -> pl.DataFrame:
-        """Return the costs of each system per gain, as `gg.spend` does."""
+        """Return quantities such as CostPerGood and SearchesFor95 of each system, as `gg.spend` does."""
         check_spend_options(self._systems, price_per_search, costs, outcomes)
         settings = self.analyses.check_settings(0)
         gain = check_along_iterations(parse_measure("CG", rel=self._options["rel"]), "spend")

@@ -125,7 +125,7 @@ class Opened(NamedTuple):
     names: Mapping[str, list[str]]
 
     def use_each(self, use: Callable[[str, Run | RunFile], T]) -> dict[str, T]:
-        """Call `use(name, run)` for each run. Return the results by name. Notices name the system."""
+        """Call `use(name, run)` for each run. Return the results by name. A notice from `use` contains the name of its run."""
         found = {}
         with NoticesOfSystems() as notices:
             for name, run in self.runs.items():

@@ -33,7 +33,7 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
-    """Return the label that upper bounds give unjudged results: the largest of the qrels, or 0 if all labels are negative."""
+    """Return the label of unjudged results in an upper bound: the largest of the qrels, or 0 if all labels are negative."""
     largest: Any = qrels.get_column("relevance").max()
     return max(float(largest), 0.0)
 
@@ -116,7 +116,7 @@ def _score_each_iteration(
 ) -> pl.DataFrame:
     """Return how much a document with the label `label` adds to each measure if first found in an iteration of `places`.
 
-    `places` has the columns `query_id` and `iteration`. Each row has its own result. No other document counts as good.
+    `places` has the columns `query_id` and `iteration`. Each row of `places` is scored alone. No other document counts as good.
     """
     named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
     alone: dict[float, Counts] = {}

@@ -26,7 +26,7 @@ def _compute_set_f(ranks: Ranks) -> nw.Expr:
 
 
 def _count_needed(ranks: Ranks) -> nw.Expr:
-    """Return how many relevant documents a recall needs. As in trec_eval 9, a fractional part of at least 0.1 is rounded up."""
+    """Return how many relevant documents IPrec's recall needs. A fraction of at least 0.1 is rounded up, as in trec_eval 9."""
     recall = float(f"{ranks.parameters['recall']:.2f}")
     return (recall * ranks.num_rel + 0.9).floor()
 

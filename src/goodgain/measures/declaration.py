@@ -109,7 +109,7 @@ class Declaration:
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
-        """The measure without parameters. It is from ir_measures if ir_measures has it and goodgain adds no parameters (`own`)."""
+        """The measure without parameters. It is from ir_measures for a classic measure to which goodgain adds none (no `own`)."""
         if self.in_ir_measures is not None and not self.own:
             return self.in_ir_measures
         return _make_measure(self)

@@ -2,7 +2,7 @@
 
 The value at iteration i is an expression over ledger and pools (counts of judged good documents). R, UR, ... are columns of the
 ledger at iteration i, and `upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last iteration of a query
-count as empty. Without a cutoff, i is 0 for a query without a search.
+count as empty. Without a cutoff, i is the last iteration of the query, or 0 for a query without a search.
 """
 
 from collections.abc import Callable

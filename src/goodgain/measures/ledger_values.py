@@ -69,7 +69,7 @@ def make_finite(values: pl.DataFrame) -> pl.DataFrame:
 
 
 def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
-    """Return the mean of `values`, or None if a value is null or there are no values. With `null_if`, nulls are left out."""
+    """Return the mean of `values`, or None for no values or a null among them. If `null_if` is given, nulls are first left out."""
     known = values.drop_nulls() if null_if else values
     # An exact sum does not depend on the order of the queries.
     return None if known.null_count() or known.is_empty() else math.fsum(known.to_list()) / len(known)

@@ -115,9 +115,9 @@ def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
 
 
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
-    """Return a count such as `NumResults@3` for some of the measures that can improve if a run returns fewer results.
+    """Map each measure that needs results, and each count for which lower is better, to a count such as `NumResults@3`.
 
-    A measure with a cutoff in iterations gets `NumResults` at this cutoff; any other measure gets `NumResults`.
+    These measures can improve if a run returns fewer results. A cutoff in iterations is also the cutoff of `NumResults`.
 
     >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
     {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}
@@ -178,7 +178,7 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
     """Return distinct measures from names separated by blanks or commas, from a measure object, or from a list.
 
     A range means one measure per iteration: `CG@1-3` is `CG@1 CG@2 CG@3`. With `complete=False` a measure may lack a required
-    cutoff, as in `ledger`, which shows every iteration. Measures of iterations that name no `rel` get the argument `rel`.
+    cutoff, as in `ledger`, which shows every iteration. The argument `rel` is the default `rel` of measures of iterations.
 
     Raises:
         MeasureError: a name, a parameter or a value is wrong, or no measure is named. One error lists all faults.
@@ -272,7 +272,7 @@ def _refuse_names_of_other_tools(name: str) -> None:
 
 
 def _known_names() -> dict[str, ir_measures.Measure]:
-    """Map every known name to its measure; measures of goodgain replace measures of other packages that have the same name."""
+    """Map every known name to its measure. If goodgain and another package use one name, the name means goodgain's measure."""
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
     ours = {name: declared.measure for name, declared in (HOSTLESS_MEASURES | SESSION_MEASURES).items()}
     return {**registry, **ours, **MEASURES}
@@ -326,7 +326,7 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
 
 
 def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
-    """Return the checked normal form of a measure. A measure of iterations that names no `rel` gets the argument `rel`."""
+    """Return the checked normal form of a measure. `rel` is as in `parse_measures`."""
     made = _simplify(measure)
     if rel is not None:
         check_rel(rel)

@@ -50,7 +50,7 @@ def compute_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
-    """Return the DCG of the ideal ranking. The parameter `ideal` selects its documents: all judged, all retrieved, or the top k."""
+    """Return the DCG of the ideal ranking of all judged documents, all retrieved ones, or the top k (the measure's `ideal`)."""
     ideal = ranks.parameters.get("ideal")
     if ideal == "topk":
         return compute_dcg(ranks.cut_by_label)

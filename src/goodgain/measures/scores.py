@@ -217,7 +217,7 @@ class Scores:
 def average_groups(
     per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return the frame `Scores.by_group`. Means, or sums for counts of ir_measures, are over a group's queries with a value."""
+    """Return `Scores.by_group`: the mean (for counts of ir_measures the sum) over the queries of a group that have a value."""
     summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
     grouped = groups.join(per_query, on="query_id").drop_nulls("value")
     names = pl.Enum([str(measure) for measure in measures])
@@ -308,7 +308,7 @@ def find_values(of: Scores, missing: str) -> pl.DataFrame:
 
 
 def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores without the queries that the run lacks, so that means are over only the queries of the run."""
+    """Return the scores without the queries that the run lacks. Absent queries then do not count in the means."""
     kept = leave_out_queries(of, of.queries.only_judged, measures)
     return replace(kept, signature=of.signature | {"missing": "absent"})
 
@@ -334,7 +334,7 @@ def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Score
 def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
     """Return scores in which queries without results have no value for the measures that need results (see `needs_results`).
 
-    If a system has several runs, the value of a query is the mean over the runs with results, and only `measures` are kept.
+    For several runs of a system, keep only `measures`, and average each query over the runs in which it has a value.
     """
     if of.replicates:
         runs = [leave_out_empty(run, measures) for run in of.replicates]

@@ -128,7 +128,7 @@ def tabulate_on_engine(
 
 
 def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
-    """Add columns of `POSITIONS` to the first occurrences of queries with one iteration.
+    """Add columns of `POSITIONS` to `firsts`, the first occurrences of documents in queries with one iteration.
 
     A query that keeps its scores is ordered by score, and any other query by the columns of `PLACED_BY`. Columns that do not
     order a query are null for this query, so one window function sorts all queries.
@@ -170,7 +170,7 @@ def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
     if results:
         reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
         notice(
-            f"{results} results {reason}: they are ordered by doc_id, as the frame does not keep the order of rows",
+            f"{results} results {reason}: they are ordered by doc_id, because the frame does not keep the order of rows",
             minor=True,
         )
 

@@ -232,8 +232,8 @@ def warn_of_orders(orders: Orders) -> None:
     if orders.by_score and orders.several:
         notice(
             f"in {count_of(orders.by_score, 'query', 'queries')} with one search, classic measures sort by score, not by rank "
-            "(ties by doc_id, as in trec_eval). Queries with several searches follow the ranks. For one order in all queries, "
-            "let scores fall as ranks rise."
+            "(ties by doc_id, as in trec_eval). Queries with several searches follow the ranks. To sort all queries alike, "
+            "make scores fall as ranks rise."
         )
 
 

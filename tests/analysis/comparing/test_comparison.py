@@ -311,7 +311,7 @@ def test_a_run_that_shares_less_than_half_its_queries_with_the_qrels_is_a_notice
     ]
     assert len(texts) == (told is not None), texts
     if told is not None:
-        missing = f"'x{shared + 1}', the qrels have 'q{shared + 1}'). Check that both use the same query ids."
+        missing = f"'x{shared + 1}', the qrels have 'q{shared + 1}'). Check that run and qrels use the same query ids."
         assert told in texts[0] and missing in texts[0]
 
 
