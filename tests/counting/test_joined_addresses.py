@@ -189,7 +189,7 @@ def test_the_funnel_counts_what_was_done_with_one_page_under_two_addresses() -> 
         }
     )
     qrels = {"q1": QRELS["q1"]}
-    with pytest.warns(gg.GoodgainNotice, match="count as uses of that document: 2 rows"):
+    with pytest.warns(gg.GoodgainNotice, match="count as one document in the table of uses: 2 rows"):
         row = gg.funnel(qrels, uses).per_query.row(0, named=True)
     assert (row["returned"], row["good_opened"], row["good_cited"], row["lost_unopened"]) == (1, 1, 1, 0)
     assert row["opens_per_good"] == 3, "what was opened under both addresses"

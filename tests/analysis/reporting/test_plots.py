@@ -364,15 +364,15 @@ CURVE = gg.curve(QRELS, REDUNDANCY, "CG SRE", resamples=0)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: plots.curve(CURVE), "measure: is not given; give one of 'CG', 'SRE'"),
-        (lambda: plots.curve(CURVE, "nCG"), "measure: 'nCG' is not there; give one of 'CG', 'SRE'"),
-        (lambda: plots.curve(CURVE.drop("low")), r"the frame lacks low: give the one that gg\.curve returns"),
+        (lambda: plots.curve(CURVE), "measure: is not given; the frame has 'CG', 'SRE'"),
+        (lambda: plots.curve(CURVE, "nCG"), "measure: 'nCG' is not there; the frame has 'CG', 'SRE'"),
+        (lambda: plots.curve(CURVE.drop("low")), r"the frame lacks low: give the frame that gg\.curve returns"),
         (
             lambda: plots.against_spend(CURVE),
-            r"the frame lacks over, spend: give the one that gg\.curve\(\.\.\., over=",
+            r"the frame lacks over, spend: give the frame that gg\.curve\(\.\.\., over=",
         ),
         (lambda: plots.curve("CG"), "str is not a data frame"),
-        (lambda: plots.new_good(CURVE), "system: is not given; give one of 'lean', 'repeating'"),
+        (lambda: plots.new_good(CURVE), "system: is not given; the frame has 'lean', 'repeating'"),
         (lambda: plots.new_good(CURVE, "lean"), r"the frame lacks NumGood \(it has CG, SRE\)"),
         (
             lambda: plots.new_good(gg.curve(QRELS, {"a": REDUNDANCY["lean"]}, "NumGood(rel=1) nCG")),

@@ -69,8 +69,8 @@ class Comparison:
             true if labels of unjudged documents can reverse the sign of the difference or break a tie. For a measure without
             bounds, least and most are null, and can_turn is null or false.
         values: a frame of the tested values, with the columns query_id, measure, system, value.
-        groups: with `groups`, the rows of `pairs` for the queries of each group: group and the columns up to significant.
-            Holm's method corrects over the groups and pairs of a measure.
+        groups: with `groups`, the pairs compared on the queries of each group alone: the column `group`, then the columns of
+            `pairs` up to `significant`. Holm's method corrects over the groups and pairs of a measure.
         correlations: with `outcomes`, system, outcome, measure, queries, tau (Kendall's tau-b over the queries of the
             system), low, high (bootstrap interval). A constant column or fewer than 3 queries give null.
         outcomes: with `outcomes`, query_id, system, and a column for each outcome.
@@ -162,11 +162,11 @@ class Comparison:
         caption: str = "",
         label: str = "",
     ) -> str:
-        """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs, full precision) or `json` (all but values).
+        """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs) or `json` (frames, notes, signature).
 
         Args:
-            form: one of these four names.
-            places: the number of decimals, at most 100; -1 for full precision.
+            form: one of these four names. JSON lacks the frames `values` and `outcomes`. CSV also has the rows of `groups`.
+            places: the number of decimals, at most 100; -1 for full precision, which CSV and JSON always have.
             rows: the rows of the table of means: `measures`, or `systems` as in papers. None: `systems` in LaTeX without a
                 baseline, else `measures`. With `systems` and a baseline, * marks means that differ significantly from the
                 baseline, and LaTeX has a table of differences that fits a page column. With `systems` and no baseline, LaTeX

@@ -1,4 +1,4 @@
-"""Writes the sentences of a comparison: notes where numbers can mislead, and the legend that explains columns and signs."""
+"""Writes the sentences of a comparison, such as warnings of misleading numbers, and the legend of columns and signs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def describe_shared_queries(
             if not any(sizes) and of_one.only_searched.is_in(of_other.only_searched.implode()).any():
                 raise InputError(
                     f"no query of {one} and {other} is in the qrels: the runs have {_quote(of_one.only_searched)}, the qrels "
-                    f"have {_quote(of_one.only_judged)}. Name the queries alike in the runs and in the qrels."
+                    f"have {_quote(of_one.only_judged)}. Use the same query ids in the runs and in the qrels."
                 )
             shown, other_shown = (_quote(of.both if len(of.both) else of.only_searched) for of in (of_one, of_other))
             raise InputError(

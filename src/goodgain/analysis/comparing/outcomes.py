@@ -63,8 +63,8 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
     if COMPLETED not in outcomes.columns[2:] or asked:
         return outcomes
     notice(
-        f"{spell('outcomes')}: {COMPLETED} says whether a trace broke off, and is not tested. Require it "
-        f"('{COMPLETED}>=baseline') to test it, or rename the column."
+        f"{spell('outcomes')}: {COMPLETED} says whether a trace broke off, and is not tested. To test "
+        f"{COMPLETED}, require '{COMPLETED}>=baseline', or rename the column."
     )
     rest = outcomes.drop(COMPLETED)
     return rest if rest.columns[2:] else None
@@ -95,8 +95,8 @@ def find_incomplete(
 ) -> dict[str, pl.Series]:
     """Return a dict from runs to the judged queries whose traces broke off. Runs without such queries are left out.
 
-    `called` maps each run to the name of its file; if `convert` wrote the file, the name ends with the replicate. If it is unknown
-    which replicate a run of a system is, raise `InputError` or, if `how` is `keep`, return one entry for the whole system.
+    `called` maps each run to the name of its file. If `convert` wrote the file of a replicate, the name ends with the replicate.
+    If the replicate of a run is unknown, raise `InputError` or, if `how` is `keep`, return one entry for the whole system.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
         return {}
@@ -110,8 +110,8 @@ def find_incomplete(
         if matched is None and how != "keep":
             there = ", ".join(of.get_column("replicate").unique().drop_nulls().sort()) or "none"
             raise InputError(
-                f"{spell('outcomes')} does not say which run of {system} each row belongs to: the replicates are {there}. Name "
-                f"each run by its replicate, such as {system}.1.run, as goodgain convert does."
+                f"{spell('outcomes')} does not say which run of {system} each row belongs to: the replicates are {there}. Put "
+                f"the replicate into the name of each run, such as {system}.1.run, as goodgain convert does."
             )
         for run, replicate in (matched or {system: None}).items():
             rows = broken if replicate is None else broken.filter(replicate=replicate)

@@ -333,7 +333,7 @@ def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataF
 def _find_best_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return the smallest and the largest difference of each query for a measure that depends only on the best document.
 
-    A difference is smallest or largest when one unjudged document or none has the largest label, and all others have label 0.
+    Both differences occur when at most one unjudged document has the largest label, and the other unjudged ones have label 0.
     """
     value, other = pl.col("value"), pl.col("value_other")
     raised = pl.max_horizontal(value, "added") - pl.max_horizontal(other, "added_other")

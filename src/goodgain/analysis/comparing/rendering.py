@@ -13,7 +13,7 @@ def format_interval(low: float | None, high: float | None, places: int, *, absen
 
 
 def format_number(value: float | None, places: int) -> str:
-    """Write a number with `places` decimals; -1 means full precision. An integer has no decimals."""
+    """Write a float with `places` decimals, or in full precision if `places` is -1. Write an integer without decimals."""
     if value is None:
         return ABSENT
     return f"{value:.{places}f}" if places >= 0 and isinstance(value, float) else str(value)

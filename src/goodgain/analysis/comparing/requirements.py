@@ -47,8 +47,8 @@ class Outcome:
         bound: the number that the mean was compared with; None if `value` is None.
         holds: whether the requirement holds; False without a value.
         p: the p-value of the difference from the bound; None if it does not exist. The test is usually the t-test if the bound is a
-            number. If the noise of the baseline decides, the test is a one-sided test of this noise. For all other bounds, the test
-            is the randomisation test with Holm's correction.
+            number. If `requirement.is_tested_by_noise`, the test is a one-sided test of the baseline's noise. For any other
+            bound, the test is the randomisation test with Holm's correction.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
         queries: the number of tested queries. In each of them the system has a value, and so has the baseline if there is one.
@@ -237,7 +237,7 @@ def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, base
     found = None if noise is None else noise.filter(measure=str(line.measure), system=system, against=baseline)
     if found is None or found.is_empty():
         raise InputError(
-            f"{line.text!r} needs the noise of {baseline}: at least two runs in at least {LEAST_QUERIES} queries. "
+            f"{line.text!r} needs the noise of {baseline}: at least {LEAST_QUERIES} queries with two or more runs. "
             f"Give the runs together: {baseline}=a.run,b.run"
         )
     return float(found.item(0, "floor"))

@@ -146,18 +146,18 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
     used = _spell_uses(named, labels) if urls == "join" else named
     if others := named.height - named.join(used, on=[*_QUERY, "doc_id"], how="semi", nulls_equal=True).height:
         notice(
-            "uses with another spelling of a judged document's URL count as uses of that document: "
+            "ids that spell one web address in several ways count as one document in the table of uses: "
             f"{count_of(others, 'row')}. {spell('urls', 'keep')} keeps them apart."
         )
     rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
     if rows.is_empty():
-        raise InputError("The uses share no query with the qrels. Check that both name queries alike.")
+        raise InputError("The uses share no query with the qrels. Check that both have the same query ids.")
     warn_of_rel(labels, rel)
     labelled = rows.join(labels, on=["query_id", "doc_id"], how="left", maintain_order="left")
     unjudged = used.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
     if len(unjudged):
         number = count_of(len(unjudged), "query", "queries")
-        notice(f"Rows on {number} without judgments are left out of the uses ({join_examples(unjudged)}).")
+        notice(f"The uses of {number} without judgments are left out ({join_examples(unjudged)}).")
     _warn_of_other_spellings(labelled, labels)
     per_query = _count_stages(labelled, pools, good)
     _give_notices(per_query)
@@ -173,7 +173,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
 
 
 def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Spell the document ids of uses as in `known`. If two ids of a document become one, their rows are merged."""
+    """Give each page in `uses` one URL, if possible the URL in `known`. Merge the rows of a query and run that then share an id."""
     named = spell_like(uses, known)
     key = [*_QUERY, "doc_id"]
     if not named.select(key).is_duplicated().any():
@@ -267,7 +267,7 @@ def _give_notices(per_query: pl.DataFrame) -> None:
         for what, name in (("opens are", "opened"), ("the final answer is", "cited")):
             unknown = of.filter(pl.col(name).is_null()).get_column("query_id").n_unique()
             if unknown:
-                notice(f"{system}: {what} unknown in {unknown:,} of {queries:,} queries. Means leave them out.")
+                notice(f"{system}: {what} unknown in {unknown:,} of {queries:,} queries. Means omit unknown values.")
 
 
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:

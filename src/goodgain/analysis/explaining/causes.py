@@ -110,11 +110,11 @@ def divide_measure(measure: object) -> Parts:
         known = {name: value for name, value in measure.params.items() if name in numerator.SUPPORTED_PARAMS}
         return Parts(measure, type(numerator)(**known), denominator)
     names = ", ".join([*_WORTH, *_RATES])
-    raise MeasureError(f"{measure} has no causes by document. Ask for one of {names}.")
+    raise MeasureError(f"{measure} cannot be explained. Ask for one of {names}.")
 
 
 def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
-    """Return the rows of `Explanation.documents` for a measure that sums over documents, without titles and uses."""
+    """Return rows for `Explanation.documents`, without titles and uses. The measure must be a sum over documents."""
     last = Parts(measure, measure).last
     is_good = pl.col("relevance") >= measure.rel
     counted = (is_good & (pl.col("iteration") <= last)).fill_null(False)

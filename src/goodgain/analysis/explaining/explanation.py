@@ -55,7 +55,7 @@ class Explanation:
             good documents remained to be found), rel (the smallest good label). One row per iteration and rel. Without results,
             `query_text`, `failed`, `repeated_queries`, `is_repeated_query` are null, and `empty` also counts failed searches.
         wasted: system, query_id, iterations, last_good_iteration (0: none), wasted (number of iterations after
-            last_good_iteration), rel. Queries without a good document are left out.
+            last_good_iteration), rel. Queries without a good document in the qrels are left out.
         unjudged: query_id, measure, system, doc_id, iteration, title: the unjudged documents that one system alone found,
             up to the cutoff of the measure.
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row per repeated result.

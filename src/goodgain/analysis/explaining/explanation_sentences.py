@@ -108,7 +108,7 @@ class Account:
         return {*self.of.absent.select("system", "query_id").iter_rows()}
 
     def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
-        """Return why a system has no results in some queries: `otherwise` unless the run has no row for some of these queries."""
+        """Return `has no row` if a system's run lacks all the queries, `has no results` if the run lacks some, else `otherwise`."""
         are_absent = {(name, query_id) in self.absent for query_id in query_ids}
         return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
 

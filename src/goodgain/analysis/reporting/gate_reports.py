@@ -31,12 +31,12 @@ _COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdic
 
 
 def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
-    """Check requirements such as `SRR@3<=0.3` in a test.
+    """Check requirements such as `SRR@3<=0.3` in a unit test.
 
     Args:
         comparison: what `compare` returns.
         lines: one or more requirements, such as `SRR@3<=0.3` or `nCG@6>=baseline significant`.
-        family: `holm` corrects p over all requirements that a test decides (`significant`, `noise`).
+        family: `holm` corrects p over all requirements that a statistical test decides (`significant`, `noise`).
 
     Returns:
         The outcome of each requirement for each system except the baseline.
@@ -89,7 +89,7 @@ def _build_outcomes_table(outcomes: Iterable[Outcome]) -> Table:
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
-    """Choose a pair to explain, if possible a failed one with causes. Return measure, system, baseline and whether causes exist."""
+    """Return measure, system, against, and whether `explain` takes the measure. Such measures come first, then failed lines."""
     failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
     pairs = comparison.pairs.select("measure", "system", "against").rows()
     pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))

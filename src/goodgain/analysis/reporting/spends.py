@@ -52,7 +52,7 @@ def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
 def find_spends(
     over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: pl.DataFrame | None
 ) -> dict[str, list[Spends]]:
-    """Return what each run of each system spent. Judged queries whose costs are unknown in a system are left out."""
+    """Return what each run of each system spent. A judged query with unknown costs in any system is left out for all systems."""
     of_runs = {name: [next(iter(of.values())) for of in runs] for name, runs in counts.items()}
     amount = OVER[over]
     if amount is not None or costs is None:
@@ -101,8 +101,8 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     passes = ends.group_by("query_id").agg((pl.col("number") > pl.col("end")).any()).get_column("number")
     if passes.any() and (not passes.all() or (costs.get_column("number") == 0).any()):
         raise InputError(
-            f"{spell('costs')}: {system} begins with iteration 0, and its costs may begin with 0 or 1. Number the searches in run "
-            "and costs from 1. Iteration 0 of costs is then the query as a whole."
+            f"{spell('costs')}: the run of {system} begins with iteration 0, and the costs may begin with 0 or 1. Number the "
+            "searches in run and costs from 1. Iteration 0 of costs is then the query as a whole."
         )
     return int(passes.any())
 
@@ -110,7 +110,7 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
 def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.DataFrame]) -> pl.Series:
     """Return the judged queries whose costs are known in all systems. If queries are left out, a notice says so.
 
-    A query without searches (N = 0) costs nothing. `known` maps systems to frames of the queries with known costs.
+    The costs of a query without searches (N = 0) count as known. `known` maps systems to frames of the queries with known costs.
     """
     kept = next(iter(pools.values())).get_column("query_id")
     lacking: set[str] = set()
@@ -170,7 +170,7 @@ def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataF
     """Return a row for each system: the mean number of searches per judged query, and the mean of each amount, such as tokens.
 
     An amount is left out if a system lacks it. The mean of an amount is over the queries whose amounts are known in all systems.
-    A query that never searched costs nothing.
+    A query without searches and without recorded costs counts as 0.
     """
     table = pl.DataFrame({"system": [*counts], "searches": [of.pools.get_column("N").mean() for of in counts.values()]})
     pools = {name: of.pools for name, of in counts.items()}

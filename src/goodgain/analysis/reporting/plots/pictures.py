@@ -56,7 +56,7 @@ def draw_curves(frame: pl.DataFrame) -> Picture:
 
 
 def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None = None) -> Figure:
-    """Return a figure with a plot by `per_query` for each measure and pair. `questions` has texts to show instead of query ids."""
+    """Return a figure with up to 24 `per_query` plots, one per measure and pair. `questions` has texts to show instead of ids."""
     from goodgain.analysis.reporting.plots.bars import DIFFERENCE_LABELS, find_height
     from goodgain.analysis.reporting.plots.canvas import share_scales
 

@@ -160,7 +160,7 @@ def choose_pair(
 
 
 def prepare_funnel(found: Funnel) -> pl.DataFrame:
-    """Return the mean good and other documents, and the share of good documents, by system and stage. Unknown values are null."""
+    """Return mean numbers of good and other documents, and the share of good ones, by system and stage. Null: unknown, or 0 / 0."""
     stages = [
         found.frame.select(
             "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),
@@ -176,10 +176,10 @@ def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFra
     try:
         rows: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
     except TypeError:
-        raise InputError(f"{type(frame).__name__} is not a data frame: give the one that {source} returns") from None
+        raise InputError(f"{type(frame).__name__} is not a data frame: give the frame that {source} returns") from None
     missing = [name for name in columns if name not in rows.columns]
     if missing:
-        raise InputError(f"the frame lacks {', '.join(missing)}: give the one that {source} returns")
+        raise InputError(f"the frame lacks {', '.join(missing)}: give the frame that {source} returns")
     return rows
 
 
@@ -190,7 +190,7 @@ def _choose(rows: pl.DataFrame, column: str, wanted: str | None) -> str:
     if wanted is not None and str(wanted) in there:
         return str(wanted)
     given = "is not given" if wanted is None else f"{str(wanted)!r} is not there"
-    raise InputError(f"{column}: {given}; give one of {', '.join(map(repr, there)) or 'none: the frame is empty'}")
+    raise InputError(f"{column}: {given}; the frame has {', '.join(map(repr, there)) or 'no rows'}")
 
 
 def _find_measure(measures: list[str], name: str) -> str:
