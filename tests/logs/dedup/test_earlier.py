@@ -32,7 +32,7 @@ def test_earlier_results_may_be_a_file_and_need_their_documents(tmp_path: Path) 
         write_results(known, tmp_path / name)
         found = deduplicate(new, earlier=tmp_path / name)
         assert found.frame["document"].to_list() == known["document"].to_list()
-    with pytest.raises(InputError, match=r"no column document.*convert their logs again"):
+    with pytest.raises(InputError, match=r"lack `query_id` or `document`.*convert their logs again"):
         deduplicate(new, earlier=known.drop("document"))
     with pytest.raises(InputError, match="the earlier results are a int; give a data frame or the path of a file"):
         deduplicate(new, earlier=5)

@@ -62,12 +62,12 @@ def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
 
 @dataclass(frozen=True)
 class SkippedPairs:
-    """The pairs of one kind of key that were not compared, because more pairs than the limit share a key.
+    """Counts of the pairs that were not compared for one kind of key, because a key or group had more pairs than the limit.
 
     Attributes:
-        kind: the kind of key, or `group` for groups in which not all records were compared.
-        buckets: how many keys (or groups) have too many records.
-        pairs: how many pairs of these keys (or groups) were not compared.
+        kind: the kind of key; or `group`, for groups with more pairs than the limit.
+        buckets: how many keys (or groups) the pairs come from.
+        pairs: how many pairs of these keys were not compared; for groups, the number of all pairs within these groups.
     """
 
     kind: str

@@ -76,7 +76,7 @@ class Deduplication:
         return explain(self._rows, self._records, document, other, query_id)
 
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
-        """Score how well the documents agree with given groups: pairwise and B-cubed precision, recall and F1.
+        """Score how well the documents found match given groups, by precision, recall and F1: pairwise and B-cubed.
 
         `gold` is the name of a column, or a list with the group of each row. Rows with a null group are not counted. Only rows
         that were deduplicated together are compared.
@@ -106,8 +106,8 @@ def deduplicate(
             difference in a compared field separates two results; or `content`, in which copies at another address are duplicates.
         across: columns across which results are deduplicated: `system`, `query_id`, both, or () for none. The default,
             `system`, lets one qrels file serve all systems.
-        trust_doc_id: whether doc_ids alone decide which results are one document. By default, doc_ids decide if the frame
-            has no other evidence, as in a run.
+        trust_doc_id: whether doc_ids alone decide which results are one document. None, the default: only if the
+            frame has no other evidence, as in a run.
         level: `passage`, or `document` to count a passage as the document that contains it.
         pairs_a_key: a limit. If more pairs share a key, such as a title or a URL, only some of these pairs are compared.
         earlier: results that already have documents: a frame with the column `document`, or the path of such a file. Earlier
@@ -195,7 +195,7 @@ def _give_notices(summary: Summary) -> None:
         notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
     if summary.bridges:
         notice(
-            f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: a result matches two "
+            f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: results connect two "
             "of these documents, or an earlier document is now several documents; convert all logs in one call to resolve this"
         )
 

@@ -39,7 +39,7 @@ def group_records(
     """Group the records that are the same document, joining the most confident pairs first.
 
     Rules and the user's pairs can keep records apart. The first rows are earlier results, and `earlier` has their documents.
-    `earlier` is used only for groups that are connected to a record in a pair of the user.
+    `earlier` is used only for groups that are connected to a record that the user's pairs name.
 
     Returns:
         Four things: the group of each record; the number of refused joins; counts of pairs left uncompared in large groups; and
@@ -164,7 +164,7 @@ def _begin_groups(said: Said, frozen: pl.DataFrame) -> tuple[Clusters, dict[int,
         for record in rest:
             if bars := groups.find_bars(first, record):
                 place, one, two = get_pair(said.different, bars)
-                raise InputError(f"{place}: {one} and {two} would both be the earlier document {document}. {remedy}")
+                raise InputError(f"{place}: {one} and {two} would both be in the earlier document {document}. {remedy}")
             groups.join(first, record)
         document_of[groups.find(first)] = str(document)
     return groups, document_of
@@ -251,7 +251,7 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 def add_earlier_rows(frame: nw.DataFrame[Any], known: pl.DataFrame) -> tuple[nw.DataFrame[Any], pl.Series]:
     """Put the earlier results of the same queries above the new ones. Return all rows, and the documents of the earlier rows."""
     if "document" not in known.columns or "query_id" not in known.columns:
-        raise InputError("the earlier results have no column document; convert their logs again, or deduplicate them")
+        raise InputError("earlier results lack `query_id` or `document`; convert their logs again, or deduplicate them")
     new = frame.to_polars()
     queries = new.get_column("query_id").cast(pl.String).unique()
     known = known.filter(pl.col("document").is_not_null(), pl.col("query_id").cast(pl.String).is_in(queries.implode()))
@@ -274,8 +274,8 @@ def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.Da
     confident pair. If several pairs are equally confident, the document whose name sorts first wins.
 
     Returns:
-        Two things: the new rows with their documents, and the number of bridges. A bridge is a new result that matches two
-        earlier documents, or an earlier document that proves to be several documents.
+        Two things: the new rows with their documents, and the number of bridges: new results that match several earlier
+        documents; groups with several earlier documents but no such result; and earlier documents that prove to be several.
     """
     known = found.filter(pl.col("row") < len(earlier))
     known = known.with_columns(earlier=earlier.gather(known.get_column("row")))

@@ -26,10 +26,10 @@ class Summary:
             The rule `said by FILE` stands for the pairs of the user.
         undecided: the number of pairs that no rule decided. These pairs are not joined.
         refused: the number of joins refused because they would put two different results into one document.
-        skipped: counts of the pairs that were not compared, because a key or a group has too many records.
+        skipped: counts of the pairs that were not compared, because a key or a group has too many pairs.
         earlier: the number of results that already had documents.
-        bridges: the number of conflicts with earlier documents: a new result matches two earlier documents, or an earlier
-            document proves to be several documents.
+        bridges: the number of conflicts with earlier documents: new results connect two earlier documents, or an
+            earlier document proves to be several documents.
     """
 
     results: int
@@ -70,7 +70,7 @@ def _give_rule(name: str) -> str:
 
 
 def name_rules(records: Records) -> pl.Expr:
-    """Return an expression that names the rule of each pair. A pair from the user is named by its file or argument."""
+    """Return an expression that names the rule of each pair. For a user's pair, the name is `said by` and the source."""
     names = pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String)
     if records.said is None:
         return names

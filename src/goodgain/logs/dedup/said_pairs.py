@@ -87,7 +87,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 class Clusters:
-    """Disjoint sets (union-find). Each set has marks, and bars other marks. `find_bars` tells whether two sets may be joined."""
+    """Disjoint sets (union-find). A set has marks and excludes marks. Two sets may be joined if `find_bars` finds no marks."""
 
     def __init__(self, marks: dict[Any, Set[Any]], barred: dict[Any, Set[Any]]) -> None:
         self._marks, self._barred = marks, barred
@@ -102,7 +102,7 @@ class Clusters:
         return self._marks.get(root, frozenset()), self._barred.get(root, frozenset())
 
     def find_bars(self, one: Any, two: Any) -> Set[Any]:
-        """Return the marks that one set has and the other set bars. If there are none, the two sets may be joined."""
+        """Return the marks of one set that the other set excludes. If there are none, the two sets may be joined."""
         large, small = self._order(one, two)
         return self.get_marks(large)[1] & self.get_marks(small)[0]
 
@@ -132,8 +132,8 @@ class Said:
 
     Attributes:
         same, different: the user's pairs of names.
-        clusters: sets of records that the user says are one document. The mark (n, 0) on a set means that pair n of `different`
-            has a name of the set as its first name. The mark (n, 1) means the same for the second name.
+        clusters: sets of records that the user says are one document. A set has the mark (n, 0) if the first
+            name of pair n of `different` is a name of the set's document, and the mark (n, 1) if the second name is.
         names: for each record that a pair names, the names of this record.
         lines: for each record of a cluster, the place of the last pair of `same` that names the cluster.
         pairs: the pairs of records (left < right) that were joined to form the clusters.

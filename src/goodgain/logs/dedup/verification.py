@@ -38,8 +38,8 @@ _OVERLAPS_AT_ONCE = 20_000
 class Evidence:
     """Pairs of records, compared by the rules of one document type.
 
-    `left` and `right` are positions in the records' frame. `kind` is the type whose rules apply. `compatible` is false if
-    results of the two document types can never be one document.
+    `left` and `right` are positions in the records' frame. `kind` is the type whose rules apply. All pairs have
+    the same two types. `compatible` is false if results of these two types can never be one document.
     """
 
     records: Records
@@ -61,7 +61,7 @@ class Evidence:
     def compare(self, name: str) -> tuple[Mask, Mask]:
         """Return two masks of the pairs: where both records agree in the id or field `name`, and where they differ in it.
 
-        A pair with a missing value usually neither agrees nor differs. Two different editions may both agree and differ.
+        A pair with a missing value is usually in neither mask. A pair of different editions may be in both masks.
         """
         if name not in self._seen:
             match name:
@@ -314,7 +314,7 @@ def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Decide for each pair of rows whether both are the same document. `left` and `right` in `pairs` are records.
+    """For each pair of records (`left`, `right`), decide whether a row of one and a row of the other are the same document.
 
     Rows of one record are the same document unless the record's column `apart` is true. The user's pairs overrule the rules.
     """

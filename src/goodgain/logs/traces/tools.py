@@ -254,7 +254,7 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 
 
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
-    """Raise InputError if only tools that `tools=` names count as searches, but the logs call only other tools."""
+    """If `tools=` lists all search tools, raise InputError if the logs call tools but none of the listed tools."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
         names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
         raise InputError(f"{spell('tools', [*is_search.decisions])}: the logs do not call {names}, only {others}")

@@ -67,7 +67,7 @@ class FileHead:
 
     @property
     def is_enough(self) -> bool:
-        """Whether the head suffices to recognise the format. For JSON, `extent` must find a whole object and 256 KiB."""
+        """Whether the head suffices to recognise the format. JSON needs a whole object and 256 KiB, as `extent` counts them."""
         if self.kind not in ("json", "jsonl"):
             return self.kind != "text" or self.is_binary  # text has no records: read up to the limit
         is_whole, counted = self.extent
@@ -75,7 +75,7 @@ class FileHead:
 
     @cached_property
     def extent(self) -> tuple[bool, int]:
-        """Whether the head has a whole object, alone or in a list (or nests too deep); and the head's size, texts cut to 64 KiB."""
+        """Whether the head has a whole object, alone or in a list; and the size, texts cut to 64 KiB. Too deep: True, 256 KiB."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):

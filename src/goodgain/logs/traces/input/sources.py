@@ -125,20 +125,20 @@ class Source:
         if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
             raise InputError(
                 f"{self.path}: has {self._values:,} lists and objects in {size >> 20:,} MiB, more than any known log; "
-                "leave out the file, or write it again"
+                "leave the file out, or export the log again"
             )
 
     def bytes(self) -> bytes:
         with self.open() as file:
             content = read_at_most(file, _MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:
-            raise InputError(f"{self.path}: is larger than 1 GiB in one piece; write its traces as JSON Lines")
+            raise InputError(f"{self.path}: is over 1 GiB and must be read whole; write its traces as JSON Lines")
         return content.removeprefix(BOM)
 
     def text(self) -> str:
         content = self.bytes()
         if len(content) > _MAX_PIECE:
-            raise InputError(f"{self.path}: is text of more than 256 MiB; write its traces to several files")
+            raise InputError(f"{self.path}: has more than 256 MiB of text; write its traces to several files")
         try:
             return content.decode()
         except UnicodeDecodeError as error:

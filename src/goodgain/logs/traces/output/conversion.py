@@ -1,7 +1,7 @@
 """Reads traces into frames (`read_traces`), and converts them to runs and other files (`convert_traces`).
 
 Traces are read file by file and written batch by batch, so memory does not grow with their number. If each system gets a
-run, the results of a query are deduplicated together across systems. Rows that must wait stay on disk until all traces are read.
+run, the results of a query are deduplicated together across systems. Rows that depend on later traces stay on disk until the end.
 """
 
 import os
@@ -119,7 +119,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         >>> chat = [
         ...     {"role": "user", "content": "What is BM25?"},
         ...     {"role": "assistant", "tool_calls": [call]},
-        ...     {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "A ranking one."}]'},
+        ...     {"role": "tool", "tool_call_id": "c1", "content": '[{"docid": "d1", "snippet": "Ranks texts."}]'},
         ... ]
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "q1.json"
         >>> _ = path.write_text(json.dumps(chat))

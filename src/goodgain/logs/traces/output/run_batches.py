@@ -280,13 +280,13 @@ class OutputWriter:
                 else f"each id counts as one document; pass {spell('deduplicate')} to identify the documents"
             )
             notice(
-                f"in {count_of(len(found), 'query', 'queries')} an id stands for different documents ({found[0]}): {remedy}"
+                f"in {count_of(len(found), 'query', 'queries')} an id stands for different documents (first: {found[0]}): {remedy}"
             )
         if one_time := sum(batch.one_time for batch in self._batches):
             notice(
                 f"{count_of(one_time, 'document')} have addresses that are new for each call: a page that is found again gets "
-                "another id, so its duplicates and judgments are missed. Follow the redirects soon after the run, and log the "
-                "pages' addresses."
+                "another id, so its duplicates and judgments are missed. Follow these addresses soon after the run, and log "
+                "where they redirect."
             )
         if PLACEHOLDER in self._files.run.name and [*self.runs] == [DEFAULT_TAG]:
             notice(

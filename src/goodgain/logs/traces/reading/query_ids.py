@@ -300,7 +300,7 @@ def _check_equal_ids(queries: list[NamedQuery]) -> None:
 
 
 def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
-    """Map old ids to new ids that join queries with the same question. The new id is one that the caller gave, else the first."""
+    """Map old ids to new ids that join queries with the same question. The new id is the caller's first, else the first id."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
     for query in queries:
@@ -327,8 +327,8 @@ def _check_new_ids(queries: list[NamedQuery], ids: Mapping[str, str]) -> None:
         if other is not query:
             raise InputError(
                 f"{format_place(query.at)}: the queries {other.query_id!r} and {query.query_id!r} of one system would both get "
-                f"the id {joined!r}, because queries of other systems or runs have the same ids or questions; give each "
-                f"query its id with {spell('query_ids')}"
+                f"the id {joined!r}, because each shares an id or a question with queries of other systems or runs; "
+                f"give each query its id with {spell('query_ids')}"
             )
 
 

@@ -68,7 +68,7 @@ class ReadOptions:
                 raise InputError(f"{given}: give the path of a field, such as /task/question")
             if self.turns == "all":
                 each = f"with {spell('turns', 'all')} each turn has its own question"
-                raise InputError(f"{spell('query_text')} reads one question per trace, but {each}; omit one of them")
+                raise InputError(f"{spell('query_text')} reads one question per trace, but {each}; omit either option")
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes None, or a function that returns the results in a tool's output")
         if self.tag is not None and not isinstance(self.tag, str):

@@ -271,7 +271,7 @@ def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tupl
     if is_empty and summary.errors == errors:
         raise InputError(
             f"{log.path}: holds no trace that {trace_format.name} can read; give another format with {spell('format')}, or write "
-            "its searches in the format jsonl (docs/traces/your_own_agent.md)"
+            "the searches in the format jsonl (docs/traces/your_own_agent.md)"
         )
 
 

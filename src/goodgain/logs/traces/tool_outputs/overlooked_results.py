@@ -184,7 +184,7 @@ def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[
 
 
 def find_unknown_urls(results: Sequence[Result]) -> set[str]:
-    """Return the names of the fields that hold a URL in all results; an empty set if any result already has a URL or an id."""
+    """Return the names in `ids` and `fields` (no pictures) with a URL in all results; none if a result has `url` or `doc_id`."""
     if not results or any(result.url is not None or result.doc_id is not None for result in results):
         return set()
     held = [{name for name, text in (*one.ids, *one.fields) if _URL.fullmatch(text)} for one in results]

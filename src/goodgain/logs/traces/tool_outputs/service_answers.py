@@ -37,7 +37,7 @@ _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "dist
 
 
 def find_lists(item: Object) -> list[Any]:
-    """Find the values in an object that may be its results: parallel lists, or else the value under the likeliest key."""
+    """Find an object's values that may be results: parallel lists, or else the value under the likeliest key."""
     lists = _find_parallel_lists(item)
     if len(lists) > 1:
         return lists

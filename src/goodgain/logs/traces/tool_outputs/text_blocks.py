@@ -1,4 +1,4 @@
-"""Reads texts in blocks of labelled lines, in `<document>` elements, and in the layout of one product or model.
+"""Reads texts in blocks of labelled lines, in `<document>` elements, and in the layouts of seven products and a model.
 
 The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia and Jina. The model is Search-R1.
 """

@@ -152,8 +152,8 @@ def is_heading(line: str) -> bool:
 def split_entries(begin: Begin, text: str) -> list[Entry]:
     """Split a text into list entries. Return an empty list if text other than headings precedes the first entry.
 
-    The numbers of entries must be consecutive, from 0 or 1, but other lines may be numbered too. A line with any other number
-    belongs to the previous entry. Numbers may restart at a second list if both lists have a heading `... results ...`.
+    The numbers of entries are consecutive, from 0 or 1. Other lines with numbers may lie between. A line with a number out
+    of order belongs to the previous entry. Numbers may restart at a second list if both lists have a heading about results.
     """
     found: list[Entry] = []
     lines = text.splitlines()
@@ -306,7 +306,7 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
 
 
 def read_links(text: str) -> list[Result] | None:
-    """Read Markdown links, each with the text below it. If each link is a single line, titles with an address may follow."""
+    """Read Markdown links, each with the text below the link; or lines of one link each, then lines of title and address."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
     if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
         mixed = read_single_lines(_begin_title_and_address, text)

@@ -169,7 +169,7 @@ Tags = tuple[str, str]
 
 
 class Tagged(NamedTuple):
-    """The positions of an opening tag, the text inside, and the closing tag."""
+    """A text between two tags. `begin` and `end` include the tags; `inner_begin` and `inner_end` do not."""
 
     tags: Tags
     begin: int
