@@ -59,7 +59,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
 
 
 def join_labels(people: Qrels, judged: Qrels) -> Qrels:
-    """Give each web page in the qrels `people` one URL: the page's first URL in `judged`, or else in `people`."""
+    """Return the qrels `people` with one URL per web page: the page's first URL in `judged`, or else its first URL in `people`."""
     known = select_addresses(judged.rows.get_column("doc_id"))
     ids = pl.concat([known, select_addresses(people.rows.get_column("doc_id"))]).unique()
     spellings = find_spellings(ids, known)

@@ -39,8 +39,8 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
     The counts are R^i (results), UR^i (new results), GR^i (new good results) and G_i (their gain) of the Retrieved Good Gain
     guideline. A document is good if its relevance is at least the threshold.
 
-    `run` is a frame of any engine: query_id, iteration (Int64), doc_id (`-` for an iteration without results). `qrels` have the
-    columns query_id, doc_id and relevance. With `labels="iteration"` they also have iteration (Int64, null for any), and a
+    `run` is a data frame of any library: query_id, iteration (Int64), doc_id (`-` for an iteration without results). `qrels` have
+    the columns query_id, doc_id and relevance. With `labels="iteration"` they also have iteration (Int64, null for any), and a
     document gets its label for the iteration that first returned it.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})

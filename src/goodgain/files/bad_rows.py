@@ -46,8 +46,8 @@ number_rows = partial(number_lines, comments=False)
 class FrameRows:
     """Locates rows of a frame, a dict or an iterable: errors name `label` and the position of a row.
 
-    `rows` has the original position of each row, or is None if no row was left out. `counting` tells users how rows are counted.
-    If `counting` is empty, rows are usually counted from 0.
+    `rows` has the original position of each row, or is None if no row was left out. `counting` tells users how rows are counted,
+    if this is not obvious.
     """
 
     label: str

@@ -100,7 +100,7 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
 def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
     """Parse a text with `polars.read_csv`. Return the frame, or Polars' error message.
 
-    Polars must not decompress a text that begins like compressed data: Polars does not limit the decompressed size.
+    A text that begins like compressed data gets a byte order mark, because Polars would decompress it without a limit.
     """
     try:
         return pl.read_csv(BOM + text if text.startswith(_LIKE_COMPRESSED) else text, **options)

@@ -239,7 +239,7 @@ class Content(NamedTuple):
 
     @property
     def before(self) -> int:
-        """The number of lines before `data`: 0 without `part_of`. To count the lines, the file `part_of` is read up to `data`."""
+        """The number of lines before `data` in the file `part_of`; 0 if `part_of` is None. The file is read to count the lines."""
         if self.part_of is None:
             return 0
         lines, left = 0, self.offset

@@ -1,4 +1,4 @@
-"""Reads tables from data frames and files; the ending of a file gives its format. Reads and writes files of results."""
+"""Reads tables from data frames and files (the file extension gives the format). Reads and writes files of results."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -218,7 +218,7 @@ _DOTS = re.compile(r"/\.\.?(?:/|$)")
 
 
 class Rule(NamedTuple):
-    """One of the `spellings` of a `WebIdentity`. A pattern is compiled on first use: compiling all patterns takes 14 ms."""
+    """A rule that recognises one spelling of a URL. Its pattern is compiled on first use: compiling all patterns takes 14 ms."""
 
     identity: WebIdentity
     path: str

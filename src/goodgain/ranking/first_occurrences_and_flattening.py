@@ -23,7 +23,7 @@ PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("positio
 
 
 def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
-    """Group the results by query_id and doc_id, and aggregate each group with the expressions `values`.
+    """Return a row per query_id and doc_id, with the expressions `values` aggregated over all results of the document.
 
     The first occurrence of a document is its row in the lowest iteration, at the lowest rank in this iteration.
     """

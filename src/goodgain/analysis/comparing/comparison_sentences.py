@@ -296,7 +296,7 @@ def _explain_columns(found: Comparison) -> str:
 
 
 def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
-    """Yield sentences on columns and signs of a LaTeX table. `in_column` says if the table of differences fits a page column."""
+    """Explain the columns and symbols of a LaTeX table. `in_column` says if the table of differences fits a page column."""
     made, cells = found.signature, [cell for row in table.rows for cell in row]
     interval = _explain_intervals(made)
     if table.name == DIFFERENCES and in_column:

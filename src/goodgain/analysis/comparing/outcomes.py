@@ -1,4 +1,4 @@
-"""Checks outcomes, such as whether a task was solved or a trace broke off, and correlates outcomes with measures."""
+"""Validates tables of outcomes, such as whether a task was solved, and correlates outcomes with measures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

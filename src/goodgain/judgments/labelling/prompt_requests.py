@@ -150,7 +150,7 @@ class Parameters:
 
     @property
     def key(self) -> str:
-        """The parameters as JSON. `reasoning_effort` and `extra_body` are left out if both are unset, as in old journals."""
+        """The parameters as JSON. If unset, `reasoning_effort` and `extra_body` are left out, because old journals lack both."""
         first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
         return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
 

@@ -81,9 +81,9 @@ def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
 
 
 def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
-    """Return a row per iteration. The column of each kind has the number of results of this kind in all judged queries.
+    """Return a row per iteration. For each kind of result, a column has the number of such results in all judged queries.
 
-    The column `searches` counts the queries that have the iteration, and `nothing` counts the queries that got no result in it.
+    The column `searches` counts the queries that have the iteration, and `nothing` counts those without a result there.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
     counted = rows.group_by("iteration").agg(

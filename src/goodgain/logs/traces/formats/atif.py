@@ -1,9 +1,9 @@
-"""ATIF, the Agent Trajectory Interchange Format of Harbor: `steps` of a user, the system, or the agent.
+"""ATIF, the Agent Trajectory Interchange Format of Harbor: `steps`, each from the user, the system prompt, or the agent.
 
 A step of the agent is a step of the trace; a step of the user begins a turn. Results are paired with calls by `source_call_id`.
 
 Lost: Searches of subagents. A notice gives their number; convert the trajectories of the subagents too.
-Query id: `extra.query_id`, else `session_id`, else `trajectory_id`. The system is `agent.name`.
+Query id: `extra.query_id`, else `session_id`, else `trajectory_id`. The name of the evaluated system is `agent.name`.
 Costs: `metrics` of a step, `cost_usd`, and seconds since the `timestamp` of the previous step.
 """
 

@@ -162,7 +162,7 @@ class Conversion(NamedTuple):
         runs: a dict from the name of each system to the file of its run.
         results: the file of the results, if requested.
         rows: the number of rows written to runs.
-        deduplicated: the number of deduplicated queries.
+        deduplicated: the number of queries whose results were deduplicated.
         summary: the counts of the traces read.
     """
 
