@@ -44,10 +44,10 @@ number_rows = partial(number_lines, comments=False)
 
 @dataclass(frozen=True)
 class FrameRows:
-    """Locates rows of a frame, a dict or an iterable: errors name `label` and the position of a row.
+    """Locates rows of a frame, a dict or an iterable: an error message gives `label` and the number of a row.
 
-    `rows` has the original position of each row, or is None if no row was left out. `counting` tells users how rows are counted,
-    if this is not obvious.
+    `rows` has the number of each row in the source. If `rows` is None, the number of the top row is 0. `counting` tells users
+    how rows are counted, if this is not obvious.
     """
 
     label: str

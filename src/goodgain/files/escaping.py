@@ -55,7 +55,7 @@ def guard_formulas(frame: pl.DataFrame, *, again: bool = False) -> pl.DataFrame:
 
 
 def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.DataFrame:
-    """Undo `guard_formulas` for the ids in `columns`; a notice gives the number of changed ids.
+    """In the ids in `columns`, remove the apostrophe that `guard_formulas` puts before formulas. A notice counts the changed ids.
 
     >>> frame = pl.DataFrame({"doc_id": ["d1", "'d2"]})
     >>> unguard_ids(frame, ["doc_id"], "sheet.csv").rows()

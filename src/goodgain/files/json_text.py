@@ -255,7 +255,7 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
 
 
 def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
-    """Put each element of a JSON array on its own line; leave other text as it is. Return the text, and its name for errors."""
+    """Put each element of a JSON array on its own line; leave other text as it is. Return the text, and a label for errors."""
     if not content.data.lstrip().startswith(b"["):
         return content, str(path)
     try:

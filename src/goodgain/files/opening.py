@@ -211,7 +211,7 @@ class _Pieces(RawIOBase):
 def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
     """Yield the decompressed bytes of Zstandard frames.
 
-    zstandard's own reader ends silently in the middle of a frame: a truncated run would be scored as a complete one.
+    If the last frame is incomplete, zstandard's own reader raises no error: a truncated run would be scored as a complete run.
     """
     size = 16 * _FEWEST
     packed = file.read(size)

@@ -52,7 +52,7 @@ class Table(NamedTuple):
 
     @classmethod
     def of_frame(cls, frame: pl.DataFrame, title: str = "", places: int | None = None) -> Table:
-        """Return a frame as a table. Columns before the first numeric column hold words. Floats have `places` decimals."""
+        """Return a frame as a table. `words` counts the columns before the first numeric column. Floats get `places` decimals."""
         words = len([*takewhile(lambda dtype: not dtype.is_numeric(), frame.dtypes)])
         rows = [[format_cell(value, places) for value in row] for row in frame.rows()]
         return cls.of(title, frame.columns, words, rows)

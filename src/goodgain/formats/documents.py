@@ -33,7 +33,7 @@ class MappedIds(NamedTuple):
 
 
 class Names(NamedTuple):
-    """The new names of ids, for `rename`."""
+    """A table for `rename`, which replaces each chunk_id by the doc_id in the same row."""
 
     table: pl.DataFrame  # place (the index of the row), hash (of chunk_id), chunk_id, doc_id
     is_hash_unique: bool

@@ -37,8 +37,8 @@ _NO_ITERATIONS = (
 def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str) -> tuple[Frame, RowSource, bool]:
     """Convert the column `iteration` to Int64. Return the frame, its `RowSource`, and whether any query has numbers.
 
-    Numbers do not change. If all rows of a query have the same word, it becomes `first`. Any other word is an error. With
-    `errors="skip"`, rows with words are left out of a query that also has numbers.
+    Numbers do not change. A word becomes the number `first` if all rows of its query have this word. A query with different
+    words, or with words and numbers, is an error. With `errors="skip"`, a query that has numbers loses its rows with words.
     """
     column = nw.col("iteration")
     if frame.collect_schema()["iteration"].is_integer():

@@ -44,19 +44,19 @@ _NOTHING: Problem = (
 class Qrels(PandasFacade):
     """Judgments that ir_measures and other tools accept.
 
-    goodgain's measures read the labels of `frame` unchanged. The providers of ir_measures need integer labels (`host_frame`).
+    goodgain's measures read the labels of `frame` unchanged. The providers of ir_measures read whole labels from `host_frame`.
     The providers use `columns`, `itertuples()`, or other attributes of a pandas frame, which is built on first use.
 
     Attributes:
         frame: query_id, iteration, doc_id, relevance (Int64 if all labels are whole, else Float64); one row per (query,
             document). With `labels="iteration"`, one row per (query, document, iteration); a null iteration means any.
         labels: None, or `iteration` if each label applies to one iteration.
-        has_subtopics: whether labels are per subtopic. If so, `rows` has all labels, and `frame` the largest of each document.
+        has_subtopics: whether labels are per subtopic. If so, `rows` has all labels; `frame` has the largest label per document.
         vital: query_id and subtopic of each vital nugget; None for qrels without a column vital.
         name: the file's stem; None for frames.
         renamed: the columns of the source that `columns=` renamed.
         ungraded: query_id, iteration, doc_id of rows with a null label. Their documents are unjudged and not in `frame`.
-        documents: the options that selected or changed rows, as they appear in the signature of scores.
+        documents: the options that selected or changed rows of the qrels or the run. These options are in the signature of scores.
         ids_mapped: the number of chunk ids that became documents, each counted once per query.
 
     >>> import goodgain as gg

@@ -139,7 +139,7 @@ def canonicalise_url(url: str | None) -> str | None:
 def parse_url(url: str, wrappers: int = 0) -> Url | None:
     """Return all forms of one URL; None if the URL does not name a page.
 
-    If `url` contains another URL, as in an archive, return the forms of the inner URL. `wrappers` is the number of outer URLs.
+    If `url` contains a URL, as in an archive, return the forms of the inner URL. `wrappers` counts the URLs around `url`.
     """
     common = _COMMON.fullmatch(url)
     if common:

@@ -22,8 +22,8 @@ class WebIdentity(NamedTuple):
             subdomains. PATH and VALUE are regular expressions that match the whole path and the whole value. The text that
             VALUE matches is the named group PARAMETER. If several spellings match, the first applies; exact hosts come before `*.`.
         drops: parameters to remove; `*` removes all. Parameters in the spelling are always removed.
-        same: two addresses of one page.
-        different: two addresses of different pages.
+        same: an example of two addresses of one page.
+        different: an example of two addresses of different pages.
     """
 
     name: str
