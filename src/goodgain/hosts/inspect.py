@@ -74,7 +74,7 @@ def _register() -> Any:
 
 
 def _write_sample(state: Any) -> bytes:
-    """Return the state of a task as a log's sample in JSON. Tool events are added, because messages may lack tool calls."""
+    """Return the state of a task as JSON, like a sample in a log. Tool events are added, because messages may lack tool calls."""
     transcript = import_extra("inspect_ai.log", "inspect").transcript()
     events = [event for event in transcript.events if event.event == "tool"]
     sample = {

@@ -1,4 +1,4 @@
-"""Writes annotations to a server of Phoenix, through the client of Phoenix."""
+"""Writes annotations to a Phoenix server through the Python package `phoenix.client`."""
 
 from collections.abc import Callable
 from typing import Any

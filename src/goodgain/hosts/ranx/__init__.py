@@ -183,7 +183,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
 
 
 class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
-    """A copy of a report that ranx prints. `a > b` means that the value a is better, so that ranx marks the best values."""
+    """A copy of a report, for printing. For goodgain values, `a > b` means that `a` is better, so ranx marks the best values."""
 
     def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
         self.__dict__.update(report.__dict__)

@@ -255,7 +255,7 @@ def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def find_disputed(grades: Any) -> pl.DataFrame:
-    """Return `query_id` and `doc_id` of documents with two grades that differ by 2 or more, or share the most votes.
+    """Return `query_id` and `doc_id` of documents with grades (of one subtopic) that differ by 2 or more, or tie for most votes.
 
     >>> find_disputed({"anna": {"q": {"a": 0, "b": 3, "c": 2}}, "ben": {"q": {"a": 4, "b": 3, "c": 1}}}).rows()
     [('q', 'a'), ('q', 'c')]

@@ -182,7 +182,7 @@ def _keep(value: Any, hide: Callable[[str], str]) -> str | None:
 
 
 def _replace_halves(text: str) -> str:
-    """Replace each lone surrogate (half of a UTF-16 pair) by `?`: JSON can hold lone surrogates, but files cannot."""
+    """Replace each lone surrogate (half of a UTF-16 pair) by `?`. JSON can escape lone surrogates, but UTF-8 cannot encode them."""
     return text.encode("utf-8", "replace").decode()
 
 

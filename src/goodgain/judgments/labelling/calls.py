@@ -41,8 +41,8 @@ class JobEnded(BaseException):  # like KeyboardInterrupt, not caught by the clie
 class Pace:
     """The limits on calls and tokens in any sixty seconds. A limit of None allows any number.
 
-    For a finished call, the tokens actually used are counted. For a pending call, the reserved tokens are multiplied by the
-    share of reserved tokens that finished calls used.
+    A finished call counts as the tokens that the call used. A pending call counts as an estimate: if earlier calls used 30 %
+    of their reserved tokens, the pending call counts as 30 % of its reserved tokens.
     """
 
     requests: int | None

@@ -57,7 +57,7 @@ class Prompt:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON schema of answers. The reason comes before the grade, so that a model reasons first (not in `good-gain-1`)."""
+        """The JSON schema of answers. The reason is first: models reason, then grade. In `good-gain-1`, the grade is first."""
         grade = {"grade": {"type": ["integer", "null"], "enum": [*self.grades, None]}}
         reason = {"reason": {"type": "string"}}
         fields = grade | reason if self.name == FIRST_PROMPT else reason | grade
