@@ -1,1 +1,1 @@
-"""From the logs of agents to results, and from results to documents."""
+"""Reads the logs of search agents as results, and finds the results that are the same document."""

@@ -69,7 +69,7 @@ class Deduplication:
         return nw.from_native(self.frame, eager_only=True).__arrow_c_stream__(requested_schema)
 
     def explain(self, document: str, other: str | None = None, *, query_id: str | None = None) -> Explanation:
-        """Explain why the results of `document` are one document: the rule, fields and confidence of each pair.
+        """Explain why the results of `document` count as one document, by the rule, fields and confidence of each pair of results.
 
         With `other`, explain why `document` and `other` are different. Raises InputError if a document does not exist.
         """

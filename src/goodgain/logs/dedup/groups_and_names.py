@@ -38,8 +38,8 @@ def group_records(
 ) -> tuple[pl.Series, int, list[SkippedPairs], int]:
     """Group the records that are the same document, joining the most confident pairs first.
 
-    Rules and the user's pairs can keep records apart. The first rows are earlier results, and `earlier` has their documents.
-    `earlier` is used only for groups that are connected to a record that the user's pairs name.
+    Rules and the user's pairs can keep records apart. `earlier` has the documents of the earlier results, which are the
+    first rows. Only groups that are connected to a record in the user's pairs use `earlier`.
 
     Returns:
         Four things: the group of each record; the number of refused joins; counts of pairs left uncompared in large groups; and
@@ -274,8 +274,8 @@ def keep_earlier_documents(found: pl.DataFrame, earlier: pl.Series, pairs: pl.Da
     confident pair. If several pairs are equally confident, the document whose name sorts first wins.
 
     Returns:
-        Two things: the new rows with their documents, and the number of bridges: new results that match several earlier
-        documents; groups with several earlier documents but no such result; and earlier documents that prove to be several.
+        Two things: the new rows with their documents, and the number of bridges. Bridges are new results that match several earlier
+        documents, groups of several earlier documents without such a result, and earlier documents that are now in several groups.
     """
     known = found.filter(pl.col("row") < len(earlier))
     known = known.with_columns(earlier=earlier.gather(known.get_column("row")))

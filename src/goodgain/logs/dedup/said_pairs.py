@@ -87,7 +87,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 class Clusters:
-    """Disjoint sets (union-find). A set has marks and excludes marks. Two sets may be joined if `find_bars` finds no marks."""
+    """Disjoint sets (union-find) with marks. If a set excludes a mark, do not join this set with a set that has the mark."""
 
     def __init__(self, marks: dict[Any, Set[Any]], barred: dict[Any, Set[Any]]) -> None:
         self._marks, self._barred = marks, barred
@@ -102,7 +102,7 @@ class Clusters:
         return self._marks.get(root, frozenset()), self._barred.get(root, frozenset())
 
     def find_bars(self, one: Any, two: Any) -> Set[Any]:
-        """Return the marks of one set that the other set excludes. If there are none, the two sets may be joined."""
+        """Return the marks that keep the sets of `one` and `two` apart: one set has these marks, the other set excludes them."""
         large, small = self._order(one, two)
         return self.get_marks(large)[1] & self.get_marks(small)[0]
 
@@ -149,7 +149,7 @@ class Said:
     named: npt.NDArray[np.bool_]
 
     def state(self, pairs: pl.DataFrame, rule: int) -> pl.DataFrame:
-        """Overwrite `same`, `confidence` and `rule` of each pair of records that the user's pairs decide."""
+        """Return the table `pairs`. If the user's pairs decide a row, `same`, `confidence` and `rule` of this row are replaced."""
         left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
         rules, same, confidence = (pairs[name].to_numpy().copy() for name in ("rule", "same", "confidence"))
         for place in np.flatnonzero(self.named[left] & self.named[right] & (left != right)).tolist():

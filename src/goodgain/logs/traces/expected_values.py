@@ -31,7 +31,7 @@ _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedba
 
 
 def format_place(at: str) -> str:
-    """Return a place for error messages, without a `, at ` at its end."""
+    """Return the place `at` for an error message. If `at` ends in `, at `, this ending is removed."""
     return at.removesuffix(", at ")
 
 

@@ -1,1 +1,1 @@
-"""Reads files of traces: their JSON documents one by one, each with its place for error messages."""
+"""Yields the JSON documents in files of traces one by one, and the place of each document, which error messages name."""

@@ -75,7 +75,7 @@ class FileHead:
 
     @cached_property
     def extent(self) -> tuple[bool, int]:
-        """Whether the head has a whole object, alone or in a list; and the size, texts cut to 64 KiB. Too deep: True, 256 KiB."""
+        """Whether the head has a whole object, alone or in a list; and the size of the head, if each text counts at most 64 KiB."""
         is_whole, counted = False, len(self.raw)
         opened: list[bytes] = []
         for token in _JSON_TOKENS.finditer(self.raw):
@@ -85,7 +85,7 @@ class FileHead:
             elif sign in b"[{":
                 opened.append(sign)
                 if len(opened) > _MAX_DEPTH:
-                    return True, HEAD_SIZE
+                    return True, HEAD_SIZE  # JSON nested this deep needs no larger head
             elif sign != b"," and opened and opened.pop() == b"{" and opened[-1:] in ([b"["], []):
                 is_whole = True
         return is_whole, counted

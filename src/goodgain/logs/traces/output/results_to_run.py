@@ -180,7 +180,7 @@ def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
 
 
 def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Return one row for each document that a query returned, opened or cited.
+    """Return one row for each document that was returned, opened or cited for a query. A query without documents has a row too.
 
     `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open`
     says whether the log has a call that opens a document. `can_open` is null if the log hides which documents were opened.

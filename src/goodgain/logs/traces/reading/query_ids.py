@@ -81,7 +81,7 @@ class NamedQuery(NamedTuple):
 
     @property
     def has_given_id(self) -> bool:
-        """Whether the caller gave the id. Such an id is usually kept, and queries with the same id may have different questions."""
+        """Whether the caller gave the id. A given id is usually kept, even if queries with different questions share the id."""
         return self.source in ("path", "constant", "function", "table")
 
 
@@ -147,7 +147,7 @@ def read_repeats(read: Callable[[ReadOptions], Value], options: ReadOptions) -> 
 
 
 class QueryNames:
-    """The queries read so far, by run and id. The queries in `earlier`, of an earlier conversion, usually keep their ids."""
+    """The queries read so far, by run and id. A query in `earlier` (an earlier conversion) usually gives equal queries its id."""
 
     def __init__(self, earlier: Mapping[str, Question] | None = None, earlier_at: str = "") -> None:
         self._runs: dict[RunName, dict[str, NamedQuery]] = {}
@@ -300,7 +300,7 @@ def _check_equal_ids(queries: list[NamedQuery]) -> None:
 
 
 def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
-    """Map old ids to new ids that join queries with the same question. The new id is the caller's first, else the first id."""
+    """Map ids to new ids: queries with the same question get the first id that the caller gave one of them, else the first id."""
     by_question: dict[bytes, list[NamedQuery]] = {}
     questions: dict[str, set[bytes]] = {}
     for query in queries:

@@ -99,7 +99,7 @@ def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
 
 
 def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Task], jobs: int) -> Iterator[list[Value]]:
-    """Run tasks in worker processes. Yield the values of each task, in order, and give the task's notices in this process."""
+    """Run tasks in worker processes. Yield the values of each task, in order. Give the workers' notices in the calling process."""
     try:
         pickle.dumps(run)
     except Exception as error:

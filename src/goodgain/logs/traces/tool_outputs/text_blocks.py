@@ -75,7 +75,7 @@ def read_labelled(text: str) -> Sequence[Result] | None:
 
 
 def read_ruled(text: str) -> Sequence[Result] | None:
-    """Read labelled lines between rules (`---`). A rule begins a block only if the first label of the text follows."""
+    """Read labelled lines between rules (`---`). A rule begins a block only if the next line has the first label of the text."""
     blocks = _split_blocks(text, ruled=True)
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = read_labelled(text) if ruled else None
@@ -265,7 +265,7 @@ def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
 
 
 def _split_title(kind: str, text: str) -> tuple[str, str]:
-    """Split a line into the title and the text after it: `"A (film)") text` -> `A (film)`, `text`."""
+    """Split the rest of a line, after `Doc 1(Title: ` etc., into title and text: `"A (film)") text` -> `A (film)`, ` text`."""
     if kind == ":":
         return "", text
     if kind == "<":

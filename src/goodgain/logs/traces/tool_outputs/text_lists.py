@@ -306,7 +306,7 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
 
 
 def read_links(text: str) -> list[Result] | None:
-    """Read Markdown links, each with the text below the link; or lines of one link each, then lines of title and address."""
+    """Read Markdown links, each with the text below it. A list of one-line links may end with lines of a title and an address."""
     are_links = [_begin_link([line], 0) is not None for line in text.splitlines() if not is_heading(line)]
     if len(are_links) > 2 and are_links[0] and are_links == sorted(are_links, reverse=True):
         mixed = read_single_lines(_begin_title_and_address, text)
