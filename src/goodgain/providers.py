@@ -151,8 +151,8 @@ def _group_requests(
     """Group measures into calls of providers. Each measure gets the value that it would get in a call of its own.
 
     Some providers confuse the parameters of measures in one call. pytrec_eval computes a plain nDCG with the gains of another
-    nDCG, and NumRet with the `judged_only` of another measure. pyndeval reads the run for the first value of a parameter, and
-    finds no rows for a second value. So the measures of one call may differ only in name and cutoff.
+    nDCG, and NumRet with the `judged_only` of another measure. pyndeval uses up the rows of the run for the first value of a
+    parameter, and has none for a second value. So the measures of one call may differ only in name and cutoff.
     """
     requests: dict[tuple[Any, ...], _Request] = {}
     met: Counter[tuple[Any, ...]] = Counter()  # how many measures a provider cannot distinguish

@@ -253,7 +253,7 @@ def is_one_time(doc_id: Any) -> Any:
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:
-    """Give a notice that no result has a label. `described` is the number of results as text, such as `12 unique results`."""
+    """Give a notice that no result has a label: the caller has checked this. `described` is a text such as `12 unique results`."""
     rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
     example = "" if advice else _show_example(judgments, rows)

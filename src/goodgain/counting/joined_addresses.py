@@ -147,7 +147,7 @@ def _list_ids(run: Run | RunFile) -> _Ids:
 
 
 def _list_hashes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames with as many rows as `rows`: `doc_id` with its hash (`document`), and the result of `_hash_ids`."""
+    """Return two frames: the doc_id of each row of `rows` with its hash (column `document`), and the result of `_hash_ids`."""
     hashes = _hash_ids(rows)
     return rows.select("doc_id", hashes.get_column("document")), hashes
 
@@ -163,7 +163,7 @@ def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a run as hashes (see `_hash_ids`). If the run is on an engine, yield only rows with an id in `pages`."""
+    """Yield the rows of a run as in `_hash_ids`. From a database such as DuckDB, yield only distinct rows with an id in `pages`."""
     if hashes is not None:
         yield hashes
     elif isinstance(run, RunFile):

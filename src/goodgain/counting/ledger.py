@@ -62,7 +62,7 @@ def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | N
 
 
 def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """Count the results of each query and iteration, on the engine of the run.
+    """Count the results of each query and iteration, with the library or database that holds the run (such as DuckDB).
 
     The columns are query_id, iteration (as in the run), R, UR, Unjudged, and two columns per threshold: GR0, G0, GR1, G1 ...
     """
@@ -93,7 +93,7 @@ def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) ->
 def tally_first_occurrences(
     firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
 ) -> pl.DataFrame:
-    """Count as `tally` does, but from first occurrences in the order `seen`. `relevance` has the label of each first occurrence."""
+    """Return the counts of `tally`. `relevance` has the label of each row of `firsts`, which are found with the order `seen`."""
     number = firsts.iterations.height
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
@@ -142,7 +142,7 @@ def find_unit(labels: Any) -> float:
 
     Without the split, the last digit of a sum of labels would depend on the order of rows. The sum of the multiples is exact
     for millions of labels, because each multiple has at most 26 bits. The sum of the remainders is exact too, unless there are
-    very many labels, or large and tiny ones. If both sums are exact, only the addition of the two sums rounds.
+    very many labels, or both very large and very small labels. If both sums are exact, only the addition of the two sums rounds.
     """
     known = np.asarray(labels, np.float64)
     known = known[~np.isnan(known)]

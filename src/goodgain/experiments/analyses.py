@@ -53,7 +53,7 @@ def _find_intervals(
 
 
 class Analyses(SharedSteps):
-    """The analyses of an experiment. `own` are arguments of one analysis, in addition to the options of the experiment."""
+    """The analyses of an experiment. Methods use the options of the experiment; `own` has further arguments of one analysis."""
 
     def keep_result(self, name: str, own: Mapping[str, Any], make: Callable[[], T]) -> T:
         given = [(key, value) for key, value in sorted(own.items()) if value is not None]

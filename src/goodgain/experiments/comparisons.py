@@ -55,8 +55,8 @@ def compare(
         baseline: the system to compare all others with. With None, each system is compared with all before it.
         against: `previous` compares each system only with the system before it, for the stages of a pipeline. Holm's
             method then corrects over these pairs only.
-        iterations: a number n also compares goodgain's measures without @ at each iteration 1..n. A list of numbers compares
-            the measures at exactly these iterations.
+        iterations: if a measure of goodgain has no @, a number n adds this measure at each of the iterations 1..n. A list of
+            numbers replaces the measure by the measure at each of these iterations.
         groups: a file or a frame of query_id and group, to compare on each group of queries too.
         outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is
             compared like a measure for which higher is better, and is correlated with the measures. The frame
@@ -72,7 +72,7 @@ def compare(
     Returns:
         A `Comparison` on all queries of the qrels. A query that a run lacks counts as a query without a search (N = 0).
         A pair leaves out queries for which one of the two systems has no value. A query without results has no value of
-        SRR, Fallout and Unjudged (lower is better). Every mean is over queries.
+        SRR, Fallout and Unjudged, for which lower is better. Every mean is over queries.
         A difference is significant if the Holm-corrected p of the randomisation test is at most alpha. With `bounds`, an
         unjudged document gets the same label in all systems, and runs are read into memory.
 

@@ -120,7 +120,10 @@ class Experiment:
         return self.with_(only=queries)
 
     def name_by_files(self) -> Experiment:
-        """Name systems by file, else tag, in a copy. Return `self` if a system has several runs or no name, or names are equal."""
+        """Return a copy in which each system has the name of its file, or its tag if the system has no file name.
+
+        Return `self` if a system has several runs, if no name is found for a system, or if two systems get the same name.
+        """
         opened = self.opened
         runs = [[opened.runs[run] for run in of] for of in opened.names.values()]
         named = {name: of for of in runs if len(of) == 1 and (name := find_name(of[0]))}
@@ -224,7 +227,7 @@ class Experiment:
             return stack_systems({name: measure_coverage(of).tabulate() for name, of in counts.items()})
 
     def pr_curve(self, *, points: Points = "eleven", per_query: bool = False) -> pl.DataFrame:
-        """Return interpolated precision over recall for each run, as `gg.pr_curve` does. The default of `rel` is 1."""
+        """Return interpolated precision over recall for each run, as `gg.pr_curve` does. If `rel` is None, 1 is used."""
         check_points(points)
         rel = 1 if self._options["rel"] is None else self._options["rel"]
         check_rel(rel)

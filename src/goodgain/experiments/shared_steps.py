@@ -166,9 +166,9 @@ class SharedSteps:
     def score_runs(
         self, asked: Sequence[ir_measures.Measure], needed: Sequence[ir_measures.Measure] | None = None
     ) -> dict[str, Scores]:
-        """Score each run on the measures in `needed`: those in `asked`, and counts such as NumIter.
+        """Score each run on the measures in `needed`.
 
-        By default, `needed` is `asked` with counts, or `asked` alone if counts would cause a notice.
+        The default is the measures in `asked` and counts such as NumIter, or only `asked` if counts would cause a notice.
         """
         opened = self.opened
         is_unsure = any(run.likely_iteration is not None for run in opened.runs.values())

@@ -109,7 +109,7 @@ class Declaration:
 
     @cached_property
     def measure(self) -> ir_measures.Measure:
-        """The measure without parameters. It is from ir_measures for a classic measure to which goodgain adds none (no `own`)."""
+        """The measure without parameters: that of ir_measures if it is classic and goodgain adds no parameters (`own` is empty)."""
         if self.in_ir_measures is not None and not self.own:
             return self.in_ir_measures
         return _make_measure(self)

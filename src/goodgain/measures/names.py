@@ -117,7 +117,7 @@ def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
     """Map each measure that is best for a run without results to a count of results, such as `NumResults@3`.
 
-    Such a measure is SRR, or a count for which lower is better. A cutoff in iterations is also that of `NumResults`.
+    These are SRR, Fallout, Unjudged and counts for which lower is better. `NumResults` has the same cutoff in iterations, if any.
 
     >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
     {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}

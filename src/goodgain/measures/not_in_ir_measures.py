@@ -50,7 +50,7 @@ def compute_dcg(ranks: Ranks) -> nw.Expr:
 
 
 def compute_ideal_dcg(ranks: Ranks) -> nw.Expr:
-    """Return the DCG of the ideal ranking of all judged documents, all retrieved ones, or the top k (the measure's `ideal`)."""
+    """Return the DCG of an ideal ranking. The parameter `ideal` selects all judged documents, all retrieved ones, or the top k."""
     ideal = ranks.parameters.get("ideal")
     if ideal == "topk":
         return compute_dcg(ranks.cut_by_label)
@@ -69,7 +69,7 @@ def _count_reachable(ranks: Ranks) -> nw.Expr:
 
 
 def _compute_f(ranks: Ranks) -> nw.Expr:
-    """Return F = (b^2 + 1) P R / (b^2 P + R) of precision P and recall R, with b = `beta`. The computed form never divides by 0."""
+    """Return F = (b^2 + 1) P R / (b^2 P + R): P is precision, R recall, b `beta`. The code divides by a sum that is never 0."""
     weight = float(ranks.parameters["beta"]) ** 2
     cutoff = float(ranks.parameters["cutoff"])
     return ranks.total(ranks.relevant) * (weight + 1) / (ranks.num_rel * weight + cutoff)
@@ -211,7 +211,7 @@ _NULL_IF = "a query has results, and none at ranks <= k has a grade"
 def _declare_graded(
     name: str, title: str, definition: str, formula: Callable[[Ranks], nw.Expr], **details: Any
 ) -> RankedMeasure:
-    """Declare a measure that is null if no document at ranks <= k has a grade, and 0 for an empty ranking."""
+    """Declare a measure that is 0 for an empty ranking. For other rankings, it is null if no document at ranks <= k has a grade."""
 
     def compute(ranks: Ranks) -> nw.Expr:
         has_value = (ranks.num_seen == 0) | (ranks.total(ranks.judged) > 0)

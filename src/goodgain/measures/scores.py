@@ -124,12 +124,9 @@ class Scores:
         return {name: counts.get(name, 0) for name in self.means}
 
     def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
-        """Return the scores of one run for only the given measures, in the given order.
-
-        The private frame `_ours` keeps all its measures, because comparisons need the counts of results.
-        """
+        """Return the scores of one run for only the given measures, in the given order."""
         names = [str(one) for one in measures]
-        return replace(
+        return replace(  # `_ours` keeps every measure, because comparisons also need measures that count results
             self,
             means={name: self.means[name] for name in names},
             _classic=self._classic.filter(pl.col("measure").is_in(names)),
@@ -217,7 +214,7 @@ class Scores:
 def average_groups(
     per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
 ) -> pl.DataFrame:
-    """Return `Scores.by_group`: the mean (for counts of ir_measures the sum) over the queries of a group that have a value."""
+    """Return `Scores.by_group`: means over the queries of a group that have a value, or sums for counts such as NumRet."""
     summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
     grouped = groups.join(per_query, on="query_id").drop_nulls("value")
     names = pl.Enum([str(measure) for measure in measures])

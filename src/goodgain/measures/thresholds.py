@@ -143,7 +143,7 @@ def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> Non
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
-    """Give a notice if no label reaches `rel`. It is for functions without named measures, such as `pr_curve`."""
+    """Give a notice if no label reaches `rel`. Functions that take no names of measures, such as `pr_curve`, call `warn_of_rel`."""
     largest: Any = qrels.get_column("relevance").max()
     if rel > largest:
         remedy = f"Give {_spell_rel(min(1, largest))}" if largest > 0 else "Check the labels"

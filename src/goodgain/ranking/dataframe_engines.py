@@ -128,10 +128,10 @@ def tabulate_on_engine(
 
 
 def _add_positions(firsts: Lazy, order: str, names: Sequence[str]) -> Lazy:
-    """Add columns of `POSITIONS` to `firsts`, the first occurrences of documents in queries with one iteration.
+    """Add the columns `names` (keys of `POSITIONS`) to `firsts`. All queries of `firsts` have one iteration.
 
-    A query that keeps its scores is ordered by score, and any other query by the columns of `PLACED_BY`. Columns that do not
-    order a query are null for this query, so one window function sorts all queries.
+    If a query keeps its scores, the documents are sorted by score, else by the columns of `PLACED_BY`. Columns that are not
+    used for a query are set to null, so one window function sorts all queries.
     """
     keeps = nw.col("keeps")
     score = nw.col("score").cast(nw.Float64) + 0.0  # -0.0 becomes 0.0
@@ -192,7 +192,7 @@ def _find_firsts(run: Lazy, order: str) -> Lazy:
 
 
 def _add_keeps(firsts: Lazy, one_iteration: nw.Expr) -> Lazy:
-    """Add two columns: `kept` (the query's number of first occurrences) and `keeps` (whether the query keeps its scores)."""
+    """Add a query's number of `results`, its number of different documents (`kept`), and whether it keeps its scores (`keeps`)."""
     counted = firsts.with_columns(
         results=nw.col("times").sum().over("query_id"),
         kept=nw.col("doc_id").count().over("query_id").cast(nw.Int64),

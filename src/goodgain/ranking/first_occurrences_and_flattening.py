@@ -23,9 +23,9 @@ PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("positio
 
 
 def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
-    """Return a row per query_id and doc_id, with the expressions `values` aggregated over all results of the document.
+    """Return one row per query_id and doc_id. The expressions `values` aggregate all results of this query and document.
 
-    The first occurrence of a document is its row in the lowest iteration, at the lowest rank in this iteration.
+    A minimum in `values` finds the first occurrence of a document, for example by the smallest iteration, then the smallest rank.
     """
     return rows.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(*values)
 
