@@ -194,7 +194,7 @@ class CallFinder:
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
-        """Give `output` to the only unanswered call, or one item to each of several such calls. Else look for calls in `output`."""
+        """Give `output` to the unanswered call, or its items to as many unanswered calls. Else look for calls in `output`."""
         waiting = [one for one in inner if one.call is not None and not one.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):

@@ -175,7 +175,7 @@ def _is_below(one: Found, level: int) -> bool:
 
 
 def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
-    """Return the key of the record in `places` that holds the call. If `places` is empty, all calls have the same key."""
+    """Return the key of the record in `places` that holds the call, or None. If `places` is empty, all calls get one key."""
     place = one.place[: len(next(iter(places), ()))]
     return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
 
@@ -246,9 +246,9 @@ def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
 
 
 def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is_asked: bool) -> _KeyedRecords:
-    """Decide whether keys of an object are query ids. If so, return the places of the records. If in doubt, return the keys.
+    """Decide whether keys of an object are query ids. If they are, return the places of their values. If in doubt, return the keys.
 
-    `is_asked` says whether the object or an outer object has a question. The question may belong to all records.
+    If `is_asked` is true, the object or an outer object has a question. All values may belong to this one question.
     """
     searching = {str(one.place[len(place)]): None for one in calls}
     alike = _select_alike(held, searching)

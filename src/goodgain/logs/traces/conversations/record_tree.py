@@ -1,4 +1,4 @@
-"""Reads messages, calls, ids, and objects with their places from the records of a log.
+"""Reads messages, calls, ids and other objects from the records of a log. Notes where in the log each object is.
 
 Functions with a parameter `at` raise an InputError that gives the place of a value of the wrong type.
 """

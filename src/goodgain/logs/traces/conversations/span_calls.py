@@ -18,11 +18,11 @@ def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str
 
     The value for a retriever is the tool span that counts instead. The value for a tool is None.
 
-    - The agent sees the results of the outermost tool. If this tool returns a list, the retrievers below it do not count.
-    - If a tool returns no list, the retrievers below it count instead.
-    - An outer tool that runs a model does not count.
-    - If the retriever belongs to an agent that the tool runs, the retriever counts.
-    - A retriever counts if the caller names it as a search tool.
+    - If tools above a retriever return lists, the outermost such tool counts instead, because the agent sees the tool's results.
+    - If tools above a retriever return no list, the retriever counts instead of the tools.
+    - A tool that runs a model can count instead of a retriever only if the tool is the closest tool above the retriever.
+    - A tool that runs an agent does not count instead of the retrievers of this agent.
+    - No tool counts instead of a retriever that the caller names in `tools=`.
     """
     with_model = {id(one) for span in spans if span.kind in ("LLM", "AGENT") for one in iterate_ancestors(span, by_id)}
     given_way: dict[int, Span | None] = {}
@@ -67,7 +67,7 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
 
 
 def name_in_summary(span: Span, above: Span | None) -> ToolCall:
-    """Return a call that is not a search, made from `span`. If the span `above` counts as the search, the call's name says so."""
+    """Convert `span`, which does not count as a search, to a call. If `above` is a span that counts, the call's name says so."""
     call = (read_tool if span.kind == "TOOL" else read_retrieval)(span, "")
     below = "" if above is None else f" (inside {find_tool_name(above)}, which counts)"
     return ToolCall(f"{call.tool}{below}", call.at, call.call_id, is_search=False, opened=())

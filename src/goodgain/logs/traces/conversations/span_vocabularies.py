@@ -68,7 +68,7 @@ _MONOCLE_REMEDY = "Monocle keeps only 100 characters of a retriever's results: r
 def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
     """Copy attributes to the names that the span reader knows. Return the span's kind, such as TOOL.
 
-    If the span's type is generic, `is_search` decides by the name whether the span is a tool. An unknown kind is an empty text.
+    If the span's type is generic and `is_search` accepts `name`, the kind is TOOL. If no kind is known, return an empty text.
     """
     for prefix, (start, copies, read) in _VOCABULARIES.items():
         if any(key.startswith(prefix) for key in attributes):

@@ -162,7 +162,7 @@ class Conversation:
     ) -> ToolCall:  # fmt: skip
         """Answer the latest unanswered call with the id `call_id`.
 
-        Without an id, answer the first unanswered call of the tool `name`. Report an answer without a call as not understood.
+        Without an id, answer the first unanswered call of the tool `name`. If no call matches, report the answer as not understood.
         Leave out a second answer to a call, and report it if the call is a search and the answers differ.
         """
         if call_id is not None:

@@ -53,9 +53,9 @@ class JoinedConversation(Conversation):
     ) -> Iterator[Trace]:
         """Join recorded requests and responses into conversations, and yield one trace per conversation.
 
-        An exchange is a request with its response. A request continues an earlier exchange if the request names the exchange's id.
-        Otherwise the request must begin with the exchange's messages and answer. If `any_order` is true, equal first messages
-        suffice. The query id and the run id must be equal too. `make` converts a record to an exchange.
+        An exchange is a request with its response. A request continues the exchange whose id the request names. If the request
+        names no known id, it continues an exchange with the same query id and run id if it begins with that exchange's messages and
+        answer. If `any_order` is true, the same first message is enough. `make` converts a record to an exchange.
         """
         threads: list[list[Exchange]] = []
         others: list[str] = []

@@ -1,6 +1,6 @@
 """MLflow traces as `Trace.to_json()` writes them (versions 2 and 3): one trace, a list, or one trace per line.
 
-An MLflow trace is a turn. A session is one trace, or one trace per query id. A search belongs to the step of the latest model
+An MLflow trace is a turn. A session is one conversation, or one per query id. A search belongs to the step of the latest model
 span that started before the search. Parallel searches of a parent share a step. Searches before any model span are one step.
 
 Lost: Results that a traced search function does not return. If the function returns nothing, the search counts as unrecorded.

@@ -2,9 +2,9 @@
 
 Steps are those of the format `openai_responses`. A session is a trace.
 
-Lost: Results of hosted searches without sources, and encrypted sessions. All branches of a session are read as one conversation.
+Lost: Results of hosted searches, unless requested, and encrypted sessions. All branches of a session are read as one conversation.
 Query id: The session's id; JSON Lines have no id. `--tag` names the system.
-Record: Ask for sources as in the format `openai_responses`.
+Record: Request the sources and results of hosted searches, as described for the format `openai_responses`.
 """
 
 import sqlite3

@@ -5,7 +5,7 @@ Haystack's message parts, and recorded requests and responses of OpenAI, Cohere 
 
 Lost: Ids, URLs and scores that the tool did not write. Searches by models such as `gpt-4o-search-preview` are unrecorded.
 Query id: The `id` beside the messages, except ids of answers (`chatcmpl-...`). The system is the `model`.
-Record: `--citations` counts the citations of an answer as results, for models that log only citations.
+Record: If the log has citations but no search results, `--citations` counts the citations of an answer as search results.
 Costs: `usage` of recorded answers, including `usage.cost`.
 """
 

@@ -6,8 +6,8 @@ that started before the search under the same root. Searches before the first mo
 Lost: Results of searches whose contents were not captured, and of searches that appear only in the model's answer. Monocle keeps
 only 100 characters of the results of most retrievals. All these searches are unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the metadata of the last turn's spans, else the session's or the trace's id.
-Record: Capture contents (`recordOutputs: true`, `TRACELOOP_TRACE_CONTENT=true`). Save Phoenix's tables as Parquet or JSON Lines:
-CSV is refused, and `get_spans_dataframe()` returns 1,000 spans by default.
+Record: Capture contents (`recordOutputs: true`, `TRACELOOP_TRACE_CONTENT=true`). Save Phoenix's tables as Parquet or JSON Lines,
+because CSV is refused. By default `get_spans_dataframe()` returns only 1,000 spans: set a higher limit.
 Costs: Tokens (`llm.token_count.*`, `gen_ai.usage.*`) and cost (`llm.cost.total`) of model spans. Seconds also include tool spans.
 """
 

@@ -1,7 +1,7 @@
 """By shape: any JSON with tool calls and outputs, found by the keys of objects. Only `--format shape` selects this format.
 
 A call is an object with a tool name, arguments and an output. An output in a separate object is paired with the call by id,
-else in order. A part of the file in which another format finds a search is read in that format.
+else in order. If a part of the file is in another format and has a search, that part is read in that format.
 
 Lost: Costs, the agent's answer, and calls written as text.
 Query id: `query_id`, `question_id`, `qid`, `task_id` or a similar field in an object around every call.
@@ -185,11 +185,11 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
 def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
     """Add calls to steps. Return whether a step has several calls with outputs of their own. Such calls may be sequential.
 
-    - Consecutive calls without outputs of their own are one step. Consecutive calls with outputs in one inner list are one step.
+    - Consecutive calls without own outputs are one step. Consecutive calls with own outputs are one step if in the same inner list.
     - User text after a call begins a turn only if the agent wrote text in between. Otherwise the text may come from a tool.
     - User text after the last search begins no turn: a program may have added it as a reminder.
 
-    The first `depth` keys of a call's place lead to the record. Lists outside the record do not join calls to a step.
+    The first `depth` keys of a call's place lead to the record. Only lists inside the record join calls to a step.
     """
     searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
     last_search = max(searches, default=0)

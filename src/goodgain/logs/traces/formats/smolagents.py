@@ -107,7 +107,7 @@ class _Steps(Conversation):
             self.report_kind("message", message, "role", at, "system, user, assistant, tool-call, tool-response")
 
     def _answer_all(self, calls: Sequence[ToolCall], told: str, *, failed: bool) -> None:
-        """Set the outputs of calls from one text. If there are several calls, each search needs a heading in the text."""
+        """Set the outputs of calls from one text. If there are several calls, searches get outputs only if each has a heading."""
         for made in calls:
             made.failed, made.remedy = failed, _SHARED if len(calls) > 1 else ""
         searches = [made for made in calls if self.source.is_search(made.tool)]

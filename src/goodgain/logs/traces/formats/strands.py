@@ -63,7 +63,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def find(directory: Path) -> list[Path]:
-    """Return the files to read in a folder: the file with the first message of each agent, then the other logs."""
+    """Return the files to read in a folder: for each agent, the file with the agent's first message; then the other logs."""
     folders = [directory, *(folder for pattern in _FOLDERS for folder in sorted(directory.glob(pattern)))]
     found = [_find_files(folder) for folder in folders if folder.is_dir()]
     sessions = [paths for paths in found if any(map(_is_of_session, paths))]

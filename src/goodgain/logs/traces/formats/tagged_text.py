@@ -83,7 +83,7 @@ def _read_numbers(text: str) -> Any:
 
 
 def _read_list(text: str) -> Any:
-    """Read the JSON list that Search-o1's RagAgent writes. Drop the ids: they are list positions. A summary becomes UNANSWERED."""
+    """Read the JSON list of Search-o1's RagAgent. Drop the ids, which are list positions. For a summary, return UNANSWERED."""
     value = parse_if_json(text)
     for one in tree.objects_in(value):
         one.pop("id", None)

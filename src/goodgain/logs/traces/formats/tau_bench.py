@@ -5,7 +5,7 @@ user are left out.
 
 Lost: Everything in `reward_info` except the reward.
 Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
-Record: If calls of `grep` are to count as searches, pass `--tools grep=search`.
+Record: To count calls of `grep` as searches, pass `--tools grep=search`.
 """
 
 from collections.abc import Iterator

@@ -211,7 +211,7 @@ class _Messages(Conversation):
             call.output = [read_source(*one) for one in tree.walk(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
-        """Add the pages that a message cites. If the message has no call, add a search that the provider must have run."""
+        """Add the pages that a message cites. If the message has no call, the provider searched: add that search."""
         self.say([], self._cited)
         if self._cited and not self._made:
             self.call(ToolCall("web_search", at, is_search=True, remedy=advise_citations()))
