@@ -58,13 +58,13 @@ class Comparison:
             losses (numbers of queries in which system is better, equal, worse), verdict, significant (p_randomisation_holm <=
             alpha), low_coverage, more_iterations, more_results (per query, system minus against).
             p_tukey is over the queries in which all systems have a value. A p-value that does not exist is null.
-            The verdict on system is `better` or `worse` if the difference is significant, and `equal` if all differences
-            are zero. It is `no results` if a system has no value because it returned nothing, else `unclear`.
+            The verdict on system is `better` or `worse` if the difference is significant, `equal` if all differences are zero,
+            else `unclear`. The verdict is `no results` if a system has no value because it returned nothing.
             The verdict is `not comparable` if the measure depends on where iterations end and only one of the two systems
             has iterations. It is `not comparable: one-time addresses` if repeats cannot be recognised, because pages get a
             new address in each search. Pairs with these two verdicts have no p-values.
-            For other pairs, the verdict is usually null if `better` is null or the pair has no queries. Wins, ties and losses
-            are null if `better` is null.
+            If none of these verdicts applies, because `better` is null or the pair has no queries, the verdict is null. Wins,
+            ties and losses are null if `better` is null.
             With `bounds`, also the columns least and most (the range of the difference) and can_turn. The column can_turn is
             true if labels of unjudged documents can reverse the sign of the difference or break a tie. For a measure without
             bounds, least and most are null, and can_turn is null or false.
@@ -86,10 +86,10 @@ class Comparison:
             The pairs are those with the verdict `unclear` or, with `detect`, those with p-values. A pair needs differences that
             vary. The first row has the smallest difference that these queries show with power .8. This difference is null if
             there are fewer queries than the randomisation test needs (6 for one pair at alpha .05). The second row has the size
-            of the observed difference (or `detect`). Its `queries` says how many queries show that difference, and its
-            `replicates` how many runs of each system show it on the present queries (null: no number suffices). `replicates` is
-            also null if a system has a single run. The column `pairs` has the number of pairs of the measure that Holm's method
-            corrects. Both rows use the level alpha / pairs.
+            of the observed difference (or `detect`). In the second row, `queries` is the number of queries needed to detect
+            this difference with power .8, and `replicates` the number of runs of each system needed on the present queries.
+            Both are null if no number suffices; `replicates` is also null if a system has a single run. The column `pairs` has
+            the number of pairs of the measure that Holm's method corrects. Both rows use the level alpha / pairs.
         baseline: the system that all others are compared with; None if all pairs are compared.
         question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices
             have a column per query and a row per system; matrices of `runs` have a row per run.

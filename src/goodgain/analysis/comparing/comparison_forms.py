@@ -303,7 +303,7 @@ def render_html(comparison: Comparison) -> str:
 
 
 def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
-    """Yield an SVG of the difference, interval and zero of each pair, or an empty text. All pairs of a measure share one scale."""
+    """Yield an SVG of each pair's difference, interval and zero line; an empty text without numbers. A measure has one scale."""
     widest = pl.max_horizontal(pl.col("difference", "low", "high").abs()).max().over("measure")
     columns = ("difference", "low", "high", "verdict")
     for difference, low, high, verdict, scale in pairs.select(*columns, scale=widest).iter_rows():

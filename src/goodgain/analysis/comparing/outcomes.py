@@ -95,7 +95,7 @@ def find_incomplete(
 ) -> dict[str, pl.Series]:
     """Return a dict from runs to the judged queries whose traces broke off. Runs without such queries are left out.
 
-    `called` maps each run to the name of its file. If `convert` wrote the file of a replicate, the name ends with the replicate.
+    `called` maps each run to its file name. The names that `convert` gives to the files of replicates end with the replicate.
     If the replicate of a run is unknown, raise `InputError` or, if `how` is `keep`, return one entry for the whole system.
     """
     if outcomes is None or COMPLETED not in outcomes.columns:
@@ -123,10 +123,10 @@ def find_incomplete(
 def _match_runs(
     runs: Sequence[str], called: Mapping[str, str], replicates: pl.Series
 ) -> Mapping[str, str | None] | None:
-    """Return the replicate of each run: the end of its file name or, without file names, its place in `runs`. None: unknown."""
+    """Map each run to its replicate: the end of its file name or, without file names, its place in `runs`. None: unclear."""
     numbers = replicates.unique().drop_nulls().to_list()
     if len(runs) == 1 and len(numbers) < 2 and not (numbers and replicates.null_count()):
-        return {runs[0]: None}  # all rows
+        return {runs[0]: None}  # None: all rows belong to this run
     by_file = {run: called[run].rpartition(".")[2] for run in runs}
     in_order = {run: str(k) for k, run in enumerate(runs, 1)}
     for matched in (by_file, in_order) if not any(called.values()) else (by_file,):

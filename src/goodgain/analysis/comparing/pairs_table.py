@@ -286,7 +286,7 @@ def add_bounds(
 ) -> pl.DataFrame:
     """Add the columns `least`, `most` and `can_turn` of `Comparison.pairs`; null for a measure without bounds.
 
-    Each unjudged document gets one label for both systems, from 0 to the largest label of the qrels.
+    An unjudged document may have any label from 0 to the largest label of the qrels, the same label in both systems.
     """
     rules = {str(measure): find_rule(measure) for measure in measures}
     rows: list[tuple[float | None, float | None]] = []
@@ -320,7 +320,7 @@ def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_s
 
 
 def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
-    """Return the smallest and the largest difference of each query for a measure that sums over documents."""
+    """Return the smallest and the largest possible difference of the systems on each query; the measure sums over documents."""
     difference = pl.col("added") - pl.col("added_other")
     moved = documents.group_by("query_id").agg(
         falls=difference.clip(upper_bound=0).sum(), rises=difference.clip(0).sum()

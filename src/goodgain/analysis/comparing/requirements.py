@@ -47,15 +47,15 @@ class Outcome:
         bound: the number that the mean was compared with; None if `value` is None.
         holds: whether the requirement holds; False without a value.
         p: the p-value of the difference from the bound; None if it does not exist. The test is usually the t-test if the bound is a
-            number. If `requirement.is_tested_by_noise`, the test is a one-sided test of the baseline's noise. For any other
-            bound, the test is the randomisation test with Holm's correction.
+            number. If `requirement.is_tested_by_noise`, a one-sided test asks whether the baseline's noise explains the
+            loss. For any other bound, the test is the randomisation test with Holm's correction.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
         queries: the number of tested queries. In each of them the system has a value, and so has the baseline if there is one.
         left_out: the number of queries that were not tested.
         verdict: the verdict of `Comparison.pairs` on the system against the baseline; None without a baseline.
-        evaluated: the mean that `evaluate` prints, in which left-out queries count as 0. None for a comparison, or if no
-            query is left out.
+        evaluated: the mean that `evaluate` prints, in which left-out queries count as 0. None if no query is left out, or if
+            the requirement was checked on a `Comparison`.
     """
 
     requirement: Requirement

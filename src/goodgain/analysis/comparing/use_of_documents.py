@@ -173,7 +173,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
 
 
 def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Give each page in `uses` one URL, if possible the URL in `known`. Merge the rows of a query and run that then share an id."""
+    """Give each page in `uses` one URL, if possible the URL in `known`. Then merge the rows with the same query, run and id."""
     named = spell_like(uses, known)
     key = [*_QUERY, "doc_id"]
     if not named.select(key).is_duplicated().any():

@@ -174,7 +174,7 @@ def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
 
 
 def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Count the documents and queries of each group, and add up their amounts. The order of rows does not change the sums."""
+    """For each group of rows, count the documents and queries, and sum `amount`. The order of rows does not change the sums."""
     amount = pl.col("amount").map_elements(lambda values: math.fsum(values.to_list()), pl.Float64)
     sizes = {"documents": pl.len().cast(pl.Int64), "queries": pl.col("query_id").n_unique()}
     return rows.group_by(by).agg(**sizes, amount="amount").with_columns(amount).sort(by)
@@ -183,8 +183,8 @@ def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
     """Return the rows of `Explanation.queries` for one measure, without sentences.
 
-    Two systems differ in an iteration if they found different good documents there (not for SRR). For a rate per result, two
-    systems also differ if the number of results or of repeated results differs. `from_numerator` is the change of the numerator
+    Two systems differ in an iteration if they found different good documents in it (SRR ignores good documents). For a rate
+    per result, a different number of results or of repeated results also counts. `from_numerator` is the change of the numerator
     times the mean of 1 / denominator. `from_denominator` is the change of 1 / denominator times the mean of the numerators.
     """
     measure, is_rate = parts.measure, parts.denominator is not None

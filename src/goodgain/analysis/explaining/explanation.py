@@ -1,4 +1,4 @@
-"""Explains the difference between two systems: causes by document, the queries that changed most, and the searches."""
+"""Explains the difference between two systems: which documents cause it, which queries changed most, and all searches."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Account:
 
     @cached_property
     def alone(self) -> set[tuple[str, float, int]]:
-        """A tuple (query, rel, iteration) for each good document that only one of the two systems found in the iteration."""
+        """Tuples (query, rel, iteration): in this iteration, one system found a good document that the other did not find in it."""
         rels = {str(one.numerator): self.find_rel(one) for one in self.of.parts.values()}
         rows = self.of.documents.filter(pl.col("iteration_base").ne_missing(pl.col("iteration_new")))
         rows = rows.with_columns(rel=pl.col("measure").replace_strict(rels, return_dtype=pl.Float64))

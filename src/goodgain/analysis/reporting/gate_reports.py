@@ -110,8 +110,8 @@ def write_comment(
 ) -> str:
     """Return a Markdown comment of at most 90 lines on a comparison. The same comparison gives the same bytes.
 
-    `explanation` explains the pair that `choose_change` returns, and adds causes to the comment. An explanation with results also
-    adds searches. `questions` maps query ids to texts that replace the ids. `spend` is what `gg.spend` returns.
+    `explanation` explains the pair that `choose_change` returns, and adds causes to the comment. If `explanation` has texts of
+    searches, the comment lists searches. `questions` maps query ids to texts shown instead. `spend` is what `gg.spend` returns.
     """
     questions = questions or {}
     failed = [one for one in outcomes if not one.holds]

@@ -66,8 +66,8 @@ class Evidence:
     def queries(self) -> pl.DataFrame:
         """A row per query, measure and system: query_id, query_text, groups (if groups are given), measure, system and value.
 
-        With several systems, `difference` is the value minus the value of the base. `cause` and `first_differing_iteration` are
-        null unless the measure is explained and `difference` has the same sign as the difference between the first runs.
+        With several systems, `difference` is the value minus the value of the base. `cause` and `first_differing_iteration`
+        describe the first runs. Both are null in measures other than `explained`, or if the first runs differ with another sign.
         """
         ids, names, key = self.qrels.query_ids, self.systems, ["query_id", "measure", "system"]
         about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}
@@ -99,7 +99,7 @@ class Evidence:
     def changed(self) -> list[str]:
         """The query ids, sorted by the size of the change in the explained measure. Losses come before gains of the same size.
 
-        The query that changed most for the system of the headline is put first. With one system, queries are sorted by value.
+        The first id is an exception: the query that changed most for the headline's system. A single system: sorted by value.
         """
         rows = self.queries.filter(measure=str(self.explained.measure))
         if self.comparison is None:

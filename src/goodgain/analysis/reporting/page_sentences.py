@@ -81,7 +81,7 @@ class Opening(NamedTuple):
 
     @property
     def lead(self) -> str:
-        """The system that the headline compares with the first system. Verdict `better` is preferred, then the highest mean."""
+        """The system that the headline compares with the first: with verdict `better` if possible, then the highest mean."""
         if self.pairs is None:
             return next(iter(self.scores))
         is_better = (pl.col("verdict") == "better").fill_null(False)
@@ -144,7 +144,7 @@ def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:
 
 
 def describe_query(measure: str, query_id: str, text: str | None, values: Mapping[str, float]) -> str:
-    """Return a sentence on the query in which a measure differs most. With one system, it is the query with the lowest value."""
+    """Return a sentence on a query: the one where two systems differ most or, with one system, the one with the lowest value."""
     query = shorten_middle(query_id, _ID)
     name = f"“{shorten(text, _QUESTION)}” ({query})" if text else query
     said = [f"{system} {format_number(value, PLACES)}" for system, value in values.items()]

@@ -167,7 +167,7 @@ def _list_ratios(
 
 
 def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
-    """Return the outcomes of queries by system: the column `solved`, or else the only outcome. Unknown outcomes are NaN."""
+    """Return outcomes by system, from the column `solved` or, without that column, from the only outcome. Unknown outcomes: NaN."""
     names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
     if "solved" not in names and len(names) > 1:
         told = f"{spell('outcomes')}: has the columns {', '.join(names)}"

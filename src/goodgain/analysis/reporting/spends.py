@@ -185,7 +185,7 @@ def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataF
 
 
 def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFrame | None) -> pl.DataFrame:
-    """Return what each search adds on average over the queries with this search: a row for each system and search.
+    """Return what the first, second, ... search adds, averaged over the queries with this search; a row per system and search.
 
     The columns are system, search, searching (number of queries with this search), new_good, gain and repeats. The columns
     `tokens`, `cost` and `seconds` exist if every system records them per iteration. Costs are means over queries with known costs.

@@ -99,7 +99,7 @@ def take_ink(ax: Axes) -> None:
 
 
 def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
-    """Add a legend below the axes of a new figure, or inside the axes of a user (beside them if the legend is large)."""
+    """Add a legend: below the axes if goodgain made them (`own`), else inside the axes, or beside them if it is large."""
     figure: Any = ax.figure  # not a subfigure if it is a new one
     if isinstance(figure, Picture) and figure.shared is not None:
         figure.shared |= {entry.label: entry for entry in entries}
@@ -190,9 +190,9 @@ def share_scales(axes: Collection[Axes], *names: Literal["x", "y"]) -> None:
 
 
 def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
-    """Write the name of each line beside its last point, without overlap. Return whether there was room.
+    """Write the name of each line beside its last point, without overlap. Return whether the names were written.
 
-    `ends` has the name, colour, x and y of each line. Axes of the user get no names: the room beside them is unknown.
+    `ends` has the name, colour, x and y of each line. Axes that a caller passed get no names: the space beside them is unknown.
     """
     names = [break_lines(name, _NAME) or " " for name, *_ in ends]
     heights = np.array([name.count("\n") + 1 for name in names])
