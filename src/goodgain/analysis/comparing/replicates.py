@@ -177,7 +177,7 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
 def compute_noise_p(loss: float, floor: float) -> float:
     """Return the one-sided p of a loss under the baseline's noise: .05 at `floor`, and less for a larger loss.
 
-    If there is no noise, p is 0 for a loss and 1 without a loss.
+    Without noise, p is 0 if the system has a loss, else 1.
     """
     from scipy.special import ndtr
 
