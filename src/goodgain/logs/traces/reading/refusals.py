@@ -69,7 +69,7 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
 
 
 def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
-    """Return what the format `shape` finds in a log, and one search as a jsonl line. Both texts are empty if the log has no search."""
+    """Return what the format `shape` finds in a log, and a search as a jsonl line. Both texts are empty without a search."""
     asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
     shape, summary, ids = get_format("shape"), Summary(), 0
     first: tuple[str, SearchCall] | None = None
