@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.run_in_blocks import RunFile, map_ahead
+from goodgain.counting.run_in_blocks import RunFile, keep_blocks, map_ahead
 from goodgain.errors import count_of, notice
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.documents import DocumentMap
@@ -17,19 +17,20 @@ from goodgain.formats.run import Run
 from goodgain.options import OPTIONS, spell
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 
-#: Rows of a file whose ids are kept as numbers, 16 bytes a row, until the spellings are known. A longer file is read once more.
-_MOST_KEPT = 20_000_000
+#: Rows of a file whose ids are kept as hashes, 16 bytes a row, until the spellings are known. A longer file is read once more.
+_MOST_HASHED = 20_000_000
 #: Ids of blocks, beside the distinct ones of earlier blocks, that are kept before repeated ids are dropped.
 _MOST_REPEATED = 1_000_000
-#: The rows of a run, one in this many, that are compared with the labels before all rows.
-_SAMPLED = 8
+#: The rows of a run that are compared with the labels, one after the other: one in 32, one in 8, all.
+_SAMPLED = (32, 8, 1)
 
 
 def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls: str) -> tuple[Any, dict[str, Any]]:
     """Replace all URLs of a web page by one URL. Return the qrels (or None) and the runs. A notice counts the affected queries.
 
-    The new URL is the page's first URL in the qrels, in sorted order. For a page that the qrels lack, the new URL is
-    the page's first in the runs, also in sorted order. If several rows of the qrels get the same id, the largest label is kept.
+    The new URL is one that both the runs and the qrels contain, or else one in the runs, or else one in the qrels. If several
+    URLs qualify, the new URL is the first in sorted order. A run that spells each of its pages in one way does not change.
+    If several rows of the qrels get the same id, the largest label is kept.
     If the qrels contain no URL, no id is replaced: listing the ids of a large run would require reading its file once more.
     """
     if judged is not None and urls != OPTIONS["urls"].default:
@@ -37,17 +38,21 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     known = None if judged is None else select_addresses(judged.rows.get_column("doc_id"))
     if urls == "keep" or (known is not None and known.is_empty()):
         return judged, dict(runs)
+    runs = keep_blocks(runs)
     found = {name: _list_ids(run) for name, run in runs.items()}
-    addresses = [of_run.addresses for of_run in found.values()] + ([] if known is None else [_add_hashes(known)])
-    spellings = find_spellings(_select_addresses(pl.concat(addresses)).get_column("doc_id"), known)
+    nothing = pl.DataFrame(schema={"doc_id": pl.String, "document": pl.UInt64})
+    of_runs = _select_addresses(pl.concat([nothing, *(of_run.addresses for of_run in found.values())]))
+    judged_addresses = nothing if known is None else _add_hashes(known)
+    ids = _select_addresses(pl.concat([of_runs, judged_addresses])).get_column("doc_id")
+    spellings = find_spellings(ids, of_runs.get_column("doc_id"), judged_addresses.get_column("doc_id"))
     if spellings.is_empty():
         return judged, dict(runs)
-    mapping, chunks = DocumentMap(spellings, of="both", chunks="repeat"), spellings.get_column("chunk_id").implode()
-    changed = {name for name, of_run in found.items() if of_run.addresses["doc_id"].is_in(chunks).any()}
+    mapping, chunks = DocumentMap(spellings, of="both", chunks="repeat"), spellings["chunk_id"].hash().implode()
+    changed = {name for name, of_run in found.items() if of_run.addresses["document"].is_in(chunks).any()}
     joined = {name: map_run(mapping, run) if name in changed else run for name, run in runs.items()}
     queries = _count_queries(judged, [(run, found[name]) for name, run in runs.items()], _list_pages(spellings))
-    if judged is not None and known is not None and known.is_in(chunks).any():
-        judged = mapping.map_qrels(judged, known.clear())
+    if judged is not None and known is not None and judged_addresses["document"].is_in(chunks).any():
+        judged = replace(mapping.map_qrels(judged, known.clear()), given=judged)
     if queries:
         one, other = spellings.row(0)
         notice(
@@ -85,23 +90,24 @@ def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("doc_id").replace(*spellings.select("chunk_id", "doc_id").get_columns()))
 
 
-def find_spellings(ids: pl.Series, known: pl.Series | None) -> pl.DataFrame:
+def find_spellings(ids: pl.Series, *preferred: pl.Series) -> pl.DataFrame:
     """Find pages with several URLs in `ids`. Return a frame with the URLs to replace (chunk_id) and the new URLs (doc_id).
 
-    The new URL is the page's first URL in `known`, in sorted order. For a page that `known` lacks, the new URL is the page's
-    first URL in `ids`, also in sorted order.
+    The new URL is the page's first URL: URLs in the first of the `preferred` ids come before others, then those in the second
+    before others, and so on. URLs that are alike in this respect are in sorted order.
     """
     from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
 
     table = ids.to_frame("chunk_id").with_columns(page=find_pages(ids))
     # most pages have one id, and numbers find the others faster than texts do
     table = table.drop_nulls("page").filter(pl.col("page").hash().is_duplicated())
-    table = table.filter(pl.len().over("page") > 1)
-    is_other = pl.lit(True) if known is None else ~pl.col("chunk_id").is_in(known.implode())
-    # a column before the groups: within `over` Polars would look for it in each group
-    table = table.with_columns(is_other=is_other).sort("is_other", "chunk_id")
-    table = table.with_columns(doc_id=pl.col("chunk_id").first().over("page")).drop("page", "is_other")
-    return table.filter(pl.col("chunk_id") != pl.col("doc_id")).sort("chunk_id")
+    # the number of an id in the order of preference, from hashes: two ids with one hash could only get another order
+    found = [pl.col("chunk_id").hash().is_in(some.hash().implode()) for some in reversed(preferred)]
+    place = sum(pl.when(has).then(0).otherwise(2**k) for k, has in enumerate(found))
+    table = table.with_columns(place=place)
+    best = table.filter(pl.col("place") == pl.col("place").min().over("page"))
+    table = table.join(best.group_by("page").agg(doc_id=pl.col("chunk_id").min()), on="page")
+    return table.select("chunk_id", "doc_id").filter(pl.col("chunk_id") != pl.col("doc_id")).sort("chunk_id")
 
 
 def select_addresses(ids: pl.Series) -> pl.Series:
@@ -121,7 +127,7 @@ def _add_hashes(ids: pl.Series) -> pl.DataFrame:
 class _Ids(NamedTuple):
     """The URLs of a run (`addresses`), and the `hashes` of its rows (see `_hash_ids`).
 
-    `hashes` is None for a run on an engine, and for a file of more than `_MOST_KEPT` rows.
+    `hashes` is None for a run on an engine, and for a file of more than `_MOST_HASHED` rows.
     """
 
     addresses: pl.DataFrame
@@ -137,7 +143,7 @@ def _list_ids(run: Run | RunFile) -> _Ids:
                 found = [_select_addresses(pl.concat(found))]
                 most = 2 * len(found[0]) + _MOST_REPEATED
             height += rows.height
-            kept = [*kept, rows] if height <= _MOST_KEPT else []
+            kept = [*kept, rows] if height <= _MOST_HASHED else []
         return _Ids(_select_addresses(pl.concat(found)), pl.concat(kept) if kept else None)
     if run.lives_on_engine:
         ids_of_run = collect(nw.from_native(run.frame).select("doc_id").unique()).get_column("doc_id").cast(pl.String)
@@ -192,23 +198,34 @@ def sign(qrels: Qrels, **options: str) -> Qrels:
 
 def _count_queries(judged: Qrels | None, of_runs: Iterable[tuple[Run | RunFile, _Ids]], pages: pl.DataFrame) -> int:
     """Count the queries for which a run and the qrels together contain several ids of the same page."""
-    several = pl.col("document").min() != pl.col("document").max()
-    numbers, nothing = pages.drop("doc_id"), pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
-    labelled = _hash_ids(nothing if judged is None else judged.rows).join(numbers, on="document")
-    queries = labelled.group_by("query", "page").agg(several).filter("document").get_column("query").unique()
+    several, numbers = pl.col("document").min() != pl.col("document").max(), pages.drop("doc_id")
+    nothing = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
+
+    def place(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows with an id in `known`. Equal query and page give an equal number `place`."""
+        placed = rows.join(known, on="document")
+        return placed.select(
+            "query", "document", place=pl.col("query") * 3 + pl.col("page")
+        )  # joined faster than pairs
+
+    def find_several(rows: pl.DataFrame) -> pl.Series:
+        """Return the queries with several ids of a page."""
+        of_place = rows.group_by("place").agg(several.alias("several"), pl.col("query").first())
+        return of_place.filter("several").get_column("query").unique()
+
+    labelled = place(_hash_ids(nothing if judged is None else judged.rows), numbers)
+    queries = find_several(labelled)
     for run, ids in of_runs:
         own = numbers.filter(pl.col("document").is_in(ids.addresses["document"].implode()))
         twice = own.filter(pl.col("page").is_duplicated())  # pages that the run itself spells in several ways
         spelled = [labelled.clear()]
         for rows in _list_rows(run, ids.hashes, pages):
             if len(twice):
-                spelled.append(rows.join(twice, on="document").select(labelled.columns))
-            for some in (rows.gather_every(_SAMPLED), rows):  # a few rows often tell for most queries
-                unknown = some.filter(~pl.col("query").is_in(queries.implode())).join(own, on="document")
-                met = unknown.join(labelled, on=["query", "page"]).filter(
-                    pl.col("document") != pl.col("document_right")
-                )
+                spelled.append(place(rows, twice))
+            for step in _SAMPLED:  # a few rows often tell for most queries
+                unknown = rows.gather_every(step).filter(~pl.col("query").is_in(queries.implode()))
+                met = place(unknown, own).join(labelled, on="place")
+                met = met.filter(pl.col("document") != pl.col("document_right"))
                 queries = pl.concat([queries, met.get_column("query")]).unique()
-        both = pl.concat(spelled).group_by("query", "page").agg(several).filter("document").get_column("query")
-        queries = pl.concat([queries, both]).unique()
+        queries = pl.concat([queries, find_several(pl.concat(spelled))]).unique()
     return len(queries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from contextvars import copy_context
@@ -38,6 +38,8 @@ _SHRUNK = 6  # compression and Parquet shrink a run to about a sixth
 _SAMPLE, _PLACES, _BYTES = 6_000, 16, 2**14
 #: Blocks that threads read ahead of the caller. Each is in memory.
 _AHEAD = 2
+#: Bytes of rows that `keep_blocks` keeps.
+_MOST_KEPT = 2**30
 
 _Result = TypeVar("_Result")
 
@@ -62,6 +64,9 @@ class RunFile:
     warned: set[str] = field(default_factory=set, compare=False)
     #: First byte of each block of text -> the lines of the block that were not read.
     passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
+    #: The blocks, if they are kept in memory. The first `kept_after` of `mappings` were applied to their rows.
+    kept: tuple[Block, ...] = field(default=(), compare=False, repr=False)
+    kept_after: int = 0
     #: For each counted block, whether some row has a number as its iteration.
     numbered: list[bool] = field(default_factory=list, compare=False)
 
@@ -80,7 +85,9 @@ class RunFile:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the run in blocks, cut where query_id changes. A query whose rows are not adjacent can be in several blocks."""
-        if self.is_text:
+        if self.kept:
+            yield from (replace(block, file=self) for block in self.kept)
+        elif self.is_text:
             block: Block | None = None
             for text in text_blocks(self.path, size=self.block):
                 block = Block(self, text=text)
@@ -116,23 +123,34 @@ def read_whole(run: Run | RunFile) -> Run:
 
 @dataclass(frozen=True)
 class Block:
-    """A part of a run: either lines of text, or a frame. `rows` gives the position in the file for each row of the frame."""
+    """A part of a run: either lines of text, or a frame. `rows` gives the position in the file for each row of the frame.
+
+    If `kept` is not None, it has the rows, `text` is None, and `frame` has only columns.
+    """
 
     file: RunFile
     text: Content | None = None
     frame: pl.DataFrame | None = None
     rows: RowSource | None = None
+    kept: Run | None = None
 
     @cached_property
     def run(self) -> Run:
         file = self.file
-        reading, is_text = Reading(file.gaps, file.first), self.text is not None
-        run = make_run(self.read(), reading, name=file.name, is_text=is_text, is_part=True)
-        if file.only is not None:
-            run = select_queries(run, file.only)
-        for mapping in file.mappings:
+        run = self._read_run() if self.kept is None else self.kept
+        for mapping in file.mappings[file.kept_after :]:
             run = mapping.map_run(run)
         return run if file.page is None else cut_run(run, file.page)
+
+    def keep(self) -> Block:
+        """Return the block with its run in memory, and without its text or frame."""
+        columns = None if self.frame is None else self.frame.clear()
+        return Block(replace(self.file, kept_after=len(self.file.mappings)), frame=columns, kept=self.run)
+
+    def _read_run(self) -> Run:
+        reading, is_text = Reading(self.file.gaps, self.file.first), self.text is not None
+        run = make_run(self.read(), reading, name=self.file.name, is_text=is_text, is_part=True)
+        return run if self.file.only is None else select_queries(run, self.file.only)
 
     def read_ids(self) -> pl.DataFrame:
         """Return query_id and doc_id of each row. The other columns are not always checked."""
@@ -159,6 +177,26 @@ def map_ahead(function: Callable[[Block], _Result], blocks: Iterable[Block]) -> 
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+def keep_blocks(runs: Mapping[str, Run | RunFile]) -> dict[str, Run | RunFile]:
+    """Return the runs with the rows of files in memory, so that later steps do not read the files again.
+
+    The rows of all files together have at most `_MOST_KEPT` bytes. A file with more rows is returned unchanged.
+    """
+    found, left = dict(runs), float(_MOST_KEPT)
+    for name, file in runs.items():
+        if not isinstance(file, RunFile) or file.kept or file.page is not None or file.path.stat().st_size > left:
+            continue
+        kept, size = list[Block](), 0.0
+        for block in map_ahead(Block.keep, file.blocks()):
+            kept.append(block)
+            size += block.run.rows.estimated_size()
+            if size > left:
+                break
+        else:
+            found[name], left = replace(file, kept=tuple(kept), kept_after=len(file.mappings)), left - size
+    return found
 
 
 def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
@@ -247,6 +285,7 @@ def partition_by_query(file: RunFile) -> Iterator[Block]:
 
     Rows are first divided among temporary files by a hash of query_id. Together, these files are as large as the run in plain text.
     """
+    file = replace(file, kept=(), kept_after=0)  # in memory, the rows would be needed twice
     size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
     parts = min(size // (2 * file.block) + 2, _FILES)
     with temporary_folder() as folder:

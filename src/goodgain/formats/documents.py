@@ -131,12 +131,12 @@ class DocumentMap:
             document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
             return found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
 
-        def join(rows: pl.DataFrame, *key: str) -> pl.DataFrame:
-            mapped = replace(rows).with_row_index("row")
-            repeats = pl.struct("query_id", "doc_id").hash().is_duplicated()  # numbers are found faster than texts
+        def join(rows: pl.DataFrame, replaced: pl.DataFrame, *key: str) -> pl.DataFrame:
+            mapped = replaced.with_row_index("row")
+            repeats = (pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)).is_duplicated()  # found faster than texts
             is_repeated = mapped.select(repeats).to_series()
             if not is_repeated.any():
-                return mapped.select(rows.columns)
+                return replaced
             changed = mapped.get_column("doc_id").filter(mapped.get_column("doc_id") != rows.get_column("doc_id"))
             meets = is_repeated & mapped.get_column("doc_id").is_in(changed.unique().implode())
             firsts = [] if "iteration" in key else [pl.col("iteration").first()]
@@ -161,7 +161,9 @@ class DocumentMap:
         by_iteration = ["iteration"] if qrels.labels is not None else []
         ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
         given = label_by_iteration(qrels.frame) if by_iteration else qrels.frame
-        frame, rows = join(given, *by_iteration), join(qrels.rows, "iteration")
+        replaced = replace(given)
+        replaced_rows = replaced if qrels.rows is given else replace(qrels.rows)
+        frame, rows = join(given, replaced, *by_iteration), join(qrels.rows, replaced_rows, "iteration")
         if qrels.has_subtopics:  # a host without subtopics keeps only the last row of a document
             rows = rows.sort("query_id", "relevance")
         return qrels.with_rows(frame, rows, ungraded=ungraded)

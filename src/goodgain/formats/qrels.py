@@ -78,7 +78,9 @@ class Qrels(PandasFacade):
     has_subtopics: bool = False
     vital: pl.DataFrame | None = None
     documents: Mapping[str, str] = field(default_factory=dict)  # replaced, never changed
-    ids_mapped: int = field(default=0, init=False)
+    ids_mapped: int = 0
+    #: the judgments with their own URLs, if `frame` has those of the runs; they identify the qrels
+    given: Qrels | None = None
     #: thresholds already reported: ranx scores one run after another
     warned_rels: set[float] = field(default_factory=set, init=False)
     columns: ClassVar[list[str]] = list(Qrel._fields)
@@ -92,7 +94,7 @@ class Qrels(PandasFacade):
         return "subtopic" if self.has_subtopics else self.labels
 
     def with_rows(self, frame: pl.DataFrame, rows: pl.DataFrame, *, ungraded: pl.DataFrame | None) -> Qrels:
-        return replace(self, frame=frame, rows=rows, ungraded=ungraded)
+        return replace(self, frame=frame, rows=rows, ungraded=ungraded, given=None)
 
     def select_queries(self, query_ids: Sequence[str]) -> Qrels:
         is_kept = pl.col("query_id").is_in(query_ids)
@@ -122,6 +124,8 @@ class Qrels(PandasFacade):
 
         The order of rows does not matter. Column 2 does not matter either, unless it was read as the iteration or the subtopic.
         """
+        if self.given is not None:
+            return self.given.digest
         columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.reading is not None:
             columns.append(pl.col("iteration").cast(pl.String).fill_null(""))

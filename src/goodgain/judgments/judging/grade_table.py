@@ -156,7 +156,7 @@ def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS[
 
 
 def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
-    spellings = find_spellings(select_addresses(grades.get_column("doc_id")), None)
+    spellings = find_spellings(select_addresses(grades.get_column("doc_id")))
     if spellings.is_empty():
         return grades
     other, one = spellings.row(0)
