@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import time
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from goodgain.formats.urls import canonicalise_url, find_page, find_pages, parse_url
+from goodgain.formats.urls import canonicalise_url, find_page, find_shared_pages, parse_url
 from goodgain.formats.web_identities import IDENTITIES, WebIdentity
 from goodgain.logs.dedup import deduplicate, normalise_url
 from tests.logs.dedup.writing import frame, result
@@ -101,9 +102,13 @@ def test_pages_of_random_addresses_are_those_of_each_alone() -> None:
         + draw.choice(TAILS)
         for _ in range(how_many(5_000, full=25_000))
     }
+    pages = {one: page for one in ids if (page := find_page(one)) is not None}
+    times = Counter(pages.values())
+    shared = {one: page for one, page in pages.items() if times[page] > 1}
     column = pl.Series(sorted(ids))
-    assert find_pages(column).to_list() == [find_page(one) for one in column]
-    assert find_pages(column.clear()).to_list() == []
+    assert len(shared) > 100
+    assert dict(find_shared_pages(column).rows()) == shared
+    assert find_shared_pages(column.clear()).is_empty()
 
 
 #: Name -> a pattern of ids, and the addresses that people write for an id.

@@ -41,17 +41,18 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     runs = keep_blocks(runs)
     found = {name: _list_ids(run) for name, run in runs.items()}
     nothing = pl.DataFrame(schema={"doc_id": pl.String, "document": pl.UInt64})
-    of_runs = _select_addresses(pl.concat([nothing, *(of_run.addresses for of_run in found.values())]))
-    judged_addresses = nothing if known is None else _add_hashes(known)
-    ids = _select_addresses(pl.concat([of_runs, judged_addresses])).get_column("doc_id")
-    spellings = find_spellings(ids, of_runs.get_column("doc_id"), judged_addresses.get_column("doc_id"))
+    of_runs = pl.concat([nothing, *(of_run.addresses for of_run in found.values())])
+    of_runs = of_runs[of_runs["document"].arg_unique()] if len(found) > 1 else of_runs
+    of_qrels = nothing if known is None else _add_hashes(known)
+    others = of_qrels.filter(~pl.col("document").is_in(of_runs["document"].implode()))
+    spellings = find_spellings(pl.concat([of_runs["doc_id"], others["doc_id"]]), of_runs["doc_id"], of_qrels["doc_id"])
     if spellings.is_empty():
         return judged, dict(runs)
     mapping, chunks = DocumentMap(spellings, of="both", chunks="repeat"), spellings["chunk_id"].hash().implode()
     changed = {name for name, of_run in found.items() if of_run.addresses["document"].is_in(chunks).any()}
     joined = {name: map_run(mapping, run) if name in changed else run for name, run in runs.items()}
     queries = _count_queries(judged, [(run, found[name]) for name, run in runs.items()], _list_pages(spellings))
-    if judged is not None and known is not None and judged_addresses["document"].is_in(chunks).any():
+    if judged is not None and known is not None and of_qrels["document"].is_in(chunks).any():
         judged = replace(mapping.map_qrels(judged, known.clear()), given=judged)
     if queries:
         one, other = spellings.row(0)
@@ -96,11 +97,9 @@ def find_spellings(ids: pl.Series, *preferred: pl.Series) -> pl.DataFrame:
     The new URL is the page's first URL: URLs in the first of the `preferred` ids come before others, then those in the second
     before others, and so on. URLs that are alike in this respect are in sorted order.
     """
-    from goodgain.formats.urls import find_pages  # deduplication takes 12 ms to import
+    from goodgain.formats.urls import find_shared_pages  # deduplication takes 12 ms to import
 
-    table = ids.to_frame("chunk_id").with_columns(page=find_pages(ids))
-    # most pages have one id, and numbers find the others faster than texts do
-    table = table.drop_nulls("page").filter(pl.col("page").hash().is_duplicated())
+    table = find_shared_pages(ids).rename({"id": "chunk_id"})
     # the number of an id in the order of preference, from hashes: two ids with one hash could only get another order
     found = [pl.col("chunk_id").hash().is_in(some.hash().implode()) for some in reversed(preferred)]
     place = sum(pl.when(has).then(0).otherwise(2**k) for k, has in enumerate(found))
@@ -117,7 +116,8 @@ def select_addresses(ids: pl.Series) -> pl.Series:
 def _select_addresses(ids: pl.DataFrame) -> pl.DataFrame:
     """Drop repeated ids, and ids that are not URLs. `ids` has the columns `doc_id` and `document` (the hash of `doc_id`)."""
     distinct = ids[ids.get_column("document").arg_unique()]  # five times as fast as unique
-    return distinct.filter(pl.col("doc_id").str.starts_with("http") | pl.col("doc_id").str.starts_with("HTTP"))
+    are_addresses = pl.col("doc_id").str.starts_with("http") | pl.col("doc_id").str.starts_with("HTTP")
+    return distinct if distinct.select(are_addresses.all()).item() else distinct.filter(are_addresses)
 
 
 def _add_hashes(ids: pl.Series) -> pl.DataFrame:
@@ -136,7 +136,9 @@ class _Ids(NamedTuple):
 
 def _list_ids(run: Run | RunFile) -> _Ids:
     if isinstance(run, RunFile):
-        found, kept, height, most = list[pl.DataFrame](), list[pl.DataFrame](), 0, _MOST_REPEATED
+        # the ids of blocks in memory need no memory of their own
+        found, kept, height = list[pl.DataFrame](), list[pl.DataFrame](), 0
+        most = float("inf") if run.kept else _MOST_REPEATED
         for ids, rows in map_ahead(lambda block: _list_hashes(block.read_ids()), run.blocks()):
             found.append(ids)
             if sum(map(len, found)) > most:

@@ -131,12 +131,10 @@ class DocumentMap:
             document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
             return found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
 
-        def join(rows: pl.DataFrame, replaced: pl.DataFrame, *key: str) -> pl.DataFrame:
-            mapped = replaced.with_row_index("row")
-            repeats = (pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)).is_duplicated()  # found faster than texts
-            is_repeated = mapped.select(repeats).to_series()
+        def join(rows: pl.DataFrame, replaced: pl.DataFrame, is_repeated: pl.Series, *key: str) -> pl.DataFrame:
             if not is_repeated.any():
                 return replaced
+            mapped = replaced.with_row_index("row")
             changed = mapped.get_column("doc_id").filter(mapped.get_column("doc_id") != rows.get_column("doc_id"))
             meets = is_repeated & mapped.get_column("doc_id").is_in(changed.unique().implode())
             firsts = [] if "iteration" in key else [pl.col("iteration").first()]
@@ -145,6 +143,12 @@ class DocumentMap:
             if "iteration" in key and qrels.reading is None:  # column 2 is ignored: a document has one label
                 joined = joined.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
             return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
+
+        def replace_and_compare(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
+            """Return the rows with replaced ids, and whether each row has the query and the document of another row."""
+            replaced = replace(rows)
+            hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)  # numbers are found faster than texts
+            return replaced, replaced.select(hashed.is_duplicated()).to_series()
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
             document = replace(frame).get_column("doc_id").alias("document")
@@ -161,9 +165,9 @@ class DocumentMap:
         by_iteration = ["iteration"] if qrels.labels is not None else []
         ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
         given = label_by_iteration(qrels.frame) if by_iteration else qrels.frame
-        replaced = replace(given)
-        replaced_rows = replaced if qrels.rows is given else replace(qrels.rows)
-        frame, rows = join(given, replaced, *by_iteration), join(qrels.rows, replaced_rows, "iteration")
+        of_frame = replace_and_compare(given)
+        of_rows = of_frame if qrels.rows is given else replace_and_compare(qrels.rows)
+        frame, rows = join(given, *of_frame, *by_iteration), join(qrels.rows, *of_rows, "iteration")
         if qrels.has_subtopics:  # a host without subtopics keeps only the last row of a document
             rows = rows.sort("query_id", "relevance")
         return qrels.with_rows(frame, rows, ungraded=ungraded)

@@ -328,9 +328,10 @@ def _decode_escape(text: str, decoded: frozenset[str]) -> str:
 
 #: Fragments that name a part of a page. A route (`#/`, `#!`) is a path, and a text fragment only highlights a place.
 _PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
-#: Addresses in which `find_pages` changes only the host and the final slash, unless the host has rules.
+#: Addresses in which `find_shared_pages` changes only the host and the final slash, unless the host has rules.
 _SIMPLE = r"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/[A-Za-z0-9\-._~!$&'*+,=:@/]*)?$"
-_HAS_MORE = r"(?i)/\.|/(?:amp|(?:index|default)\.[a-z0-9]+)/*$|~\d+$"
+#: The ends of other addresses. An address with `/.` is not simple either.
+_HAS_MORE = r"(?i)(?:/(?:amp|(?:index|default)\.[a-z0-9]+)/*|~\d+)$"
 
 
 def find_page(doc_id: str) -> str | None:
@@ -343,17 +344,17 @@ def find_page(doc_id: str) -> str | None:
     return canonicalise_url(doc_id) if not is_part and doc_id[:4].lower() == "http" else None
 
 
-def find_pages(ids: pl.Series) -> pl.Series:
-    """Return the result of `find_page` for each id.
+def find_shared_pages(ids: pl.Series) -> pl.DataFrame:
+    """Return the ids whose page several of the distinct `ids` have, with the result of `find_page` (columns `id` and `page`).
 
-    >>> find_pages(pl.Series(["http://www.example.org/a/", "d1"])).to_list()
-    ['https://example.org/a', None]
+    >>> find_shared_pages(pl.Series(["http://www.example.org/a/", "https://example.org/a", "https://example.org/b", "d1"])).rows()
+    [('http://www.example.org/a/', 'https://example.org/a'), ('https://example.org/a', 'https://example.org/a')]
     """
-    id_ = pl.col("id")  # Polars computes the three columns beside each other
+    id_ = pl.col("id")  # Polars computes the columns beside each other
     columns = {
         "start": id_.str.splitn("/", 4),
         "simple": id_.str.contains(_SIMPLE),
-        "more": id_.str.contains(_HAS_MORE),
+        "more": id_.str.contains("/.", literal=True) | id_.str.contains(_HAS_MORE),
     }
     table = ids.alias("id").to_frame().with_columns(**columns)
     start = pl.col("start").struct
@@ -362,13 +363,18 @@ def find_pages(ids: pl.Series) -> pl.Series:
     hosts = table.filter("is_simple").get_column("host").unique().to_list()
     own = {host: bare for host in hosts for _, bare, rules in [normalise_host(host, "https")] if not rules}
     table = table.with_columns(own=pl.col("host").replace_strict(own, default=None, return_dtype=pl.String))
+    is_simple = pl.col("is_simple") & pl.col("own").is_not_null()
+    is_page = id_.str.starts_with("https://") & (pl.col("own") == pl.col("host")) & ~id_.str.ends_with("/")
+    table = table.with_columns(is_simple=is_simple, is_page=(is_simple & is_page).fill_null(False))
+    # An id that is its own page can share the page only with ids that are not.
+    others = table.filter(~pl.col("is_page"))
     page = pl.concat_str(pl.lit("https://"), "own", pl.lit("/"), pl.col("path").fill_null("")).str.strip_chars_end("/")
-    table = table.with_columns(page=pl.when(pl.col("is_simple") & pl.col("own").is_not_null()).then(page))
-    others = table.filter(pl.col("page").is_null()).get_column("id").unique()
-    found = pl.DataFrame({"id": others, "found": pl.Series(map(find_page, others), dtype=pl.String)})
-    return (
-        table.join(found, on="id", how="left", maintain_order="left").select(pl.coalesce("page", "found")).to_series()
-    )
+    simple, rest = others.filter("is_simple").select("id", page=page), others.filter(~pl.col("is_simple")).select("id")
+    rest = rest.with_columns(page=pl.Series(map(find_page, rest.get_column("id")), dtype=pl.String)).drop_nulls()
+    found = pl.concat([simple, rest])
+    met = table.filter(pl.col("is_page") & id_.hash().is_in(found.get_column("page").hash().implode()))
+    # numbers are found faster than texts
+    return pl.concat([found, met.select("id", page="id")]).filter(pl.col("page").hash().is_duplicated())
 
 
 def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
