@@ -51,11 +51,13 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     mapping, chunks = DocumentMap(spellings, of="both", chunks="repeat"), spellings["chunk_id"].hash().implode()
     changed = {name for name, of_run in found.items() if of_run.addresses["document"].is_in(chunks).any()}
     joined = {name: map_run(mapping, run) if name in changed else run for name, run in runs.items()}
-    queries = _count_queries(judged, [(run, found[name]) for name, run in runs.items()], _list_pages(spellings))
+    queries = _count_queries(
+        judged, of_qrels, [(run, found[name]) for name, run in runs.items()], _list_pages(spellings)
+    )
     if judged is not None and known is not None and of_qrels["document"].is_in(chunks).any():
         judged = replace(mapping.map_qrels(judged, known.clear()), given=judged)
     if queries:
-        one, other = spellings.row(0)
+        one, other = spellings.row(spellings["chunk_id"].arg_min() or 0)
         notice(
             f"ids that spell one web address in several ways count as one document: {count_of(spellings.height, 'id')} (such as "
             f"{one} for {other}). This affects {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} keeps them "
@@ -106,7 +108,7 @@ def find_spellings(ids: pl.Series, *preferred: pl.Series) -> pl.DataFrame:
     table = table.with_columns(place=place)
     best = table.filter(pl.col("place") == pl.col("place").min().over("page"))
     table = table.join(best.group_by("page").agg(doc_id=pl.col("chunk_id").min()), on="page")
-    return table.select("chunk_id", "doc_id").filter(pl.col("chunk_id") != pl.col("doc_id")).sort("chunk_id")
+    return table.select("chunk_id", "doc_id").filter(pl.col("chunk_id") != pl.col("doc_id"))
 
 
 def select_addresses(ids: pl.Series) -> pl.Series:
@@ -165,9 +167,10 @@ def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
-    names = spellings.select(chunk_id="doc_id", doc_id="doc_id").unique()
-    page = pl.col("doc_id").hash()
-    return pl.concat([spellings, names]).select(doc_id="chunk_id", document=pl.col("chunk_id").hash(), page=page)
+    """List the ids of pages with several URLs: doc_id, document (the hash of the id), page (the hash of the page's new URL)."""
+    hashed = spellings.select("chunk_id", "doc_id", document=pl.col("chunk_id").hash(), page=pl.col("doc_id").hash())
+    names = hashed.filter(pl.col("page").is_first_distinct()).select("doc_id", document="page", page="page")
+    return pl.concat([hashed.select("document", "page", doc_id="chunk_id").select(names.columns), names])
 
 
 def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -198,28 +201,39 @@ def sign(qrels: Qrels, **options: str) -> Qrels:
     return signed
 
 
-def _count_queries(judged: Qrels | None, of_runs: Iterable[tuple[Run | RunFile, _Ids]], pages: pl.DataFrame) -> int:
-    """Count the queries for which a run and the qrels together contain several ids of the same page."""
-    several, numbers = pl.col("document").min() != pl.col("document").max(), pages.drop("doc_id")
-    nothing = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
+def _count_queries(
+    judged: Qrels | None, of_qrels: pl.DataFrame, of_runs: Iterable[tuple[Run | RunFile, _Ids]], pages: pl.DataFrame
+) -> int:
+    """Count the queries for which a run and the qrels together contain several ids of the same page.
+
+    `of_qrels` has the ids of the qrels, `of_runs` each run with its ids, and `pages` the result of `_list_pages`.
+    """
+    numbers, several = pages.drop("doc_id"), pl.col("document").min() != pl.col("document").max()
+
+    def select(ids: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return the pages of the ids, and those of them that the ids spell in several ways."""
+        own = numbers.filter(pl.col("document").is_in(ids["document"].implode()))
+        return own, own.filter(pl.col("page").is_duplicated())
 
     def place(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
         """Return the rows with an id in `known`. Equal query and page give an equal number `place`."""
-        placed = rows.join(known, on="document")
-        return placed.select(
-            "query", "document", place=pl.col("query") * 3 + pl.col("page")
-        )  # joined faster than pairs
+        number = pl.col("query") * 3 + pl.col("page")  # numbers are joined faster than pairs
+        return rows.join(known, on="document").select("query", "document", place=number)
 
     def find_several(rows: pl.DataFrame) -> pl.Series:
         """Return the queries with several ids of a page."""
         of_place = rows.group_by("place").agg(several.alias("several"), pl.col("query").first())
         return of_place.filter("several").get_column("query").unique()
 
-    labelled = place(_hash_ids(nothing if judged is None else judged.rows), numbers)
-    queries = find_several(labelled)
+    labels = (
+        pl.DataFrame(schema=dict.fromkeys(("query", "document"), pl.UInt64))
+        if judged is None
+        else _hash_ids(judged.rows)
+    )
+    of_labels, twice = select(of_qrels)
+    labelled, queries = place(labels, of_labels), find_several(place(labels, twice))
     for run, ids in of_runs:
-        own = numbers.filter(pl.col("document").is_in(ids.addresses["document"].implode()))
-        twice = own.filter(pl.col("page").is_duplicated())  # pages that the run itself spells in several ways
+        own, twice = select(ids.addresses)
         spelled = [labelled.clear()]
         for rows in _list_rows(run, ids.hashes, pages):
             if len(twice):

@@ -125,7 +125,9 @@ class DocumentMap:
 
         def replace(rows: pl.DataFrame) -> pl.DataFrame:
             if isinstance(self.source, pl.DataFrame):
-                names = Names.of(self.source.filter(~pl.col("chunk_id").is_in(kept.implode())))
+                names = self._names
+                if names is None or len(kept):
+                    names = Names.of(self.source.filter(~pl.col("chunk_id").is_in(kept.implode())))
                 return rows.with_columns(rename(rows.get_column("doc_id"), names))
             found: pl.DataFrame = self.add_documents(nw.from_native(rows)).to_native()
             document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
