@@ -133,8 +133,8 @@ class DocumentMap:
             document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
             return found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
 
-        def join(rows: pl.DataFrame, replaced: pl.DataFrame, is_repeated: pl.Series, *key: str) -> pl.DataFrame:
-            if not is_repeated.any():
+        def join(rows: pl.DataFrame, replaced: pl.DataFrame, is_repeated: pl.Series | None, *key: str) -> pl.DataFrame:
+            if is_repeated is None:
                 return replaced
             mapped = replaced.with_row_index("row")
             changed = mapped.get_column("doc_id").filter(mapped.get_column("doc_id") != rows.get_column("doc_id"))
@@ -146,11 +146,12 @@ class DocumentMap:
                 joined = joined.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
             return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
-        def replace_and_compare(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
-            """Return the rows with replaced ids, and whether each row has the query and the document of another row."""
+        def replace_and_compare(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series | None]:
+            """Return the rows with replaced ids, and whether each row repeats a query and document; None if no row does."""
             replaced = replace(rows)
-            hashed = pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)  # numbers are found faster than texts
-            return replaced, replaced.select(hashed.is_duplicated()).to_series()
+            hashed = replaced.select(pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)).to_series()
+            # numbers are found faster than texts, and counted faster than found
+            return replaced, hashed.is_duplicated() if hashed.n_unique() < len(hashed) else None
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
             document = replace(frame).get_column("doc_id").alias("document")
