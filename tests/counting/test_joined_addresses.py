@@ -57,7 +57,10 @@ def test_the_worked_example_has_its_numbers_in_every_kind_of_run(tmp_path: Path)
     ids=["tabs", "two blanks", "comments", "line ends", "longer lines"],
 )
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-def test_addresses_of_a_large_file_are_found_in_text_of_any_form(tmp_path: Path, old: str, new: str) -> None:
+def test_addresses_of_a_large_file_are_found_in_text_of_any_form(
+    tmp_path: Path, old: str, new: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_in_blocks, "_MOST_KEPT", 0)  # the ids alone are read first
     gg.write_run(RUN, path := tmp_path / "a.run")
     path.write_text(path.read_text().replace(old, new))
     assert means(QRELS, in_blocks(path, block=20)) == pytest.approx(JOINED)
@@ -85,6 +88,9 @@ def test_a_page_keeps_the_id_of_both_sides_or_of_the_runs_and_rows_that_meet_kee
         assert {*x.opened.qrels.frame["doc_id"]} == {name, "https://a.org/y", "https://b.org/"}
         assert {doc for one in x.opened.runs.values() for doc in one.rows["doc_id"]} == {name}
         assert x.opened.qrels.digest == gg.read_qrels(qrels).digest, "a baseline file may be of other runs"
+    with pytest.warns(gg.GoodgainNotice, match="one document"):
+        scores = gg.evaluate(qrels, run, "CG", documents={"https://b.org/": "b", "https://a.org/x": "https://a.org/x/"})
+    assert scores.ids_mapped == (1, 1), "ids of documents= are counted before URLs are joined"
 
 
 @pytest.mark.parametrize("most", [0, 2**30])
@@ -93,15 +99,12 @@ def test_rows_of_files_are_read_again_or_kept_with_one_result(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_in_blocks, "_MOST_KEPT", most)
-    scattered = pl.concat(
-        [RUN, RUN.with_columns(query_id=pl.lit("q3")), RUN.head(2).with_columns(iteration=pl.lit(3, pl.Int64))]
-    )
+    scattered = RUN.vstack(RUN.with_columns(query_id=pl.lit("q3"))).vstack(RUN[1:2])
     qrels, chunks = QRELS | {"q3": QRELS["q1"]}, {"d1": "https://c.org", "https://c.org": "d1"}
     for run in (RUN, scattered, RUN.vstack(RUN.head(1)).drop("iteration")):
         run.write_parquet(tmp_path / "a.parquet")
         gg.write_run(run, tmp_path / "a.run")
         (tmp_path / "a.run").write_text("# comment\n" + (tmp_path / "a.run").read_text().replace(" goodgain", " a b"))
-        measures = MEASURES if "iteration" in run.columns else "R@100"
         for path in (tmp_path / "a.run", tmp_path / "a.parquet"):
             file = in_blocks(path, block=40, is_text=path.suffix == ".run")
             page = {"page": 1} if run.width == 4 and path.suffix != ".run" else {}
@@ -110,8 +113,9 @@ def test_rows_of_files_are_read_again_or_kept_with_one_result(
                 for given in (path, file):
                     with warnings.catch_warnings(record=True) as heard:
                         warnings.simplefilter("always")
-                        scores = gg.evaluate(qrels, given, measures, **options)  # type: ignore[arg-type]  # by name
-                    told.append((scores.mean(), scores.signature, sorted({str(one.message) for one in heard})))
+                        scores = gg.evaluate(qrels, given, MEASURES, **options)  # type: ignore[arg-type]  # by name
+                    texts = sorted({str(one.message) for one in heard})
+                    told.append((scores.mean(), scores.signature, scores.ids_mapped, texts))
                 assert told[0] == told[1], (run, path, options)
 
 
@@ -126,12 +130,8 @@ def test_qrels_without_addresses_cost_nothing() -> None:
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_random_spellings_have_the_numbers_of_one_spelling() -> None:
     """Each page is a number; a spelling is drawn for each mention. The oracle replaces all spellings by the number."""
-    shapes = (
-        "http://www.s.org/p{}/",
-        "https://s.org/p{}",
-        "HTTPS://S.org:443/p{}?utm_source=a",
-        "https://m.s.org/p{}#:~:text=a",
-    )
+    shapes = ["http://www.s.org/p{}/", "https://s.org/p{}", "HTTPS://S.org:443/p{}?utm_source=a"]
+    shapes.append("https://m.s.org/p{}#:~:text=a")
     for seed in range(how_many(5, full=60)):
         draw = Random(seed)
         queries = [f"q{k}" for k in range(4)]
@@ -158,6 +158,7 @@ def test_the_notice_counts_the_queries_in_which_a_page_has_several_ids(
     kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oracle lists all ids of each page, query by query, for the qrels with each of two runs."""
+    monkeypatch.setattr(run_in_blocks, "_MOST_KEPT", kept)
     monkeypatch.setattr(joined_addresses, "_MOST_HASHED", kept)  # the rows of a longer file are read once more
     monkeypatch.setattr(joined_addresses, "_MOST_REPEATED", kept)
     shapes = ("http://s.org/p{}", "https://s.org/p{}/", "https://www.s.org/p{}")
@@ -190,10 +191,8 @@ def test_the_notice_counts_the_queries_in_which_a_page_has_several_ids(
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_all_analyses_join_alike() -> None:
     x = gg.Experiment(QRELS, {"one": RUN, "two": RUN.filter(pl.col("iteration") == 1)})
-    assert x.ledger().filter(system="one", query_id="q1").select("R", "UR", "Dup", "GR").rows() == [
-        (2, 2, 0, 2),
-        (3, 2, 1, 1),
-    ]
+    counted = x.ledger().filter(system="one", query_id="q1").select("R", "UR", "Dup", "GR")
+    assert counted.rows() == [(2, 2, 0, 2), (3, 2, 1, 1)]
     assert dict(x.coverage().filter(pl.col("iteration").is_null()).select("system", "judged").rows()) == {
         "one": 4,
         "two": 3,
@@ -208,17 +207,12 @@ def test_all_analyses_join_alike() -> None:
 
 
 def test_the_funnel_counts_what_was_done_with_one_page_under_two_addresses() -> None:
-    uses = pl.DataFrame(
-        {
-            "query_id": "q1",
-            "doc_id": ["http://www.a.org/x/", "https://a.org/x/?fbclid=1"],
-            "returned_at": [1, None],
-            "opened_at": [None, 2],
-            "opens": [2, 1],
-            "failed_opens": [2, 0],
-            "cited": [False, True],
-        }
-    )
+    columns = ["query_id", "doc_id", "returned_at", "opened_at", "opens", "failed_opens", "cited"]
+    rows = [
+        ("q1", "http://www.a.org/x/", 1, None, 2, 2, False),
+        ("q1", "https://a.org/x/?fbclid=1", None, 2, 1, 0, True),
+    ]
+    uses = pl.DataFrame(rows, schema=columns, orient="row")
     qrels = {"q1": QRELS["q1"]}
     with pytest.warns(gg.GoodgainNotice, match="count as one document in the table of uses: 2 rows"):
         row = gg.funnel(qrels, uses).per_query.row(0, named=True)

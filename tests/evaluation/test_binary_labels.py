@@ -83,16 +83,10 @@ NOTICES: dict[str, tuple[Callable[[], Any], str]] = {
         "write SRE(rel=1)@1",
     ),
     "pytrec_eval": (lambda: RelevanceEvaluator(QRELS, {"n_cg_6", "sre_1"}).evaluate(RUN), "give rel=1"),
-    "ranx": (
-        lambda: ranx.evaluate(ranx_host.Qrels(QRELS), ranx_host.Run(RUN), ["n_cg@6", "sre@1"]),
-        "write n_cg@6-l1",
-    ),
+    "ranx": (lambda: ranx.evaluate(ranx_host.Qrels(QRELS), ranx_host.Run(RUN), ["n_cg@6", "sre@1"]), "write n_cg@6-l1"),
     "a threshold of its own": (lambda: gg.evaluate(QRELS, RUN, "nCG(rel=2)@6 SRE(rel=1)"), "write nCG(rel=1)@6"),
     "a switch that is too high": (lambda: gg.evaluate(QRELS, RUN, "nCG@6", rel=2), "give rel=1"),
-    "labels below 1": (
-        lambda: gg.evaluate({"q": {"a": 0.5}}, {"q": {"a": 1.0}}, "nCG@6"),
-        "give rel=0.5",
-    ),
+    "labels below 1": (lambda: gg.evaluate({"q": {"a": 0.5}}, {"q": {"a": 1.0}}, "nCG@6"), "give rel=0.5"),
     "no label above 0": (lambda: gg.evaluate({"q": {"a": 0}}, {"q": {"a": 1.0}}, "nCG@6"), "check the labels"),
 }
 

@@ -29,11 +29,7 @@ def in_one_duckdb(frame: pl.DataFrame) -> Any:
     return duckdb.from_arrow(frame.to_arrow())
 
 
-LAZY: dict[str, Put] = {
-    "polars lazy": lambda frame: frame.lazy(),
-    "duckdb": in_duckdb,
-    "one duckdb": in_one_duckdb,
-}
+LAZY: dict[str, Put] = {"polars lazy": lambda frame: frame.lazy(), "duckdb": in_duckdb, "one duckdb": in_one_duckdb}
 ENGINES: dict[str, Put] = {
     "polars": lambda frame: frame,
     "pandas": lambda frame: frame.to_pandas(),
@@ -53,8 +49,7 @@ def test_scores_are_the_same_to_1e_12(engine: str, labels: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "order", "without"),
-    some_of(itertools.product(ENGINES, ORDERS, [(), ("rank",), ("score",)]), every=6),
+    ("engine", "order", "without"), some_of(itertools.product(ENGINES, ORDERS, [(), ("rank",), ("score",)]), every=6)
 )
 def test_rankings_are_the_same(engine: str, order: str, without: tuple[str, ...]) -> None:
     checks.rankings_agree(ENGINES[engine], order, without)

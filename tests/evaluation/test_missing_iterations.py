@@ -171,10 +171,7 @@ def _ask_ir_measures(run: Any) -> None:
 
 #: Doors that take one run, with our measures and without.
 DOORS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "evaluate": (
-        lambda run: gg.evaluate(QRELS, run, "CG@2 SRE RR"),
-        lambda run: gg.evaluate(QRELS, run, "RR"),
-    ),
+    "evaluate": (lambda run: gg.evaluate(QRELS, run, "CG@2 SRE RR"), lambda run: gg.evaluate(QRELS, run, "RR")),
     "ir_measures": (
         _ask_ir_measures,
         lambda run: ir_measures.calc_aggregate([ir_measures.RR, gg.GradedP @ 2], QRELS, run),
@@ -183,14 +180,8 @@ DOORS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
         lambda run: RelevanceEvaluator(QRELS, {"cg_2", "sre", "ndcg"}).evaluate(run),
         lambda run: RelevanceEvaluator(QRELS, {"ndcg"}).evaluate(run),
     ),
-    "ledger": (
-        lambda run: gg.ledger(QRELS, run, measures="CG SRE"),
-        lambda run: gg.flatten(run),
-    ),
-    "curve": (
-        lambda run: gg.curve(QRELS, {"old": run}, "CG SRE"),
-        lambda run: gg.pr_curve(QRELS, {"old": run}),
-    ),
+    "ledger": (lambda run: gg.ledger(QRELS, run, measures="CG SRE"), lambda run: gg.flatten(run)),
+    "curve": (lambda run: gg.curve(QRELS, {"old": run}, "CG SRE"), lambda run: gg.pr_curve(QRELS, {"old": run})),
 }
 
 

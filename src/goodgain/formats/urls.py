@@ -328,12 +328,9 @@ def _decode_escape(text: str, decoded: frozenset[str]) -> str:
 
 #: Fragments that name a part of a page. A route (`#/`, `#!`) is a path, and a text fragment only highlights a place.
 _PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
-_HOST, _FOLDER = r"[a-z0-9-]+(?:\.[a-z0-9-]+)+", r"[A-Za-z0-9\-_~!$&'*+,=:@][A-Za-z0-9\-._~!$&'*+,=:@]*"
-#: Addresses in which `find_pages` changes only the host and the final slash, unless the host has rules.
-_SIMPLE = rf"^https?://{_HOST}(?:/(?:{_FOLDER})?)*$"
-#: Addresses that are their own page, if the host is its own and has no rules.
-_OWN_PAGE = rf"^https://{_HOST}(?:/+{_FOLDER})*$"
-#: The ends of addresses in which more is changed.
+_FOLDER = r"[A-Za-z0-9\-_~!$&'*+,=:@][A-Za-z0-9\-._~!$&'*+,=:@]*"
+#: Addresses in which only the host and the final slash change, unless the host has rules or the address has such an end.
+_SIMPLE = rf"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/(?:{_FOLDER})?)*$"
 _HAS_MORE = r"(?i)(?:/(?:amp|(?:index|default)\.[a-z0-9]+)/*|~\d+)$"
 
 
@@ -347,47 +344,28 @@ def find_page(doc_id: str) -> str | None:
     return canonicalise_url(doc_id) if not is_part and doc_id[:4].lower() == "http" else None
 
 
-def find_pages(ids: pl.Series) -> pl.Series:
-    """Return the result of `find_page` for each of the distinct ids.
-
-    >>> find_pages(pl.Series(["http://www.example.org/a/", "d1"])).to_list()
-    ['https://example.org/a', None]
-    """
-    id_ = pl.col("id")
-    start = id_.str.splitn("/", 4).struct
-    is_simple = id_.str.contains(_SIMPLE) & ~id_.str.contains(_HAS_MORE)
-    table = ids.alias("id").to_frame()
-    table = table.with_columns(is_simple=is_simple, host=start.field("field_2"), path=start.field("field_3"))
-    hosts = table.filter("is_simple").get_column("host").unique().to_list()
-    own = {host: bare for host in hosts for _, bare, rules in [normalise_host(host, "https")] if not rules}
-    table = table.with_columns(own=pl.col("host").replace_strict(own, default=None, return_dtype=pl.String))
-    page = pl.concat_str(pl.lit("https://"), "own", pl.lit("/"), pl.col("path").fill_null("")).str.strip_chars_end("/")
-    table = table.with_columns(page=pl.when(pl.col("is_simple") & pl.col("own").is_not_null()).then(page))
-    others = table.filter(pl.col("page").is_null()).get_column("id")
-    found = pl.DataFrame({"id": others, "found": pl.Series(map(find_page, others), dtype=pl.String)})
-    joined = table.join(found, on="id", how="left", maintain_order="left")
-    return joined.select(pl.coalesce("page", "found")).to_series()
-
-
 def find_shared_pages(ids: pl.Series) -> pl.DataFrame:
     """Return the ids whose page several of the distinct `ids` have, with the result of `find_page` (columns `id` and `page`).
 
     >>> find_shared_pages(pl.Series(["http://www.example.org/a/", "https://example.org/a", "https://example.org/b", "d1"])).rows()
     [('http://www.example.org/a/', 'https://example.org/a'), ('https://example.org/a', 'https://example.org/a')]
     """
-    id_ = pl.col("id")
-    table = ids.alias("id").to_frame()
-    table = table.with_columns(  # Polars computes the columns beside each other
-        host=id_.str.splitn("/", 4).struct.field("field_2"),
-        is_page=id_.str.contains(_OWN_PAGE),
-        has_more=id_.str.contains(_HAS_MORE),
-    )
-    hosts = table.filter("is_page").get_column("host").unique().to_list()
-    own = [host for host in hosts if normalise_host(host, "https")[1:] == (host, ())]
-    table = table.with_columns(is_page=pl.col("is_page") & ~pl.col("has_more") & pl.col("host").is_in(own))
+    id_, own, start = pl.col("id"), pl.col("own"), pl.col("id").str.splitn("/", 4).struct
+    columns = {"host": start.field("field_2"), "simple": id_.str.contains(_SIMPLE), "more": id_.str.contains(_HAS_MORE)}
+    table = ids.alias("id").to_frame().with_columns(**columns)  # Polars computes the columns beside each other
+    hosts = table.filter("simple").get_column("host").unique().to_list()
+    bare = {host: bare for host in hosts for _, bare, rules in [normalise_host(host, "https")] if not rules}
+    table = table.with_columns(own=pl.col("host").replace_strict(bare, default=None, return_dtype=pl.String))
+    table = table.with_columns(simple=pl.col("simple") & ~pl.col("more") & own.is_not_null())
+    is_page = pl.col("simple") & (own == pl.col("host")) & id_.str.starts_with("https://") & ~id_.str.ends_with("/")
+    table = table.with_columns(is_page=is_page.fill_null(False))
     # An id that is its own page can share the page only with ids that are not.
-    others = table.filter(~pl.col("is_page")).get_column("id")
-    found = pl.DataFrame({"id": others, "page": find_pages(others)}).drop_nulls()
+    others = table.filter(~pl.col("is_page"))
+    path = start.field("field_3").fill_null("")
+    page = pl.concat_str(pl.lit("https://"), own, pl.lit("/"), path).str.strip_chars_end("/")
+    simple, rest = others.filter("simple").select("id", page=page), others.filter(~pl.col("simple")).get_column("id")
+    found = pl.DataFrame({"id": rest, "page": pl.Series(map(find_page, rest), dtype=pl.String)}).drop_nulls()
+    found = pl.concat([simple, found])
     met = table.filter(pl.col("is_page") & id_.hash().is_in(found.get_column("page").hash().implode()))
     # numbers are found faster than texts
     return pl.concat([found, met.select("id", page="id")]).filter(pl.col("page").hash().is_duplicated())

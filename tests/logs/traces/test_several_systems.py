@@ -108,9 +108,7 @@ def _compare(qrels: Path, old: Path, new: Path) -> dict[str, float]:
     return dict(means.select("system", "mean").iter_rows())
 
 
-def test_logs_converted_together_with_earlier_results_or_apart_have_one_comparison(
-    tmp_path: Path,
-) -> None:
+def test_logs_converted_together_with_earlier_results_or_apart_have_one_comparison(tmp_path: Path) -> None:
     for number in (1, 2):
         _log(tmp_path / "old" / f"q{number}.json", OLD)
         _log(tmp_path / "new" / f"q{number}.json", NEW)
