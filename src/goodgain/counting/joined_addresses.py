@@ -29,21 +29,22 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     """Replace all URLs of a web page by one URL. Return the qrels (or None) and the runs. A notice counts the affected queries.
 
     The new URL is one that both the runs and the qrels contain, or else one in the runs, or else one in the qrels. If several
-    URLs qualify, the new URL is the first in sorted order. A run that spells each of its pages in one way does not change.
+    URLs qualify, the new URL is the first in sorted order. If the runs have one URL for each page, no run changes.
     If several rows of the qrels get the same id, the largest label is kept.
     If the qrels contain no URL, no id is replaced: listing the ids of a large run would require reading its file once more.
     """
     if judged is not None and urls != OPTIONS["urls"].default:
         judged = sign(judged, urls=urls)
-    known = None if judged is None else select_addresses(judged.rows.get_column("doc_id"))
-    if urls == "keep" or (known is not None and known.is_empty()):
+    if urls == "keep":
+        return judged, dict(runs)
+    nothing = pl.DataFrame(schema={"doc_id": pl.String, "document": pl.UInt64})
+    of_qrels = nothing if judged is None else _select_addresses(_add_hashes(judged.rows["doc_id"]))
+    if judged is not None and of_qrels.is_empty():
         return judged, dict(runs)
     runs = keep_blocks(runs)
     found = {name: _list_ids(run) for name, run in runs.items()}
-    nothing = pl.DataFrame(schema={"doc_id": pl.String, "document": pl.UInt64})
     of_runs = pl.concat([nothing, *(of_run.addresses for of_run in found.values())])
     of_runs = of_runs[of_runs["document"].arg_unique()] if len(found) > 1 else of_runs
-    of_qrels = nothing if known is None else _add_hashes(known)
     others = of_qrels.filter(~pl.col("document").is_in(of_runs["document"].implode()))
     spellings = find_spellings(pl.concat([of_runs["doc_id"], others["doc_id"]]), of_runs["doc_id"], of_qrels["doc_id"])
     if spellings.is_empty():
@@ -51,11 +52,10 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     mapping, chunks = DocumentMap(spellings, of="both", chunks="repeat"), spellings["chunk_id"].hash().implode()
     changed = {name for name, of_run in found.items() if of_run.addresses["document"].is_in(chunks).any()}
     joined = {name: map_run(mapping, run) if name in changed else run for name, run in runs.items()}
-    queries = _count_queries(
-        judged, of_qrels, [(run, found[name]) for name, run in runs.items()], _list_pages(spellings)
-    )
-    if judged is not None and known is not None and of_qrels["document"].is_in(chunks).any():
-        judged = replace(mapping.map_qrels(judged, known.clear()), given=judged)
+    of_all = [(run, found[name]) for name, run in runs.items()]
+    queries = _count_queries(judged, of_qrels, of_all, _list_pages(spellings))
+    if judged is not None and of_qrels["document"].is_in(chunks).any():
+        judged = replace(mapping.map_qrels(judged, of_qrels["doc_id"].clear()), given=judged)
     if queries:
         one, other = spellings.row(spellings["chunk_id"].arg_min() or 0)
         notice(
@@ -170,7 +170,7 @@ def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
     """List the ids of pages with several URLs: doc_id, document (the hash of the id), page (the hash of the page's new URL)."""
     hashed = spellings.select("chunk_id", "doc_id", document=pl.col("chunk_id").hash(), page=pl.col("doc_id").hash())
     names = hashed.filter(pl.col("page").is_first_distinct()).select("doc_id", document="page", page="page")
-    return pl.concat([hashed.select("document", "page", doc_id="chunk_id").select(names.columns), names])
+    return pl.concat([hashed.select(pl.col("chunk_id").alias("doc_id"), "document", "page"), names])
 
 
 def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -225,11 +225,8 @@ def _count_queries(
         of_place = rows.group_by("place").agg(several.alias("several"), pl.col("query").first())
         return of_place.filter("several").get_column("query").unique()
 
-    labels = (
-        pl.DataFrame(schema=dict.fromkeys(("query", "document"), pl.UInt64))
-        if judged is None
-        else _hash_ids(judged.rows)
-    )
+    nothing = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
+    labels = _hash_ids(nothing if judged is None else judged.rows)
     of_labels, twice = select(of_qrels)
     labelled, queries = place(labels, of_labels), find_several(place(labels, twice))
     for run, ids in of_runs:
