@@ -117,6 +117,11 @@ def test_rows_of_files_are_read_again_or_kept_with_one_result(
                     texts = sorted({str(one.message) for one in heard})
                     told.append((scores.mean(), scores.signature, scores.ids_mapped, texts))
                 assert told[0] == told[1], (run, path, options)
+            x = gg.Experiment(qrels, {"a": file})
+            assert bool(x.opened.runs["a"].kept) == bool(most)
+            first, second = x.evaluate(MEASURES), x.with_(rel=2).evaluate(MEASURES)
+            assert (first.mean(), first.notes) == (second.mean(), second.notes), "read again, with its notices"
+            assert not x.opened.runs["a"].kept, "in memory until it is scored"
 
 
 def test_qrels_without_addresses_cost_nothing() -> None:

@@ -41,7 +41,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     of_qrels = nothing if judged is None else _select_addresses(_add_hashes(judged.rows["doc_id"]))
     if judged is not None and of_qrels.is_empty():
         return judged, dict(runs)
-    runs = keep_blocks(runs)
+    keep_blocks(runs)
     found = {name: _list_ids(run) for name, run in runs.items()}
     of_runs = pl.concat([nothing, *(of_run.addresses for of_run in found.values())])
     of_runs = of_runs[of_runs["document"].arg_unique()] if len(found) > 1 else of_runs
@@ -57,11 +57,9 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     if judged is not None and of_qrels["document"].is_in(chunks).any():
         judged = replace(mapping.map_qrels(judged, of_qrels["doc_id"].clear()), given=judged)
     if queries:
-        one, other = spellings.row(spellings["chunk_id"].arg_min() or 0)
         notice(
-            f"ids that spell one web address in several ways count as one document: {count_of(spellings.height, 'id')} (such as "
-            f"{one} for {other}). This affects {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} keeps them "
-            "apart."
+            f"{describe_spellings(spellings)}. This affects {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} "
+            "keeps them apart."
         )
     return None if judged is None else sign(judged, urls=urls), joined
 
@@ -111,6 +109,13 @@ def find_spellings(ids: pl.Series, *preferred: pl.Series) -> pl.DataFrame:
     return table.select("chunk_id", "doc_id").filter(pl.col("chunk_id") != pl.col("doc_id"))
 
 
+def describe_spellings(spellings: pl.DataFrame) -> str:
+    """Return the beginning of a notice: the number of replaced URLs, and the first of them in sorted order."""
+    replaced, new = spellings.row(spellings["chunk_id"].arg_min() or 0)
+    told = "ids that spell one web address in several ways count as one document"
+    return f"{told}: {count_of(spellings.height, 'id')} (such as {replaced} for {new})"
+
+
 def select_addresses(ids: pl.Series) -> pl.Series:
     return _select_addresses(_add_hashes(ids)).get_column("doc_id")
 
@@ -141,7 +146,7 @@ def _list_ids(run: Run | RunFile) -> _Ids:
         # the ids of blocks in memory need no memory of their own
         found, kept, height = list[pl.DataFrame](), list[pl.DataFrame](), 0
         most = float("inf") if run.kept else _MOST_REPEATED
-        for ids, rows in map_ahead(lambda block: _list_hashes(block.read_ids()), run.blocks()):
+        for ids, rows in map_ahead(lambda block: _list_hashes(block.read_ids()), run.kept or run.blocks()):
             found.append(ids)
             if sum(map(len, found)) > most:
                 found = [_select_addresses(pl.concat(found))]
@@ -178,7 +183,7 @@ def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFr
     if hashes is not None:
         yield hashes
     elif isinstance(run, RunFile):
-        yield from (_hash_ids(block.read_ids()) for block in run.blocks())
+        yield from (_hash_ids(block.read_ids()) for block in run.kept or run.blocks())
     else:
         ids = nw.from_native(run.frame).select("query_id", "doc_id").unique()
         table = move_to_engine(ids, nw.from_native(pages.select("doc_id")))

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import narwhals as nw
 import polars as pl
+import polars.selectors as cs
 
 from goodgain.errors import InputError, tell_progress
 from goodgain.files.bad_rows import COMMENT_BYTES, FrameRows, RowSource, TextLines, number_rows
@@ -64,9 +65,8 @@ class RunFile:
     warned: set[str] = field(default_factory=set, compare=False)
     #: First byte of each block of text -> the lines of the block that were not read.
     passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
-    #: The blocks, if they are kept in memory. The first `kept_after` of `mappings` were applied to their rows.
-    kept: tuple[Block, ...] = field(default=(), compare=False, repr=False)
-    kept_after: int = 0
+    #: All blocks, if they are kept in memory until the next call of `blocks`.
+    kept: list[Block] = field(default_factory=list, compare=False, repr=False)
     #: For each counted block, whether some row has a number as its iteration.
     numbered: list[bool] = field(default_factory=list, compare=False)
 
@@ -80,13 +80,21 @@ class RunFile:
         return any(self.numbered)
 
     @property
+    def text_size(self) -> int:
+        """The approximate size of the run as uncompressed text, in bytes."""
+        return self.path.stat().st_size * (_SHRUNK if not self.is_text or self.compressed else 1)
+
+    @property
     def reading(self) -> Reading:
         return Reading(self.gaps, self.first, page=self.page).with_columns(self.columns, self.renamed)
 
     def blocks(self) -> Iterator[Block]:
         """Yield the run in blocks, cut where query_id changes. A query whose rows are not adjacent can be in several blocks."""
-        if self.kept:
-            yield from (replace(block, file=self) for block in self.kept)
+        kept = self.kept[::-1]
+        self.kept.clear()
+        if kept:
+            while kept:  # a block is in memory only until it is used
+                yield replace(kept.pop(), file=self)
         elif self.is_text:
             block: Block | None = None
             for text in text_blocks(self.path, size=self.block):
@@ -125,7 +133,7 @@ def read_whole(run: Run | RunFile) -> Run:
 class Block:
     """A part of a run: either lines of text, or a frame. `rows` gives the position in the file for each row of the frame.
 
-    If `kept` is not None, it has the rows, `text` is None, and `frame` has only columns.
+    If `kept` is not None, it has the rows after the first `mapped` mappings, `text` is None, and `frame` has only columns.
     """
 
     file: RunFile
@@ -133,19 +141,20 @@ class Block:
     frame: pl.DataFrame | None = None
     rows: RowSource | None = None
     kept: Run | None = None
+    mapped: int = 0
 
     @cached_property
     def run(self) -> Run:
         file = self.file
         run = self._read_run() if self.kept is None else self.kept
-        for mapping in file.mappings[file.kept_after :]:
+        for mapping in file.mappings[self.mapped :]:
             run = mapping.map_run(run)
         return run if file.page is None else cut_run(run, file.page)
 
     def keep(self) -> Block:
         """Return the block with its run in memory, and without its text or frame."""
         columns = None if self.frame is None else self.frame.clear()
-        return Block(replace(self.file, kept_after=len(self.file.mappings)), frame=columns, kept=self.run)
+        return Block(self.file, frame=columns, kept=self.run, mapped=len(self.file.mappings))
 
     def _read_run(self) -> Run:
         reading, is_text = Reading(self.file.gaps, self.file.first), self.text is not None
@@ -179,24 +188,28 @@ def map_ahead(function: Callable[[Block], _Result], blocks: Iterable[Block]) -> 
             yield waiting.popleft().result()
 
 
-def keep_blocks(runs: Mapping[str, Run | RunFile]) -> dict[str, Run | RunFile]:
-    """Return the runs with the rows of files in memory, so that later steps do not read the files again.
+def keep_blocks(runs: Mapping[str, Run | RunFile]) -> None:
+    """Read the rows of files into memory, so that the next step does not read the files again.
 
-    The rows of all files together have at most `_MOST_KEPT` bytes. A file with more rows is returned unchanged.
+    The rows of all files together need at most `_MOST_KEPT` bytes. A file that probably has more rows is left alone.
     """
-    found, left = dict(runs), float(_MOST_KEPT)
-    for name, file in runs.items():
-        if not isinstance(file, RunFile) or file.kept or file.page is not None or file.path.stat().st_size > left:
+    left = float(_MOST_KEPT)
+    for file in runs.values():
+        if not isinstance(file, RunFile) or file.page is not None:
             continue
         kept, size = list[Block](), 0.0
         for block in map_ahead(Block.keep, file.blocks()):
             kept.append(block)
-            size += block.run.rows.estimated_size()
-            if size > left:
+            size += _measure(block.run.rows)
+            if size / len(kept) * max(file.text_size / file.block, len(kept)) > left:  # if all blocks are like these
                 break
         else:
-            found[name], left = replace(file, kept=tuple(kept), kept_after=len(file.mappings)), left - size
-    return found
+            file.kept[:], left = kept, left - size
+
+
+def _measure(rows: pl.DataFrame) -> float:
+    """Return the bytes of memory that rows need. Polars counts the characters of texts, and not the 16 bytes of each text."""
+    return rows.estimated_size() + 16 * rows.height * rows.select(cs.string()).width
 
 
 def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
@@ -285,9 +298,8 @@ def partition_by_query(file: RunFile) -> Iterator[Block]:
 
     Rows are first divided among temporary files by a hash of query_id. Together, these files are as large as the run in plain text.
     """
-    file = replace(file, kept=(), kept_after=0)  # in memory, the rows would be needed twice
-    size = file.path.stat().st_size * (_SHRUNK if not file.is_text or file.compressed else 1)
-    parts = min(size // (2 * file.block) + 2, _FILES)
+    file.kept.clear()  # the rows would be in memory twice
+    parts = min(file.text_size // (2 * file.block) + 2, _FILES)
     with temporary_folder() as folder:
         paths = [folder / f"{part}.arrow" for part in range(parts)]
         _write_partitions(file, paths)

@@ -48,7 +48,7 @@ def open_run(
     """
     columns = any_source.check_columns(columns)
     if isinstance(source, RunFile):
-        return source
+        return replace(source, kept=[])
     if errors == "raise" and isinstance(source, (str, os.PathLike)):
         found = _open_large(Path(source), gaps=gaps, first=first, columns=columns)
         if found is not None:

@@ -11,8 +11,8 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.joined_addresses import find_spellings, select_addresses
-from goodgain.errors import InputError, count_of, notice
+from goodgain.counting.joined_addresses import describe_spellings, find_spellings, select_addresses
+from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks, quote
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork, stem
@@ -159,11 +159,7 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
     spellings = find_spellings(select_addresses(grades.get_column("doc_id")))
     if spellings.is_empty():
         return grades
-    other, one = spellings.row(0)
-    notice(
-        f"ids that spell one web address in several ways count as one document: {count_of(spellings.height, 'id')} (such as "
-        f"{other} for {one}). {spell('urls', 'keep')} keeps them apart."
-    )
+    notice(f"{describe_spellings(spellings)}. {spell('urls', 'keep')} keeps them apart.")
     of_judge = [*DOCUMENT, "subtopic", "judge"]
     joined = grades.with_columns(
         pl.col("doc_id").replace(*spellings.select("chunk_id", "doc_id").get_columns()), spelled="doc_id"
