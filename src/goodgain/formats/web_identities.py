@@ -6,7 +6,7 @@ page, or `!` and two addresses of different pages. Tests and docs/reference/web_
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote, unquote_to_bytes
 
@@ -214,11 +214,13 @@ IDENTITIES = tuple(map(_read_declaration, _DECLARATIONS.split("\n\n")))
 #: Case-insensitive groups.
 _CASELESS = frozenset({"doi", "owner", "repository"})
 _SAFE = "/!$'()*,:;@+&=~"
+#: Texts that `_write` need not decode and encode.
+_PLAIN = re.compile(r"[A-Za-z0-9_.\-~/!$'()*,:;@+&=]*")
 _DOTS = re.compile(r"/\.\.?(?:/|$)")
 
 
 class Rule(NamedTuple):
-    """A rule that recognises one spelling of a URL. Its pattern is compiled on first use: compiling all patterns takes 14 ms."""
+    """A rule that recognises one spelling of a URL: a pattern of the path, and patterns of parameters."""
 
     identity: WebIdentity
     path: str
@@ -246,11 +248,11 @@ def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str])
     """Apply the first matching rule to an address and return `Known`; None if no rule matches."""
     values = {name.lower(): value for name, _, value in (part.partition("=") for part in parameters)}
     for identity, path_form, forms in rules:
-        pairs = [(path_form, path), *((form, values.get(name, "")) for name, form in forms.items())]
-        found = [re.fullmatch(form, text, re.ASCII) for form, text in pairs]
-        matches = [match for match in found if match]
-        if len(matches) < len(found):
+        of_path = _compile(path_form).fullmatch(path)
+        of_parameters = of_path and [_compile(form).fullmatch(values.get(name, "")) for name, form in forms.items()]
+        if of_path is None or of_parameters is None or None in of_parameters:
             continue
+        matches = [of_path, *filter(None, of_parameters)]
         groups = {name: _write(name, value) for match in matches for name, value in match.groupdict().items()}
         groups |= {name: _write(name, values[name].replace("+", "%20")) for name in forms}
         carries = identity.canonical == "{url}"
@@ -265,7 +267,15 @@ def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str])
     return None
 
 
+@cache
+def _compile(form: str) -> re.Pattern[str]:
+    """Compile a pattern on first use: compiling all patterns takes 14 ms."""
+    return re.compile(form, re.ASCII)
+
+
 def _write(name: str, value: str) -> str:
+    if _PLAIN.fullmatch(value):
+        return value.lower() if name in _CASELESS else value
     text = unquote_to_bytes(value)
     if name in _CASELESS:
         text = text.lower()
