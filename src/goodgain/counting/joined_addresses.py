@@ -132,43 +132,34 @@ def _add_hashes(ids: pl.Series) -> pl.DataFrame:
 
 
 class _Ids(NamedTuple):
-    """The URLs of a run (`addresses`), and the `hashes` of its rows (see `_hash_ids`).
-
-    `hashes` is None for a run on an engine, and for a file of more than `_MOST_HASHED` rows.
-    """
+    """The URLs of a run, and the hashes of its rows. The frames have columns of `_hash_ids`."""
 
     addresses: pl.DataFrame
-    hashes: pl.DataFrame | None
+    hashes: pl.DataFrame | None  # None for a run on an engine, and for a file of more than `_MOST_HASHED` rows
 
 
 def _list_ids(run: Run | RunFile) -> _Ids:
     if isinstance(run, RunFile):
-        # the ids of blocks in memory need no memory of their own
         found, kept, height = list[pl.DataFrame](), list[pl.DataFrame](), 0
-        most = float("inf") if run.kept else _MOST_REPEATED
-        for ids, rows in map_ahead(lambda block: _list_hashes(block.read_ids()), run.kept or run.blocks()):
-            found.append(ids)
+        most = float("inf") if run.kept else _MOST_REPEATED  # ids of blocks in memory need no memory of their own
+        for rows in map_ahead(lambda block: _hash_ids(block.read_ids()), run.kept or run.blocks()):
+            found.append(rows.select("doc_id", "document"))
             if sum(map(len, found)) > most:
                 found = [_select_addresses(pl.concat(found))]
                 most = 2 * len(found[0]) + _MOST_REPEATED
             height += rows.height
-            kept = [*kept, rows] if height <= _MOST_HASHED else []
+            kept = [*kept, rows.drop("doc_id")] if height <= _MOST_HASHED else []
         return _Ids(_select_addresses(pl.concat(found)), pl.concat(kept) if kept else None)
     if run.lives_on_engine:
         ids_of_run = collect(nw.from_native(run.frame).select("doc_id").unique()).get_column("doc_id").cast(pl.String)
         return _Ids(_select_addresses(_add_hashes(ids_of_run)), None)
-    ids, rows = _list_hashes(run.rows)
-    return _Ids(_select_addresses(ids), rows)
-
-
-def _list_hashes(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return two frames: the doc_id of each row of `rows` with its hash (column `document`), and the result of `_hash_ids`."""
-    hashes = _hash_ids(rows)
-    return rows.select("doc_id", hashes.get_column("document")), hashes
+    rows = _hash_ids(run.rows)
+    return _Ids(_select_addresses(rows.select("doc_id", "document")), rows.drop("doc_id"))
 
 
 def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.select(pl.col("query_id").hash().alias("query"), pl.col("doc_id").hash().alias("document"))
+    """Return the doc_id of each row, and the hashes of query_id and doc_id (columns `query` and `document`)."""
+    return rows.select("doc_id", query=pl.col("query_id").hash(), document=pl.col("doc_id").hash())
 
 
 def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
@@ -179,15 +170,15 @@ def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a run as in `_hash_ids`. From a database such as DuckDB, yield only distinct rows with an id in `pages`."""
+    """Yield the hashes of the rows of a run. From a database such as DuckDB, yield only distinct rows with an id in `pages`."""
     if hashes is not None:
         yield hashes
     elif isinstance(run, RunFile):
-        yield from (_hash_ids(block.read_ids()) for block in run.kept or run.blocks())
+        yield from (_hash_ids(block.read_ids()).drop("doc_id") for block in run.kept or run.blocks())
     else:
         ids = nw.from_native(run.frame).select("query_id", "doc_id").unique()
         table = move_to_engine(ids, nw.from_native(pages.select("doc_id")))
-        yield _hash_ids(collect(ids.join(table, on="doc_id")))
+        yield _hash_ids(collect(ids.join(table, on="doc_id"))).drop("doc_id")
 
 
 def map_run(mapping: DocumentMap, run: Run | RunFile) -> Run | RunFile:
