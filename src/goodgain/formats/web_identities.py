@@ -253,7 +253,7 @@ def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str])
         if of_path is None or of_parameters is None or None in of_parameters:
             continue
         matches = [of_path, *filter(None, of_parameters)]
-        groups = {name: _write(name, value) for match in matches for name, value in match.groupdict().items()}
+        groups = {name: _write(name, value) for match in matches for name, value in match.groupdict("").items()}
         groups |= {name: _write(name, values[name].replace("+", "%20")) for name in forms}
         carries = identity.canonical == "{url}"
         if carries:
