@@ -124,6 +124,13 @@ def test_rows_of_files_are_read_again_or_kept_with_one_result(
             assert not x.opened.runs["a"].kept, "in memory until it is scored"
 
 
+def test_the_example_of_low_coverage_has_an_id_of_the_qrels() -> None:
+    qrels = {"q": {"http://a.org/x": 2}, "r": {"d": 2}}
+    run = {"query_id": ["q", "q", "r"], "iteration": [1, 2, 1], "doc_id": ["b", "c", "https://a.org/x"]}
+    with pytest.warns(gg.GoodgainNotice, match="in query q the run has 'b', the qrels have 'http://a.org/x'"):
+        gg.evaluate(qrels, pl.DataFrame(run), "CG")
+
+
 def test_qrels_without_addresses_cost_nothing() -> None:
     code = (
         "import sys, goodgain as gg; gg.evaluate({'q': {'d': 2}}, {'q': {'http://a.org': 1.0, 'd': 2.0}}, 'nCG');"

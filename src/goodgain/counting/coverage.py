@@ -222,7 +222,8 @@ def warn_of_run(
     judgments = qrels.frame.select("query_id", "doc_id")
     has_variants = _warn_of_url_variants(judgments, run)
     if coverage.share == 0 and not has_variants and qrels.labels is None:
-        warn_if_none_is_judged(judgments, sample_rows(run), f"{coverage.unique:,} unique results")
+        as_given = (qrels.given or qrels).frame.select("query_id", "doc_id")
+        warn_if_none_is_judged(as_given, sample_rows(run), f"{coverage.unique:,} unique results")
     one_time = count_one_time(run, qrels.query_ids)
     if one_time and iterated is not None:
         found = f"in {count_of(one_time, 'query', 'queries')} several iterations returned addresses that are new for each call"

@@ -65,7 +65,7 @@ class RunFile:
     warned: set[str] = field(default_factory=set, compare=False)
     #: First byte of each block of text -> the lines of the block that were not read.
     passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
-    #: All blocks, if they are kept in memory until the next call of `blocks`.
+    #: All blocks, if they are in memory until the next call of `blocks`.
     kept: list[Block] = field(default_factory=list, compare=False, repr=False)
     #: For each counted block, whether some row has a number as its iteration.
     numbered: list[bool] = field(default_factory=list, compare=False)
@@ -90,9 +90,8 @@ class RunFile:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the run in blocks, cut where query_id changes. A query whose rows are not adjacent can be in several blocks."""
-        kept = self.kept[::-1]
-        self.kept.clear()
-        if kept:
+        if kept := self.kept[::-1]:
+            self.kept.clear()
             while kept:  # a block is in memory only until it is used
                 yield replace(kept.pop(), file=self)
         elif self.is_text:
