@@ -79,9 +79,9 @@ def test_a_page_keeps_the_id_of_both_sides_or_of_the_runs_and_rows_that_meet_kee
     qrels = {"q": {"http://a.org/x/": 1, "https://www.a.org/x": 3, "https://a.org/y": 2, "https://b.org/": 0}}
     run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["https://a.org/x", "https://a.org/x?gclid=1"]})
     both = run.vstack(run.head(1).with_columns(doc_id=pl.lit("https://www.a.org/x")))
-    for of_run, name, ids in ((run, "https://a.org/x", 3), (both, "https://www.a.org/x", 3)):
+    for of_run, name in ((run, "https://a.org/x"), (both, "https://www.a.org/x")):
         x = gg.Experiment(qrels, {"a": of_run, "b": run.head(1), "c": FRAMES["duckdb"](run)})
-        with pytest.warns(gg.GoodgainNotice, match=f"one document: {ids} ids"):
+        with pytest.warns(gg.GoodgainNotice, match="one document: 3 ids"):
             found = x.evaluate("CG nCG NumDup NumGood")
         repeats = of_run.height - 1
         assert [found["a", name] for name in ("CG", "nCG", "NumDup", "NumGood")] == [3, 3 / 5, repeats, 1]

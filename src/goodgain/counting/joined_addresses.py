@@ -52,8 +52,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     mapping, chunks = DocumentMap(spellings, of="both", chunks="repeat"), spellings["chunk_id"].hash().implode()
     changed = {name for name, of_run in found.items() if of_run.addresses["document"].is_in(chunks).any()}
     joined = {name: map_run(mapping, run) if name in changed else run for name, run in runs.items()}
-    of_all = [(run, found[name]) for name, run in runs.items()]
-    queries = _count_queries(judged, of_qrels, of_all, _list_pages(spellings))
+    queries = _count_queries(judged, of_qrels, zip(runs.values(), found.values(), strict=True), _list_pages(spellings))
     if judged is not None and of_qrels["document"].is_in(chunks).any():
         judged = replace(mapping.map_qrels(judged, of_qrels["doc_id"].clear()), given=judged)
     if queries:
@@ -99,11 +98,10 @@ def find_spellings(ids: pl.Series, *preferred: pl.Series) -> pl.DataFrame:
     """
     from goodgain.formats.urls import find_shared_pages  # deduplication takes 12 ms to import
 
-    table = find_shared_pages(ids).rename({"id": "chunk_id"})
     # the number of an id in the order of preference, from hashes: two ids with one hash could only get another order
     found = [pl.col("chunk_id").hash().is_in(some.hash().implode()) for some in reversed(preferred)]
     place = sum(pl.when(has).then(0).otherwise(2**k) for k, has in enumerate(found))
-    table = table.with_columns(place=place)
+    table = find_shared_pages(ids).rename({"id": "chunk_id"}).with_columns(place=place)
     best = table.filter(pl.col("place") == pl.col("place").min().over("page"))
     table = table.join(best.group_by("page").agg(doc_id=pl.col("chunk_id").min()), on="page")
     return table.select("chunk_id", "doc_id").filter(pl.col("chunk_id") != pl.col("doc_id"))

@@ -120,18 +120,19 @@ class DocumentMap:
             rows = rows.sort("line") if is_eager else rows
         return run.with_frame(rows.select(columns).to_native())
 
+    def _map_rows(self, rows: pl.DataFrame, kept: pl.Series) -> pl.DataFrame:
+        """Replace chunks by documents in rows of qrels. Ids in `kept` do not change."""
+        if isinstance(self.source, pl.DataFrame):
+            names = self._names
+            if names is None or len(kept):
+                names = Names.of(self.source.filter(~pl.col("chunk_id").is_in(kept.implode())))
+            return rows.with_columns(rename(rows.get_column("doc_id"), names))
+        found: pl.DataFrame = self.add_documents(nw.from_native(rows)).to_native()
+        document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
+        return found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
+
     def map_qrels(self, qrels: Qrels, kept: pl.Series) -> Qrels:
         """Replace chunks by documents, which get the largest label of their chunks. Ids in `kept` do not change."""
-
-        def replace(rows: pl.DataFrame) -> pl.DataFrame:
-            if isinstance(self.source, pl.DataFrame):
-                names = self._names
-                if names is None or len(kept):
-                    names = Names.of(self.source.filter(~pl.col("chunk_id").is_in(kept.implode())))
-                return rows.with_columns(rename(rows.get_column("doc_id"), names))
-            found: pl.DataFrame = self.add_documents(nw.from_native(rows)).to_native()
-            document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
-            return found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
 
         def join(rows: pl.DataFrame, replaced: pl.DataFrame, is_repeated: pl.Series | None, *key: str) -> pl.DataFrame:
             if is_repeated is None:
@@ -148,13 +149,13 @@ class DocumentMap:
 
         def replace_and_compare(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series | None]:
             """Return the rows with replaced ids, and whether each row repeats a query and document; None if no row does."""
-            replaced = replace(rows)
+            replaced = self._map_rows(rows, kept)
             hashed = replaced.select(pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)).to_series()
             # numbers are found faster than texts, and counted faster than found
             return replaced, hashed.is_duplicated() if hashed.n_unique() < len(hashed) else None
 
         def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
-            document = replace(frame).get_column("doc_id").alias("document")
+            document = self._map_rows(frame, kept).get_column("doc_id").alias("document")
             chunks, place = frame.with_columns(document), ["query_id", "document"]
             any_label = chunks.filter(pl.col("iteration").is_null()).select(*place, "doc_id", of_any="relevance")
             numbers = chunks.filter(pl.col("iteration").is_not_null()).select(*place, "iteration").unique()
@@ -166,7 +167,8 @@ class DocumentMap:
             return pl.concat([grid.select(frame.columns), frame.filter(pl.col("iteration").is_null())])
 
         by_iteration = ["iteration"] if qrels.labels is not None else []
-        ungraded = None if qrels.ungraded is None else replace(qrels.ungraded).unique(maintain_order=True)
+        rest = qrels.ungraded
+        ungraded = None if rest is None else self._map_rows(rest, kept).unique(maintain_order=True)
         given = label_by_iteration(qrels.frame) if by_iteration else qrels.frame
         of_frame = replace_and_compare(given)
         of_rows = of_frame if qrels.rows is given else replace_and_compare(qrels.rows)
