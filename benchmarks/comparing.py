@@ -18,7 +18,7 @@ import polars as pl
 from scipy import stats
 
 from goodgain import GoodgainNotice, compare
-from goodgain.analysis.comparing.statistical_tests import (
+from goodgain.statistics.statistical_tests import (
     bootstrap_interval,
     compute_effect_size,
     correct_by_holm,

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodgain.analysis.comparing import replicates as of
-from goodgain.analysis.comparing.statistical_tests import (
+from goodgain.statistics.statistical_tests import (
     Matrix,
     bootstrap_interval,
     correct_by_holm,

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import re
 import sys
 import sysconfig
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 #: Folders of code that is not the user's: this package, Python's library and installed packages.
 _NOT_THE_USERS = (
@@ -61,12 +61,29 @@ class MeasureError(GoodgainError, ValueError):
     """
 
 
+class Subject(NamedTuple):
+    """The system that a notice is about, and the number of its run. The number is 0 if the system has a single run.
+
+    >>> str(Subject("agent")), str(Subject("agent", 2)), str(Subject("", 2))
+    ('agent', 'agent (run 2)', 'run 2')
+    """
+
+    system: str = ""
+    run: int = 0
+
+    def __str__(self) -> str:
+        if not self.run:
+            return self.system
+        return f"{self.system} (run {self.run})" if self.system else f"run {self.run}"
+
+
 class GoodgainNotice(UserWarning):
     """A warning that comes with a correct result, and tells the user what to know about this result.
 
-    `text` is the message without the name of the run. A `minor` notice does not change the meaning of the numbers; the
-    command line shows minor notices only on request. For calls with several systems, `of_several` is a pair: the message
-    that all systems share, and the figures of this run.
+    `kind` names the fact, such as `low_coverage`; docs/notices.md lists the kinds. `text` is the message without the name of
+    the system. A `minor` notice does not change the meaning of the numbers; the command line shows minor notices only on
+    request. `subject` is the system that the notice is about, if the call has several. For such calls, `of_several` is a pair:
+    the message that all systems share, and the figures of this system.
 
     >>> import warnings
     >>> import goodgain as gg
@@ -78,35 +95,61 @@ class GoodgainNotice(UserWarning):
     """
 
     def __init__(
-        self, text: str, about: str | None = None, *, minor: bool = False, of_several: tuple[str, str] | None = None
+        self,
+        kind: str,
+        text: str,
+        about: str | None = None,
+        *,
+        subject: Subject = Subject(),  # noqa: B008  # a tuple, which does not change
+        minor: bool = False,
+        of_several: tuple[str, str] | None = None,
     ) -> None:
-        super().__init__(f"{about}: {text}" if about else text)
+        name = str(subject) or about
+        super().__init__(f"{name}: {text}" if name else text)
+        self.kind = kind
         self.text = text
+        self.about = about
+        self.subject = subject
         self.minor = minor
         self.of_several = of_several
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        options: dict[str, Any] = {"subject": self.subject, "minor": self.minor, "of_several": self.of_several}
+        return partial(GoodgainNotice, **options), (self.kind, self.text, self.about)
 
+
+Collect = Callable[[GoodgainNotice], None]
 #: Receives notices instead of `warnings`; each thread and task has its own collector.
-_collector: ContextVar[Callable[[GoodgainNotice], None] | None] = ContextVar("_collector", default=None)
+_collector: ContextVar[Collect | None] = ContextVar("_collector", default=None)
+#: The system that a new notice is about.
+_subject: ContextVar[Subject] = ContextVar("_subject", default=Subject())  # noqa: B039  # a tuple, which does not change
 
 
 def notice(
-    text: str, *, about: str | None = None, minor: bool = False, of_several: tuple[str, str] | None = None
+    kind: str,
+    text: str,
+    *,
+    about: str | None = None,
+    minor: bool = False,
+    of_several: tuple[str, str] | None = None,
 ) -> None:
-    """Warn with a `GoodgainNotice` that points at a line of the user's code, not at a line of an installed package.
+    """Give a `GoodgainNotice`. Its message begins with the system of `notices_about`, else with `about`, the name of a run."""
+    give(GoodgainNotice(kind, text, about, subject=_subject.get(), minor=minor, of_several=of_several))
 
-    The message begins with `about`, the name of the run. A notice about several systems contains the names of the systems.
-    """
-    made, collect = GoodgainNotice(text, about, minor=minor, of_several=of_several), _collector.get()
+
+def give(given: GoodgainNotice) -> None:
+    """Pass a notice to the collector, else warn. The warning points at the user's code, not at an installed package."""
+    collect = _collector.get()
     if collect is not None:
-        collect(made)
+        collect(given)
         return
+
     depth = 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
         depth += 1
-    warnings.warn(made, stacklevel=depth)
+    warnings.warn(given, stacklevel=depth)
 
 
 @contextmanager
@@ -118,9 +161,83 @@ def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
         variable.reset(token)
 
 
-def collect_notices(collect: Callable[[GoodgainNotice], None]) -> AbstractContextManager[None]:
+def collect_notices(collect: Collect) -> AbstractContextManager[None]:
     """Pass each notice given inside a `with` block to the function `collect`, instead of showing it as a warning."""
     return _set(_collector, collect)
+
+
+def notices_about(subject: Subject) -> AbstractContextManager[None]:
+    """Say that the notices given inside a `with` block are about a system."""
+    return _set(_subject, subject)
+
+
+@contextmanager
+def without_notices(*kinds: str) -> Iterator[None]:
+    """Drop the notices of some kinds inside a `with` block. Without `kinds`, drop all notices."""
+    outer = _collector.get()
+
+    def collect(given: GoodgainNotice) -> None:
+        if kinds and given.kind not in kinds:
+            with _set(_collector, outer):
+                give(given)
+
+    with collect_notices(collect):
+        yield
+
+
+@contextmanager
+def joined_notices() -> Iterator[None]:
+    """Hold the notices of a `with` block back, and give them at its end. Equal notices about several systems become one."""
+    collected: list[GoodgainNotice] = []
+    try:
+        with collect_notices(collected.append):
+            yield
+    finally:
+        for joined in join_notices(collected):
+            give(joined)
+
+
+def join_notices(notices: Iterable[GoodgainNotice]) -> list[GoodgainNotice]:
+    """Join equal notices about several systems into one notice with the names of the systems."""
+    # shared text -> subject -> notice
+    groups: dict[str, dict[str, GoodgainNotice]] = {}
+    for given in notices:
+        subject = str(given.subject)
+        if given.of_several:
+            shared = given.of_several[0]
+        elif subject:
+            shared = given.text
+        else:
+            shared = str(given)
+        groups.setdefault(shared, {})[subject] = given
+
+    joined = []
+    for shared, by_subject in groups.items():
+        first = next(iter(by_subject.values()))
+        minor = all(given.minor for given in by_subject.values())
+        joined.append(GoodgainNotice(first.kind, _name_systems(shared, by_subject), minor=minor))
+    return joined
+
+
+def _name_systems(shared: str, by_subject: dict[str, GoodgainNotice]) -> str:
+    first = next(iter(by_subject.values()))
+    texts = {given.text for given in by_subject.values()}
+    if first.of_several is None or len(texts) == 1:
+        subjects = ", ".join(by_subject)
+        return f"{subjects}: {first.text}" if subjects else str(first)
+
+    # A line per system, with the figures of each of its runs.
+    figures_of: dict[str, list[str]] = {}
+    for given in by_subject.values():
+        system, run = given.subject
+        figures = given.of_several[1] if given.of_several else ""
+        figures_of.setdefault(system, []).append(f"run {run} {figures}" if run else figures)
+
+    lines = [shared]
+    for system, figures_of_runs in figures_of.items():
+        figures = "; ".join(figures_of_runs)
+        lines.append(f"{system}: {figures}" if system else figures)
+    return "\n  ".join(lines)
 
 
 #: Called with the name of the task, the amount done, and the total amount; None if the total is unknown.
@@ -137,53 +254,6 @@ def tell_progress(what: str, done: int, total: int | None) -> None:
 def collect_progress(collect: Progress) -> AbstractContextManager[None]:
     """Inside a `with` block, pass reports of progress to the function `collect`."""
     return _set(_progress, collect)
-
-
-class NoticesOfSystems:
-    """Joins equal notices about several systems into one notice with the names of the systems.
-
-    Notices about a run without a name stay unchanged. The class is not a `contextmanager`, because the
-    notices that `__exit__` gives must point at the line of the user's code.
-    """
-
-    def __init__(self) -> None:
-        self._concerned: dict[str, dict[str, GoodgainNotice]] = {}
-
-    @contextmanager
-    def of(self, name: str = "") -> Iterator[None]:
-        """Assign each notice given inside a `with` block to the system with this name."""
-
-        def take(given: GoodgainNotice) -> None:
-            text = given.of_several[0] if given.of_several else given.text if name else str(given)
-            self._concerned.setdefault(text, {})[name] = given
-
-        with collect_notices(take):
-            yield
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(_name_systems(text, given) for text, given in self._concerned.items())
-
-    def __enter__(self) -> NoticesOfSystems:
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        for given, shown in zip(self._concerned.values(), self.texts, strict=True):
-            notice(shown, minor=all(one.minor for one in given.values()))
-
-
-def _name_systems(text: str, given: dict[str, GoodgainNotice]) -> str:
-    first = next(iter(given.values()))
-    if first.of_several is None or len({one.text for one in given.values()}) == 1:
-        listed = ", ".join(given)
-        return f"{listed}: {first.text if listed else first}" if listed else str(first)
-    of_systems: dict[str, list[str]] = {}
-    for name, one in given.items():
-        of_run = re.fullmatch(r"(?:(?P<system>.*) \()?(?P<run>run \d+)\)?", name, re.DOTALL)
-        system, run = of_run.group("system", "run") if of_run else (name, None)
-        figures = one.of_several[1] if one.of_several else ""
-        of_systems.setdefault(system or "", []).append(f"{run} {figures}" if run else figures)
-    return "\n  ".join([text, *(f"{name}: {'; '.join(of)}".removeprefix(": ") for name, of in of_systems.items())])
 
 
 def import_extra(module: str, extra: str) -> Any:

@@ -15,7 +15,6 @@ from goodgain.analysis.comparing.comparison_forms import ROWS, Layout, render_br
 from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
 from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome
-from goodgain.analysis.explaining.explanation import read_results_of
 from goodgain.analysis.reporting.gate_reports import choose_change, write_comment
 from goodgain.analysis.reporting.plots.pictures import draw_comparison, write_picture
 from goodgain.analysis.reporting.report import FORMATS, choose_format, write_report
@@ -23,15 +22,16 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.evaluate_command import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
-from goodgain.errors import InputError, collect_notices
+from goodgain.counting.results_of_systems import read_results_of
+from goodgain.errors import InputError, without_notices
 from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.reports import gather_evidence
-from goodgain.experiments.shared_arguments import OF_REPORTS
 from goodgain.files.terminal_tables import ANY_WIDTH, print_drawn
 from goodgain.formats.query_tables import read_outcomes, read_questions
 from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.scores import leave_out_empty
+from goodgain.scoring.shared_arguments import OF_REPORTS
 
 _comparison_options = shared.join_options(
     click.option(
@@ -179,7 +179,7 @@ def _write_comment(
         if results and len(results) > 1:  # one file per system
             of_each = dict(zip(x.systems, results, strict=True))
             results = [of_each[against], of_each[system]]
-        with collect_notices(lambda _: None):  # the comparison has given them
+        with without_notices():  # the comparison has given them
             explanation = x.explain(against, system, measure, results=results)
     spend = x.spend(given.costs) if given.costs else None
     return write_comment(comparison, outcomes, explanation, questions=questions, spend=spend)
@@ -198,7 +198,7 @@ def _print_comparison(comparison: Comparison, output: shared.Output, layout: Lay
 
 def _write_one(x: Experiment, measures: list[Any], given: shared.Given) -> None:
     asked = add_counts(add_fixed_iterations(parse_measures(measures, rel=given.rel), given.iterations))
-    ((name, scores),) = x.score_each(asked).items()
+    ((name, scores),) = x.score_systems(asked).items()
     outcomes = None if given.outcomes is None else read_outcomes(given.outcomes)
     write_baseline(leave_out_empty(scores, asked), given.write_baseline, system=name, outcomes=outcomes)
     shared.say(f"signature: {format_signature(scores.signature)}")

@@ -109,7 +109,7 @@ def evaluate(given: shared.Given) -> None:
         names = [*shared.find_systems(given.runs)]
         x = shared.make_experiment(given, replicates=given.human is None, name_alone=False)
         with show_progress():
-            found = x.score_each(asked, groups=given.groups, interval=given.interval)
+            found = x.score_systems(asked, groups=given.groups, interval=given.interval)
             scores = dict(zip(names, found.values(), strict=True))
         if given.human is not None:
             values = _list_corrected_means(x, names, _read_people(given.human, x), asked)
@@ -206,8 +206,11 @@ def _list_corrected_means(
         raise InputError("--human corrects means, but all named measures are sums. Name a measure that is a mean")
     from goodgain.judgments.judging.conclusions_from_model_labels import estimate_means
 
-    qrels, runs, *_ = x.opened
-    found = {name: estimate_means(people, qrels, run, averaged) for name, run in zip(names, runs.values(), strict=True)}
+    opened = x.opened
+    found = {
+        name: estimate_means(people, opened.qrels, run, averaged)
+        for name, run in zip(names, opened.runs.values(), strict=True)
+    }
     one = next(iter(next(iter(found.values())).values()))
     shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")
     return [
@@ -252,7 +255,7 @@ def check_lines(
         if forbids_improvement(line):
             better = "lower" if line.sign.startswith(">") else "higher"
             told = f"{line.measure} is better when {better}"
-            notice(f"{line.text!r} fails if a system is better than the baseline: {told}")
+            notice("line_against_better", f"{line.text!r} fails if a system is better than the baseline: {told}")
     outcomes = check_requirements(found, lines, family=given.family)
     for outcome in outcomes:
         shared.say(outcome)

@@ -13,8 +13,8 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
 from goodgain.errors import InputError
-from goodgain.files.table_reading import check_results_name
 from goodgain.files.writing import write_frame
+from goodgain.formats.results import check_results_name
 from goodgain.judgments.judging.aggregation import find_disputed
 from goodgain.judgments.judging.documents_to_judge import check_sheet_name, write_sheet
 from goodgain.judgments.labelling import model_labels

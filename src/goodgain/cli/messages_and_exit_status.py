@@ -25,7 +25,7 @@ from goodgain.errors import (
     Progress,
     collect_notices,
     collect_progress,
-    notice,
+    give,
     tell_progress,
 )
 from goodgain.files.escaping import escape_controls
@@ -248,4 +248,4 @@ def show_progress() -> Iterator[Progress]:
         start.join()
         bar.stop()
         for one in held:
-            notice(str(one), minor=one.minor)
+            give(one)

@@ -14,7 +14,6 @@ from typing import Any
 import click
 import polars as pl
 
-from goodgain import evaluation
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import run_to_end, show_notices
 from goodgain.cli.printed_tables import open_console
@@ -27,6 +26,7 @@ from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.options import FOR_COMMANDS
+from goodgain.scoring import score_run
 from goodgain.version import __version__
 
 #: Heading of --help -> command -> file.
@@ -107,7 +107,7 @@ def flatten(given: shared.Given) -> None:
     shared.check_outputs([given.output], [given.run])
     reading = {name: getattr(given, name) for name in ("gaps", "first", "columns", "errors")}
     searched = read_run(given.run, **reading)
-    ranking = Run(evaluation.flatten(searched, order=given.order), name=searched.name)
+    ranking = Run(score_run.flatten(searched, order=given.order), name=searched.name)
     ranking.never_searched = searched.never_searched
     write_run(ranking, given.output)
 
@@ -131,7 +131,7 @@ def validate(given: shared.Given) -> None:
             lower = min(1, largest)
             told = f"If a label of {lower:g} is good, score with --rel {lower:g}."
             remedy = told if lower > 0 else "Check the labels."
-            notice(f"every label is below 2, so by default no document is good. {remedy}")
+            notice("no_good_label", f"every label is below 2, so by default no document is good. {remedy}")
         return
     run = read_run(file, **reading)
     rows = run.rows
@@ -152,8 +152,9 @@ def validate(given: shared.Given) -> None:
     gaps = searched.group_by("query_id").agg(gap=pl.col("iteration").max() - first + 1 > pl.len()).filter("gap").height
     if gaps:
         notice(
+            "missing_iterations",
             f"iteration numbers are missing in {count_of(gaps, 'query', 'queries')}. Commands renumber iterations 1, 2, 3 ...; "
-            "with --gaps empty, a missing number counts as a search without results."
+            "with --gaps empty, a missing number counts as a search without results.",
         )
 
 

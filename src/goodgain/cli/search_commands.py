@@ -14,10 +14,11 @@ from goodgain.analysis.explaining.explanation_sentences import take_query
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.page_sentences import describe_spend
 from goodgain.analysis.reporting.plots.pictures import draw_curves, write_picture
-from goodgain.analysis.reporting.spends import OVER, format_amount
+from goodgain.analysis.reporting.spends import format_amount
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
 from goodgain.cli.printed_tables import Value, open_console, print_frame, print_sparklines, print_values, write_output
+from goodgain.counting.spends import OVER
 from goodgain.errors import InputError
 from goodgain.files.terminal_tables import print_drawn
 from goodgain.formats import read_qrels

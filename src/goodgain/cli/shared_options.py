@@ -219,10 +219,10 @@ def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool =
     named: dict[str, Any] = dict(find_systems(given.runs) if replicates else find_single_runs(given.runs))
     if len(named) == 1 and not name_alone:
         named = {"": next(iter(named.values()))}
-    from goodgain.experiments.analyses import OF_OPENED
     from goodgain.experiments.experiment import Experiment
+    from goodgain.scoring.scoring import DEFAULTS
 
-    return Experiment(given.qrels, named, **{name: of for name, of in vars(given).items() if name in OF_OPENED})
+    return Experiment(given.qrels, named, **{name: of for name, of in vars(given).items() if name in DEFAULTS})
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
@@ -287,8 +287,9 @@ def _suggest_replicates(named: Mapping[str, Sequence[str]]) -> None:
         path = Path(named[systems[0]][0])
         pattern = path.with_name(f"{Path(front).name}.*{path.suffix}")
         notice(
+            "likely_replicates",
             f"{', '.join(systems)} look like runs of one system. If they are, write '{Path(front).name}={pattern}': their values "
-            "are averaged query by query."
+            "are averaged query by query.",
         )
 
 

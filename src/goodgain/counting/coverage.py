@@ -157,7 +157,10 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
         of_run, of_qrels = pairs[0]
         example = f"({of_run!r} in the run, {of_qrels!r} in the qrels)"
         number = f"{count_of(len(pairs), 'query', 'queries')} of the run may be in the qrels under another id"
-        notice(f"{number} {example}. These queries of the qrels count as not searched. Run and qrels need equal ids.")
+        notice(
+            "spellings_of_queries",
+            f"{number} {example}. These queries of the qrels count as not searched. Run and qrels need equal ids.",
+        )
         return
     if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
         return
@@ -165,7 +168,7 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
     shared = f"only {both:,} of {queries.searched:,} queries" if both else "no query"
     number = f"{shared} of the run {'is' if both < 2 else 'are'} in the qrels, which have {queries.judged:,}"
     example = f"(the run has {of_run}, the qrels have {of_qrels})"
-    notice(f"{number} {example}. Check that run and qrels use the same query ids.")
+    notice("few_shared_queries", f"{number} {example}. Check that run and qrels use the same query ids.")
 
 
 def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
@@ -193,42 +196,39 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
             f"them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
         )
         notice(
+            "low_coverage",
             sentence.format(f"{share:.2f} of the {unique:,}", f" {shares}"),
             of_several=(sentence.format(f"under {LOW_COVERAGE} of the", ""), f"{share:.2f} of {unique:,} {shares}"),
         )
 
 
-def warn_of_run(
-    qrels: Qrels, run: Run | RunFile, coverage: Coverage, *, low: bool = True, iterated: Run | RunFile | None = None
-) -> int:
+def warn_of_run(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> int:
     """Give notices if scores of a run may mislead. Return the result of `count_one_time`.
 
-    Only a sample of the run is searched for documents that the qrels judge under another id. With `low=False`,
-    `warn_of_low_coverage` is not called. `iterated` is the run if measures of iterations are computed, else None.
+    Only a sample of the run is searched for documents that the qrels judge under another id. `warn_of_low_coverage` is left to
+    the caller.
     """
-    if iterated is not None and coverage.lacks_iterations(iterated):
-        warn_of_missing_iterations(iterated)
+    if coverage.lacks_iterations(run):
+        warn_of_missing_iterations(run)
     if coverage.renumbered:
         lacking = f"iteration numbers are missing in {count_of(coverage.renumbered, 'query', 'queries')}"
         remedy = f"If a missing number is a search without results, read the run with {spell('gaps', 'empty')}."
-        notice(f"{lacking}, so iterations were renumbered 1, 2, 3 ... {remedy}")
+        notice("missing_iterations", f"{lacking}, so iterations were renumbered 1, 2, 3 ... {remedy}")
     if qrels.labels is not None and coverage.lowest == 0:
         wrong = "the run numbers its iterations from 0, but labels by iteration start at 1"
         remedy = "Number the iterations of the run from 1 to match the labels."
-        notice(f"{wrong}: iteration 0 gets only labels that apply to every iteration. {remedy}")
+        notice("iteration_zero", f"{wrong}: iteration 0 gets only labels that apply to every iteration. {remedy}")
     warn_if_few_shared(coverage.queries)
-    if low:
-        warn_of_low_coverage(coverage.tabulate(), labels=qrels.labels)
     judgments = qrels.frame.select("query_id", "doc_id")
     has_variants = _warn_of_url_variants(judgments, run)
     if coverage.share == 0 and not has_variants and qrels.labels is None:
         as_given = (qrels.given or qrels).frame.select("query_id", "doc_id")
         warn_if_none_is_judged(as_given, sample_rows(run), f"{coverage.unique:,} unique results")
     one_time = count_one_time(run, qrels.query_ids)
-    if one_time and iterated is not None:
+    if one_time:
         found = f"in {count_of(one_time, 'query', 'queries')} several iterations returned addresses that are new for each call"
         effect = "SRR, SRE and NumDup are not comparable with those of other systems"
-        notice(f"{found}. Repeated pages are not recognised, so {effect}.")
+        notice("one_time_addresses", f"{found}. Repeated pages are not recognised, so {effect}.")
     return one_time
 
 
@@ -262,6 +262,7 @@ def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, describe
         advice or "Check that both use the same doc_ids. If they do, judge some results (goodgain pool lists them)."
     )
     notice(
+        "low_coverage",
         f"coverage is low: none of the {described} has a label{example}. {remedy}",
         of_several=(f"coverage is low: no result has a label. {remedy}", f"{described}{example}"),
     )
@@ -319,7 +320,9 @@ def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
             f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling"
         )
         remedy = "Use one spelling, or count both as one document, as goodgain.evaluate and the commands do by default."
-        notice(f"{number} ({found} in the run, {known} in the qrels, query {query_id}). {remedy}")
+        notice(
+            "spellings_of_addresses", f"{number} ({found} in the run, {known} in the qrels, query {query_id}). {remedy}"
+        )
     return bool(pairs)
 
 

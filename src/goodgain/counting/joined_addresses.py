@@ -57,8 +57,9 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
         judged = replace(mapping.map_qrels(judged, of_qrels["doc_id"].clear()), given=judged)
     if queries:
         notice(
+            "joined_addresses",
             f"{describe_spellings(spellings)}. This affects {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} "
-            "keeps them apart."
+            "keeps them apart.",
         )
     return None if judged is None else sign(judged, urls=urls), joined
 

@@ -185,7 +185,7 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
 
 def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: bool) -> None:
     if is_empty:
-        notice(f"{file.path}: {EMPTY_RUN}")
+        notice("empty_run", f"{file.path}: {EMPTY_RUN}")
     warn_of_passed_over(str(file.path), file.passed_over.values())
     file.passed_over.clear()
     warn_of_unnamed_rows(str(file.path), unnamed)

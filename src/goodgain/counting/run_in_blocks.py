@@ -60,9 +60,8 @@ class RunFile:
     page: int | None = None  # the results of an iteration, cut after `mappings`; None keeps the iterations of the file
     block: int = BLOCK  # bytes of text read at a time
     columns: Columns = field(default_factory=dict)  # the user's names of the columns of a Parquet file
-    likely_iteration: str | None = None  # `likely_iteration`, `renamed` and `warned` are as in `Run`
+    likely_iteration: str | None = None  # `likely_iteration` and `renamed` are as in `Run`
     renamed: frozenset[str] = frozenset()
-    warned: set[str] = field(default_factory=set, compare=False)
     #: First byte of each block of text -> the lines of the block that were not read.
     passed_over: dict[int, PassedOver] = field(default_factory=dict, compare=False)
     #: All blocks, if they are in memory until the next call of `blocks`.

@@ -16,7 +16,7 @@ import polars as pl
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.joined_addresses import join_addresses, map_run, sign
 from goodgain.counting.run_in_blocks import BLOCK, RunFile, select_queries
-from goodgain.errors import InputError, NoticesOfSystems, count_of, notice
+from goodgain.errors import InputError, Subject, count_of, joined_notices, notice, notices_about
 from goodgain.files.escaping import check_name
 from goodgain.files.json_text import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_stream
@@ -86,9 +86,9 @@ def open_systems(
     if unknown := [name for name in pages if name not in runs]:
         raise InputError(f"{spell('page', page)}: {unknown[0]!r} is not one of the systems; they are {', '.join(runs)}")
     opened: dict[str, Run | RunFile] = {}
-    with NoticesOfSystems() as notices:
+    with joined_notices():
         for name, run in runs.items():
-            with notices.of(name):
+            with notices_about(Subject(name)):
                 one = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
                 if name not in pages and isinstance(one, Run):
                     warn_of_repeats(one)
@@ -141,7 +141,7 @@ def map_documents(
         if judged.ids_mapped and kept_ids and found:
             remedy = f"if the qrels name documents, read them as they are with {spell('documents_of', 'run')}"
             kept_count = f"{kept_ids} ids of the qrels are documents of the run too and were kept"
-            notice(f"{kept_count}; other ids were mapped; {remedy}")
+            notice("ids_not_mapped", f"{kept_count}; other ids were mapped; {remedy}")
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
         of_table = f"the table of {spell('documents')}"
         shown = spell("documents", mapping.source) if isinstance(mapping.source, str) else of_table

@@ -132,7 +132,10 @@ def check_rows(
         if errors != "skip":
             raise InputError(f"{rows.label}: a row {bad}; correct it{name_alternative(errors)}")
         count = _collect(bad_frame.select(nw.len())).item()
-        notice(f"{rows.label}: left out {count} bad row{'s' * (count != 1)}{', such as' if count > 1 else ':'} {bad}")
+        notice(
+            "bad_rows",
+            f"{rows.label}: left out {count} bad row{'s' * (count != 1)}{', such as' if count > 1 else ':'} {bad}",
+        )
         return frame.filter(~wrong), rows
     unit = "row" if isinstance(rows, FrameRows) else "line"
     indexed = frame if "row" in frame.columns else frame.with_row_index("row")
@@ -173,7 +176,7 @@ def name_alternative(errors: str | None, unit: str = "row") -> str:
 
 def _warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
     first = "the first: " if count > len(places) else ""
-    notice(f"{label}: left out {count} bad {unit}{'s' * (count != 1)}; {first}{'; '.join(places)}")
+    notice("bad_rows", f"{label}: left out {count} bad {unit}{'s' * (count != 1)}; {first}{'; '.join(places)}")
 
 
 class BadLines:

@@ -165,7 +165,7 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
     is_quoted = (values.str.len_bytes() >= 2) & values.str.starts_with('"') & values.str.ends_with('"')
     if quoted := sum(frame.select(is_quoted.sum()).row(0)):
         found = f"{count_of(quoted, 'value')} in quotes: in TSV, quotes are part of the value"
-        notice(f"{rows.label}: {found}. Remove them, or write the file as CSV")
+        notice("unusual_text", f"{rows.label}: {found}. Remove them, or write the file as CSV")
 
 
 class PassedOver(NamedTuple):
@@ -183,10 +183,14 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
         if comments > 1:
             were = "begin with '#' and were left out as comments"
         rows = f"{count_of(comments, 'line')} with the fields of a row"
-        notice(f"{label}: {rows} {were}; to read rows, remove the '#'")
+        notice("comment_lines", f"{label}: {rows} {were}; to read rows, remove the '#'")
     if longer:
         found = f"{longer:,} line{'s have' if longer != 1 else ' has'} text after the tag (field 6)"
-        notice(f"{label}: {found}, which is ignored, as in trec_eval. Write blanks in a doc_id as %20", minor=True)
+        notice(
+            "text_after_tag",
+            f"{label}: {found}, which is ignored, as in trec_eval. Write blanks in a doc_id as %20",
+            minor=True,
+        )
 
 
 TextRows = tuple[pl.DataFrame, TextLines, PassedOver]

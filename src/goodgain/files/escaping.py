@@ -69,7 +69,7 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     if changed:
         found = f"removed the apostrophe before = + - or @ in {count_of(changed, 'id')}"
         source = "goodgain pool --spreadsheet adds it, because = starts a formula"
-        notice(f"{label}: {found}; {source}. If the apostrophe belongs to an id, write it twice.")
+        notice("escaped_formulas", f"{label}: {found}; {source}. If the apostrophe belongs to an id, write it twice.")
     return frame.with_columns(texts)
 
 

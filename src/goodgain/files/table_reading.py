@@ -1,6 +1,5 @@
-"""Reads tables from data frames and files (the file extension gives the format). Reads and writes files of results."""
+"""Reads tables from data frames and files (the file extension gives the format)."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +9,11 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.bad_rows import FindColumns, Frame, FrameRows, ReadTable, check_rows, lacks
+from goodgain.files.bad_rows import FindColumns, Frame, FrameRows, ReadTable
 from goodgain.files.delimited import pick_columns, read_cells
 from goodgain.files.json_text import begins_json, read_json_lines
-from goodgain.files.opening import Content, check_fork, container, make_path, read_bytes, read_lines, separator_by_name
-from goodgain.files.writing import write_frame
-from goodgain.schema import DEDUPLICATED, IDS, RESULTS
+from goodgain.files.opening import Content, container, read_bytes, read_lines, separator_by_name
+from goodgain.schema import IDS
 
 
 def read_table(
@@ -165,71 +163,3 @@ def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
             raise InputError(f"{label}: has {found} in {name}, which is not a number; convert the column to numbers")
         casts.append(nw.col(name).cast(wanted))
     return frame.with_columns(*casts) if casts else frame
-
-
-def check_results_name(path: Path) -> None:
-    if container(path) not in ("parquet", "jsonl"):
-        raise InputError(f"{path}: results are written as .parquet or .jsonl; use one of these endings")
-
-
-def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
-    """Write a results frame to a .parquet or .jsonl file. An error leaves an existing file unchanged.
-
-    Raises:
-        InputError: the name has another ending, or the file cannot be written.
-
-    >>> import pathlib, tempfile
-    >>> import goodgain as gg
-    >>> import polars as pl
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.parquet"
-    >>> gg.write_results(pl.DataFrame({"query_id": "q", "iteration": [1], "search": 1, "rank": 1, "doc_id": ["a"]}), path)
-    >>> pl.read_parquet(path).item(0, "doc_id")
-    'a'
-    """
-    check_results_name(Path(path))
-    write_frame(results, Path(path))
-
-
-def open_results(results: Any) -> Any:
-    """Read results if a path is given; return a frame unchanged."""
-    check_fork()
-    return read_results(results) if isinstance(results, (str, os.PathLike)) else results
-
-
-def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
-    """Read a results frame that was written as .parquet or .jsonl (also .gz or .zst).
-
-    Raises:
-        InputError: the file has another ending, lacks a column, or has a column of the wrong type. Also raised if a row has no
-            query, no iteration, or a value of the wrong type; the message names the row.
-
-    >>> import pathlib, tempfile
-    >>> import goodgain as gg
-    >>> import polars as pl
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "results.jsonl"
-    >>> found = {"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 1, "doc_id": ["a", "b"]}
-    >>> gg.write_results(pl.DataFrame(found), path)
-    >>> gg.read_results(path).select("iteration", "doc_id").rows()
-    [(1, 'a'), (2, 'b')]
-    """
-    check_fork()
-    path = make_path(path, "the file of the results")
-    check_results_name(path)
-    types = RESULTS.polars | DEDUPLICATED.polars
-    is_lines = container(path) == "jsonl"
-    frame, rows, names = read_table(path, types, find=lambda names: {name: name for name in names})
-    if is_lines:
-        floats = [pl.col(name).fill_nan(None) for name, dtype in frame.schema.items() if dtype == pl.Float64]
-        whole = pl.concat([pl.DataFrame(schema=RESULTS.polars), frame.with_columns(floats)], how="diagonal")
-        frame = whole.select(name for name in types if name in whole.columns)
-    missing = [name for name in RESULTS.required if name not in names] if names or not is_lines else []
-    if missing:
-        raise InputError(f"{path}: lacks the column {', '.join(missing)}; give what goodgain.read_traces returns")
-    cast = cast_columns(nw.from_native(frame), RESULTS.columns, str(path))
-    problems = [lacks("query_id"), (nw.col("iteration").is_null(), "has no iteration")]
-    for name, dtype in cast.schema.items():
-        if dtype.is_float() and RESULTS.columns.get(name) == nw.Int64:
-            number = nw.col(name)
-            wrong = ~number.is_finite() | (number != number.round())
-            problems.append((wrong, f"has the {name} {{{name}}}, which is not a whole number"))
-    return check_rows(cast, rows, problems)[0].to_native()  # type: ignore[no-any-return]  # a Polars frame, as given

@@ -234,7 +234,7 @@ def warn_of_escaped_ids(count: int, path: Path) -> None:
     if count:
         signs = "white space, control characters or a leading '#'"
         remedy = "write Parquet or JSON Lines to keep ids as they are"
-        notice(f"{path}: {signs} in {count} id{'s' * (count != 1)} were written as %XX; {remedy}")
+        notice("encoded_ids", f"{path}: {signs} in {count} id{'s' * (count != 1)} were written as %XX; {remedy}")
 
 
 def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:

@@ -101,7 +101,7 @@ def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
     """Give a notice of the columns found through synonyms, if any."""
     if found.understood:
         read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
-        notice(f"{label}: {read}. If that is wrong, set {spell('columns')}")
+        notice("columns_by_other_names", f"{label}: {read}. If that is wrong, set {spell('columns')}")
 
 
 def check_columns_used(columns: Columns, *sources: Any) -> None:

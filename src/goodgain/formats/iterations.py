@@ -160,7 +160,7 @@ def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
             look = "rows without a doc_id look like results and were"
         ids = "write the ids (pandas reads the id NA as null: keep_default_na=False)"
         remedy = f"{ids}, or '-' with rank and score 0 for an empty iteration"
-        notice(f"{label}: {count:,} {look} not counted; the first: {found[0].first}; {remedy}")
+        notice("rows_without_document", f"{label}: {count:,} {look} not counted; the first: {found[0].first}; {remedy}")
 
 
 def mark_empty_iterations(frame: Frame) -> Frame:
@@ -249,20 +249,14 @@ def cut_run(run: Run, size: int) -> Run:
 
 
 def warn_of_missing_iterations(run: Run | RunFile) -> None:
-    warn_once(run, _NO_ITERATIONS, about=run.name)
+    notice("no_iterations", _NO_ITERATIONS, about=run.name)
 
 
 def warn_of_likely_iteration(run: Run | RunFile) -> None:
-    """Give a notice, once per run, if a column that was not read looks like the iteration."""
+    """Give a notice if a column that was not read looks like the iteration."""
     if run.likely_iteration is not None:
         sentence = describe_likely_iteration(run.likely_iteration)
-        warn_once(run, f"{sentence}; now each query has one iteration")
-
-
-def warn_once(run: Run | RunFile, text: str, *, about: str | None = None) -> None:
-    if text not in run.warned:
-        run.warned.add(text)
-        notice(text, about=about)
+        notice("likely_iteration", f"{sentence}; now each query has one iteration")
 
 
 def describe_likely_iteration(column: str) -> str:

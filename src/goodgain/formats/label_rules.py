@@ -43,7 +43,10 @@ def take_out_null_labels(
         raise InputError(f"{rows.label}: every relevance is null, so these qrels judge nothing; give qrels with labels")
     if report:
         left_out = describe_queries_left_out(ungraded, labelled)
-        notice(f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged{left_out}")
+        notice(
+            "null_relevance",
+            f"{rows.label}: {count} row{'s' * (count != 1)} with a null relevance, counted as unjudged{left_out}",
+        )
     return labelled, ungraded.drop("relevance"), rows.subset((~is_null).arg_true().to_list())
 
 
@@ -118,7 +121,7 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
         of_iterations, of_subtopics = spell("labels", "iteration"), spell("labels", "subtopic")
         remedy = f"if the labels apply to iterations, read the qrels with {of_iterations}, if to subtopics with {of_subtopics}"
         found = "column 2 holds positive integers and was ignored, as in other tools"
-        notice(f"{rows.label}: {found}; {remedy}", minor=True)
+        notice("column_2_of_qrels", f"{rows.label}: {found}; {remedy}", minor=True)
     return labels, subtopics
 
 
@@ -143,7 +146,7 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[
     if differing:
         found = f"{differing} document{'s have' if differing > 1 else ' has'} labels that differ between iterations"
         rule = "the label at the first occurrence in a run counts"
-        notice(f"{rows.label}: labels by iteration: {found}; {rule}", minor=True)
+        notice("labels_by_iteration", f"{rows.label}: labels by iteration: {found}; {rule}", minor=True)
     return distinct, distinct
 
 

@@ -82,7 +82,6 @@ class Qrels(PandasFacade):
     #: the judgments with their own URLs, if `frame` has those of the runs; they identify the qrels
     given: Qrels | None = None
     #: thresholds already reported: ranx scores one run after another
-    warned_rels: set[float] = field(default_factory=set, init=False)
     columns: ClassVar[list[str]] = list(Qrel._fields)
 
     def __post_init__(self) -> None:
@@ -158,7 +157,10 @@ class Qrels(PandasFacade):
             if differing := label_rules.count_differing_labels(self.frame):
                 taken = f"the largest label of a document whose labels differ ({count_of(differing, 'document')})"
                 other = "goodgain.evaluate uses the label at the first occurrence"
-                notice(f"the qrels have labels by iteration: classic measures of other tools use {taken}; {other}")
+                notice(
+                    "labels_by_iteration",
+                    f"the qrels have labels by iteration: classic measures of other tools use {taken}; {other}",
+                )
             rows = self.largest.with_columns(iteration=pl.lit("0"))
         whole = pl.col("relevance").cast(pl.Int64)
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
@@ -340,7 +342,7 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
         count = source.ungraded.height
         unjudged = f"{count} document{'s' * (count != 1)} without a label stay unjudged: TREC text has no row for them"
         left_out = label_rules.describe_queries_left_out(source.ungraded, source.frame)
-        notice(f"{target}: {unjudged}{left_out}; Parquet and JSON Lines keep them")
+        notice("ungraded_rows", f"{target}: {unjudged}{left_out}; Parquet and JSON Lines keep them")
     elif source.ungraded is not None:
         frame = pl.concat([frame, source.ungraded.with_columns(pl.col("iteration").cast(pl.String))], how="diagonal")
     write_frame(frame, target)

@@ -150,7 +150,10 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     if len(lacking):
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
         number = f"{len(lacking):,} of {len(judged):,} queries"
-        notice(f"{label}: {number} have no group: {shown}. These queries count only in the row `all`.")
+        notice(
+            "queries_without_group",
+            f"{label}: {number} have no group: {shown}. These queries count only in the row `all`.",
+        )
     return known
 
 

@@ -87,7 +87,6 @@ class Run(PandasFacade):
         likely_iteration: a column of the source that looks like the iteration, if no column was read as the iteration.
         lacks_column: whether the source has no column of iterations.
         renamed: the columns of the source that `columns=` renamed.
-        warned: notices already given about this run.
         unnamed: rows without doc_id that may be results.
         never_searched: the queries that never searched; they have no row in `frame`.
         ids_mapped: the number of chunk ids that became documents, each counted once per query.
@@ -110,7 +109,6 @@ class Run(PandasFacade):
     has_iterations: bool = True
     likely_iteration: str | None = None
     renamed: frozenset[str] = frozenset()
-    warned: set[str] = field(default_factory=set)
     unnamed: iterations.UnnamedRows = field(default=iterations.UnnamedRows())
     never_searched: pl.Series = field(default_factory=lambda: pl.Series("query_id", [], pl.String))
     reading: Reading = field(default=Reading())
@@ -281,7 +279,7 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
         run.lacks_column = not has_column
         iterations.warn_of_unnamed_rows(rows.label, [run.unnamed])
         if run.never_searched.is_empty() and not len(collect(frame.select("query_id").head(1))):
-            notice(f"{rows.label}: {EMPTY_RUN}")
+            notice("empty_run", f"{rows.label}: {EMPTY_RUN}")
     return run
 
 

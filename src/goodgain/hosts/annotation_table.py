@@ -10,11 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.counting.joined_addresses import join_addresses
-from goodgain.errors import GoodgainError, InputError, notice
-from goodgain.evaluation import count_run, score_run
+from goodgain.errors import GoodgainError, InputError, notice, without_notices
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.run import load_run
 from goodgain.logs.dedup import deduplicate
 from goodgain.logs.dedup.deduplication import find_reissued_ids
 from goodgain.logs.traces import to_run
@@ -29,6 +26,7 @@ from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.scores import leave_out_empty
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import spell
+from goodgain.scoring.scoring import Scoring, notices_for
 
 #: Name of an annotation of a search -> column of the ledger.
 OF_SEARCHES = {"new_good": "GR", "repeats": "Dup", "unjudged": "Unjudged"}
@@ -99,7 +97,10 @@ def annotate(
         told = f"the qrels have no judgments of the queries in the logs ({queries})"
         raise InputError(f"{told}; set query ids with {spell('query_ids')}")
     if unjudged := ids.height - of_trace.height:
-        notice(f"{unjudged} of {ids.height} queries have no judgments: they get no annotations")
+        notice(
+            "queries_without_judgments",
+            f"{unjudged} of {ids.height} queries have no judgments: they get no annotations",
+        )
     found = []
     for name in list_runs(of_trace):
         rows = results.filter(is_of_run(name))
@@ -107,18 +108,22 @@ def annotate(
         searches = searches.with_columns(number=pl.int_range(1, pl.len() + 1).over("query_id"))
         each = rows.join(searches.drop("call_id"), on=_SEARCH).with_columns(iteration="number", search=1)
         (good,) = find_thresholds(parse_measures("CG", rel=rel))
-        runs = {"searches": load_run(to_run(each)), "queries": load_run(to_run(rows))}
-        labels, runs = join_addresses(judged, runs, "join")
-        counts = tabulate_ledger(count_run(labels, runs["searches"], [good]), good)
+        with without_notices():  # those on the queries say the same
+            counts = Scoring(judged, {"": to_run(each)}).count_runs([good])[""]
+        ledger = tabulate_ledger(counts, good)
         of_searches = (
-            searches.join(counts, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
+            searches.join(ledger, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
             .drop_nulls("call_id")
             .rename({"call_id": "span_id"} | {column: name for name, column in OF_SEARCHES.items()})
             .unpivot([*OF_SEARCHES], index=["query_id", "number", "span_id"], variable_name="name", value_name="score")
             .sort("number", maintain_order=True)
             .select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
         )
-        scores = leave_out_empty(score_run(labels, runs["queries"], asked, rel=rel, order="seen", provider=None), asked)
+        scoring = Scoring(judged, {"": to_run(rows)}, rel=rel)
+        with scoring.tell():
+            with notices_for(asked):
+                scores = leave_out_empty(scoring.score_runs(asked)[""], asked)
+            scoring.warn_of_coverage({"": scores.coverage})
         of_queries = scores.per_query.rename({"measure": "name", "value": "score"}).filter(pl.col("score").is_finite())
         scored = pl.concat([of_searches, of_queries], how="diagonal")
         traces_of_run = of_trace.filter(is_of_run(name)).select("query_id", "trace_id")

@@ -72,10 +72,10 @@ class GoodgainEvaluator(Evaluator):
         """Yield values for all queries of the qrels. For a missing value, ir_measures would use one default for all measures."""
         import narwhals as nw
 
-        from goodgain.evaluation import score_run
         from goodgain.formats import Run
         from goodgain.formats.run import load_run
         from goodgain.ranking.dataframe_engines import collect
+        from goodgain.scoring.scoring import Scoring, notices_for
 
         frame = nw.from_native(run, eager_only=True, pass_through=True)
         is_empty = isinstance(frame, nw.DataFrame) and not len(frame)  # PyTerrier passes one without column types
@@ -84,14 +84,19 @@ class GoodgainEvaluator(Evaluator):
             numbers = collect(nw.from_native(searched.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
             if (numbers.get_column("iteration") > 1).any():
                 notice(
+                    "repeats_in_classic_measures",
                     "this run has several iterations: classic measures of this call read all rows, with repeats, so their "
                     "values differ from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) "
-                    "for classic measures alone."
+                    "for classic measures alone.",
                 )
         measures = list(self.measures)
-        warn_of_labels(self._qrels.frame, measures, switch=False)
         by_name = {str(measure): measure for measure in measures}
-        scores = score_run(self._qrels, searched, measures, order="seen", provider=None)
+        scoring = Scoring(self._qrels, {"": searched}, urls="keep")
+        with scoring.tell():
+            warn_of_labels(self._qrels.frame, measures, switch=False)
+            with notices_for(measures):
+                scores = scoring.score_runs(measures)[""]
+            scoring.warn_of_coverage({"": scores.coverage})
         for query_id, name, value in scores.per_query.iter_rows():
             # a missing pair would count as 0 in ir_measures; NaN stands for no value
             yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
@@ -128,8 +133,9 @@ def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
     if mixed_up:
         names = ", ".join(sorted({str(measure) for measure in mixed_up}))
         notice(
+            "mixed_parameters",
             f"ir_measures mixes up the parameters of {names} in one call, and may return wrong values. Ask for each measure "
-            "in its own call, or use goodgain.evaluate, which keeps them apart."
+            "in its own call, or use goodgain.evaluate, which keeps them apart.",
         )
 
 
@@ -149,7 +155,7 @@ def register() -> None:
         if module.split(".")[0] == __name__.split(".")[0]:
             registry[name] = measure
         else:
-            notice(f"ir_measures has a measure {name} of {module}; goodgain's measure is goodgain.{name}")
+            notice("name_taken", f"ir_measures has a measure {name} of {module}; goodgain's measure is goodgain.{name}")
     if not hasattr(ir_measures, "DefaultPipeline"):
         return  # ir_measures is being imported, and will load the entry point
     pipeline = ir_measures.DefaultPipeline.providers

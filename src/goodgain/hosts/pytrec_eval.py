@@ -11,13 +11,13 @@ from typing import Any
 
 import pytrec_eval
 
-from goodgain.evaluation import count_with_notices
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.any_source import to_nested_dict
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import final_values
 from goodgain.measures.names import HOST_NAMES
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.thresholds import find_thresholds
+from goodgain.scoring.scoring import Scoring
 
 __all__ = ["RelevanceEvaluator", "compute_aggregated_measure", "supported_measures", "supported_nicknames"]
 
@@ -93,9 +93,12 @@ class RelevanceEvaluator:
             ranking = source if isinstance(source, Mapping) else to_nested_dict(source.flatten(), "score")
             values = self._theirs.evaluate(ranking)
         if self._ours:
-            run, measures = read_run(source), list(self._ours.values())
-            warn_of_labels(self._qrels.frame, measures, rel=self._rel)
-            table = final_values(measures, count_with_notices(self._qrels, run, find_thresholds(measures)))
+            measures = list(self._ours.values())
+            scoring = Scoring(self._qrels, {"": read_run(source)}, urls="keep", rel=self._rel)
+            with scoring.tell():
+                scoring.warn_of_labels(measures)
+                counts = scoring.count_with_coverage(find_thresholds(measures))
+            table = final_values(measures, counts[""])
             for query_id, *row in table.iter_rows():
                 values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))
         return values

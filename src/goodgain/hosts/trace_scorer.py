@@ -4,17 +4,15 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from goodgain.counting.joined_addresses import join_addresses
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_of
-from goodgain.evaluation import count_run, score_run
 from goodgain.formats import read_qrels
-from goodgain.formats.run import load_run
 from goodgain.logs.traces import Summary, read_traces, to_run
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.tools import make_tool_predicate
 from goodgain.measures.ledger_values import tabulate_ledger
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.scoring.scoring import Scoring, notices_for
 
 
 class TraceScores(NamedTuple):
@@ -66,11 +64,12 @@ class TraceScorer:
             if not len(judged):
                 told = f"the qrels have no judgments of the query {', '.join(map(repr, ids))}"
                 raise InputError(f"{told}; the query ids of the qrels must be {self._query_ids_are}")
-            judged, runs = join_addresses(judged, {"": load_run(to_run(results))}, "join")
-            run = runs[""]
-            scores = score_run(judged, run, self._measures, order="seen", provider=None)
+            scoring = Scoring(judged, {"": to_run(results)})
             rel = find_thresholds(self._measures)[0]
-            rows = tabulate_ledger(count_run(judged, run, [rel]), rel)
+            with notices_for(self._measures):
+                scores = scoring.score_runs(self._measures)[""]
+                counts = scoring.count_with_coverage([rel])[""]
+            rows = tabulate_ledger(counts, rel)
         lines = [
             f"iteration {row['iteration']}: {count_of(row['R'], 'result')}, {row['GR']} new and good, "
             f"{row['Dup']} repeated, {row['Unjudged']} unjudged"

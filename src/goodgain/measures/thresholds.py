@@ -60,8 +60,9 @@ def warn_of_labels(
     if largest > _LARGEST_LABEL and any("rel" not in measure.params for measure in using):
         remedy = f"such as {_spell_rel(largest / 2)}" if switch else f"as in CG(rel={largest / 2:g})"
         notice(
+            "scale_of_labels",
             f"labels go up to {largest:g}, but the default {spell('rel', DEFAULT_REL)} is for labels from 0 to {_LARGEST_LABEL}: "
-            f"give the smallest good label, {remedy}"
+            f"give the smallest good label, {remedy}",
         )
 
 
@@ -78,7 +79,8 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
             else "Scale the labels to whole numbers."
         )
         notice(
-            f"{NO_LABEL} of {names} (the largest label is {largest:g}), so these measures find no relevant document. {remedy}"
+            "no_good_label",
+            f"{NO_LABEL} of {names} (the largest label is {largest:g}), so these measures find no relevant document. {remedy}",
         )
 
 
@@ -117,6 +119,7 @@ def _warn_of_differing_thresholds(
         parts.append(f"label {threshold:g} for {', '.join(names[:2])}{more}")
     queries = f", and {count_of(split, 'query has', 'queries have')} good documents only at label {low:g}" * (split > 0)
     notice(
+        "thresholds_differ",
         f"thresholds differ: {', '.join(parts)}. {count_of(between, 'judged document is', 'judged documents are')} good "
         f"for only some measures{queries}. For one threshold, {remedy}.",
         minor=not split,
@@ -139,7 +142,7 @@ def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> Non
                 "too: the share of queries for which all good documents were found."
             )
             of_several = told.format("", " for a failure"), f"0 in {good}, {NEVER} in {bad}"
-            notice(told.format(f" in {good}", f" in {bad}"), minor=True, of_several=of_several)
+            notice("special_values", told.format(f" in {good}", f" in {bad}"), minor=True, of_several=of_several)
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
@@ -148,7 +151,8 @@ def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
     if rel > largest:
         remedy = f"Give {_spell_rel(min(1, largest))}" if largest > 0 else "Check the labels"
         notice(
-            f"{NO_LABEL} {rel:g} (the largest label is {largest:g}). So no document is good, and nothing is found. {remedy}."
+            "no_good_label",
+            f"{NO_LABEL} {rel:g} (the largest label is {largest:g}). So no document is good, and nothing is found. {remedy}.",
         )
 
 
@@ -177,6 +181,7 @@ def warn_if_no_label_reaches(
         remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts pass measures in any order
     thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
     notice(
+        "no_good_label",
         f"{NO_LABEL} {thresholds} (the largest label is {largest:g}). So no document is good: CG, "
-        f"SRE and other measures are 0, and IterationsForAllGoodResults has its best value, 0; {remedy}"
+        f"SRE and other measures are 0, and IterationsForAllGoodResults has its best value, 0; {remedy}",
     )

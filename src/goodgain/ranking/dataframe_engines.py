@@ -170,6 +170,7 @@ def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
     if results:
         reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
         notice(
+            "order_by_doc_id",
             f"{results} results {reason}: they are ordered by doc_id, because the frame does not keep the order of rows",
             minor=True,
         )

@@ -225,15 +225,17 @@ def warn_of_orders(orders: Orders) -> None:
     """Give a notice if ranks contradict scores, and another if some queries' results are sorted by score and others' by rank."""
     if queries := orders.contradicting:
         notice(
+            "ranks_contradict_scores",
             f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
             "their ranking follows the ranks. If the scores are right, renumber the ranks by score. Queries with one search "
-            "and no repeats keep their scores."
+            "and no repeats keep their scores.",
         )
     if orders.by_score and orders.several:
         notice(
+            "order_by_score",
             f"in {count_of(orders.by_score, 'query', 'queries')} with one search, classic measures sort by score, not by rank "
             "(ties by doc_id, as in trec_eval). Queries with several searches follow the ranks. To sort all queries alike, "
-            "make scores fall as ranks rise."
+            "make scores fall as ranks rise.",
         )
 
 

@@ -17,10 +17,10 @@ import pytest
 
 import goodgain as gg
 from goodgain import Comparison, compare
-from goodgain.analysis.comparing.statistical_tests import correct_by_holm
 from goodgain.errors import GoodgainNotice
 from goodgain.judgments.judging.documents_to_judge import collect_documents
 from goodgain.measures import MEASURES
+from goodgain.statistics.statistical_tests import correct_by_holm
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text
 from tests.support.tables import in_one_search

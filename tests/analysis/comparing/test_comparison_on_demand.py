@@ -9,8 +9,8 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.analysis.comparing import comparison, comparison_question
-from goodgain.evaluation import score_run
 from goodgain.experiments import shared_steps
+from goodgain.scoring.score_run import score_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 

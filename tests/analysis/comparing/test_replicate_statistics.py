@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from goodgain.analysis.comparing import replicates as of
-from goodgain.analysis.comparing.statistical_tests import Matrix, bootstrap_interval, run_randomisation_test, run_t_test
+from goodgain.statistics.statistical_tests import Matrix, bootstrap_interval, run_randomisation_test, run_t_test
 
 
 def draw(random: np.random.Generator, queries: int, runs: int, icc: float) -> Matrix:

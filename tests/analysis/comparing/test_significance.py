@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from goodgain.analysis.comparing.statistical_tests import (
+from goodgain.statistics.statistical_tests import (
     bootstrap_interval,
     compute_effect_size,
     compute_studentized_range_sf,

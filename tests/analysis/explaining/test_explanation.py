@@ -20,7 +20,7 @@ from polars.testing import assert_frame_equal
 import goodgain as gg
 from goodgain.analysis.explaining.explanation import normalise_queries
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.files.table_reading import read_results
+from goodgain.formats.results import read_results
 from tests.support import oracle
 from tests.support.counts import how_many
 from tests.support.oracle import QrelRow, RunRow

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodgain.errors import InputError
-from goodgain.files.table_reading import write_results
+from goodgain.formats.results import write_results
 from goodgain.logs.dedup import deduplicate
 from tests.logs.dedup.maker import MAKERS, make
 from tests.logs.dedup.test_order import _RESULTS, _result

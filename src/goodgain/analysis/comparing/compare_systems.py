@@ -37,15 +37,15 @@ from goodgain.analysis.comparing.pairs_table import (
     tabulate_systems,
 )
 from goodgain.analysis.comparing.replicate_tables import arrange_runs
-from goodgain.analysis.comparing.statistical_tests import Draw, Matrix
 from goodgain.counting.run_opening import stack_systems
-from goodgain.errors import GoodgainNotice, notice
+from goodgain.errors import GoodgainNotice, give
 from goodgain.files.opening import stem
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.scores import Scores, average_scores, sign_reading
+from goodgain.statistics.statistical_tests import Draw, Matrix
 
 _VALUES = ("query_id", "measure", "system", "value")
 #: The name of an `.unread` file, and the ids of its queries: convert could not read them.
@@ -109,15 +109,14 @@ def compare_scores(
         members=members,
         rel=question.rel,
     )
-    said = [
+    notes = [
         *_list_absent(found, scored, kept, unread),
         *of_inputs,
-        *([] if few_shared is None else [few_shared]),
+        *([] if few_shared is None else [GoodgainNotice("few_shared_queries", few_shared)]),
         *_list_notes(found, matrices, incomplete),
     ]
-    notes = [GoodgainNotice(one) if isinstance(one, str) else one for one in said]
     for note in notes:
-        notice(note.text, minor=note.minor)
+        give(note)
     return replace(found, warnings=tuple(note.text for note in notes))
 
 
@@ -140,7 +139,7 @@ def _list_absent(
 
 def _list_notes(
     found: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
-) -> Iterator[GoodgainNotice | str]:
+) -> Iterator[GoodgainNotice]:
     question, query_ids, scores = found.question, found.query_ids, found.scores
     yield from describe_incomparable(found.pairs, scores, BASELINE if question.baseline_file is not None else None)
     absent = _mark(query_ids, {name: [one.queries.only_judged] for name, one in scores.items()})

@@ -29,13 +29,13 @@ from goodgain.analysis.comparing.replicate_tables import (
     tabulate_noise,
     tabulate_replicates,
 )
-from goodgain.analysis.comparing.statistical_tests import Matrix
 from goodgain.errors import InputError
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Table
 from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
+from goodgain.statistics.statistical_tests import Matrix
 
 if TYPE_CHECKING:
     import pandas as pd

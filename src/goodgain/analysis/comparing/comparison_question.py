@@ -12,7 +12,6 @@ from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
 from goodgain.analysis.comparing.outcomes import count_as_empty, leave_out_completed, leave_out_ratio
 from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_incomparable
 from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
-from goodgain.analysis.comparing.statistical_tests import Draw, Matrix, Settings, check_settings
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError
@@ -25,6 +24,7 @@ from goodgain.measures.parameters import is_number
 from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries
 from goodgain.options import check_whole_number, spell
 from goodgain.schema import COMPLETED
+from goodgain.statistics.statistical_tests import Draw, Matrix, Settings, check_settings
 
 #: The name of the system of a baseline file.
 BASELINE = "baseline"

@@ -15,7 +15,6 @@ from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_number, list_some
 from goodgain.analysis.comparing.replicates import LEAST_QUERIES, POWER, measure_noise
 from goodgain.analysis.comparing.required_lines import is_equal
-from goodgain.analysis.comparing.statistical_tests import Matrix, count_least_queries
 from goodgain.counting.coverage import LOW_SHARE, SharedQueries, join_examples, list_examples, share_of_smaller
 from goodgain.errors import GoodgainNotice, InputError, count_of
 from goodgain.files.tables import Table
@@ -24,6 +23,7 @@ from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.names import describe_lack, find_results_counts, needs_results
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
+from goodgain.statistics.statistical_tests import Matrix, count_least_queries
 
 if TYPE_CHECKING:
     from goodgain.analysis.comparing.comparison import Comparison
@@ -83,7 +83,9 @@ def describe_absent(
     """Yield notes on judged queries that never searched, or have no row in a run. `unread`: ids that `convert` could not read."""
     if idle := len(of.never_searched):
         shown = join_examples(of.never_searched)
-        yield GoodgainNotice(f"{count_queries(idle)} never searched in {name}: {shown} ({_COUNTED['zero']}).")
+        yield GoodgainNotice(
+            "never_searched", f"{count_queries(idle)} never searched in {name}: {shown} ({_COUNTED['zero']})."
+        )
     if number := len(of.only_judged):
         lost = int(of.only_judged.is_in([*unread]).sum())
         told = f" convert could not read {lost:,} of them ({unread_file})." if lost else ""
@@ -91,8 +93,9 @@ def describe_absent(
             told = f" convert could not read {count_queries(len(unread))} with other ids ({unread_file})."
         verb, them = ("is", "it") if number == 1 else ("are", "them")
         yield GoodgainNotice(
+            "absent_queries",
             f"{count_queries(number)} {verb} absent from {name}, whose run has no row of {them}: "
-            f"{join_examples(of.only_judged)} ({_COUNTED[missing]}).{told}"
+            f"{join_examples(of.only_judged)} ({_COUNTED[missing]}).{told}",
         )
 
 
@@ -100,7 +103,7 @@ def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterat
     other = f" {spell('incomplete', 'absent')} leaves them out." if how == "keep" else ""
     for run, query_ids in incomplete.items():
         counted = f"{join_examples(query_ids)} ({_COUNTED[how]})"
-        yield GoodgainNotice(f"{count_queries(len(query_ids))} broke off in {run}: {counted}.{other}")
+        yield GoodgainNotice("broken_off", f"{count_queries(len(query_ids))} broke off in {run}: {counted}.{other}")
 
 
 def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNotice:
@@ -112,17 +115,21 @@ def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNot
         same = "With and without the queries absent from a run, no verdict is better or worse."
         if {*both.get_column("verdict")} & {*DECIDED}:
             same = "No verdict rests on the queries absent from a run: without them each verdict stays the same."
-        return GoodgainNotice(same, minor=True)
+        return GoodgainNotice("verdicts_on_absent_queries", same, minor=True)
     shown = [
         f"{measure} of {system} against {against} is {verdict or 'without a verdict'}, without them {other or 'none'}"
         for measure, system, against, verdict, other in changed.head(_EXAMPLES).rows()
     ]
     shown += [f"and {changed.height - _EXAMPLES:,} more"] * (changed.height > _EXAMPLES)
     remedy = f"{spell('missing', 'absent')} leaves such queries out."
-    return GoodgainNotice(f"Verdicts that rest on queries absent from a run: {'; '.join(shown)}. {remedy}")
+    return GoodgainNotice(
+        "verdicts_on_absent_queries", f"Verdicts that rest on queries absent from a run: {'; '.join(shown)}. {remedy}"
+    )
 
 
-def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_file: str | None) -> Iterator[str]:
+def describe_incomparable(
+    pairs: pl.DataFrame, scores: Mapping[str, Scores], of_file: str | None
+) -> Iterator[GoodgainNotice]:
     """Yield a sentence on pairs in which one system has no iterations. `of_file` is the system of a baseline file."""
     found = pairs.filter(verdict=NOT_COMPARABLE)
     if found.is_empty():
@@ -136,7 +143,10 @@ def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_
     remedy = f"Cut the ranking into pages of N results: {spell('page', {lacking[0]: 'N'})}."
     if lacking[0] == of_file:
         remedy = f"Write the baseline file again with {spell('page', 'N')}."
-    yield (f"{measures}: not comparable between {list_some(lacking)} (no iterations) and {list_some(others)}. {remedy}")
+    yield GoodgainNotice(
+        "not_comparable",
+        f"{measures}: not comparable between {list_some(lacking)} (no iterations) and {list_some(others)}. {remedy}",
+    )
 
 
 def describe_left_out(
@@ -148,7 +158,7 @@ def describe_left_out(
         queries, why = count_queries(int(lacks.any(axis=0).sum())), describe_lack(measure)
         others = " A pair leaves out only queries that lack a value in one of both systems." if len(names) > 2 else ""
         text = f"{measure} leaves out {queries} where {why} ({listed}).{others}"
-        yield GoodgainNotice(text, minor=why.endswith("value"))
+        yield GoodgainNotice("queries_without_value", text, minor=why.endswith("value"))
 
 
 def describe_stops(
@@ -161,6 +171,7 @@ def describe_stops(
     if at_own_end and differing:
         fixed = {m.NAME for m in ours if m.cutoff is not None}
         yield GoodgainNotice(
+            "different_ends",
             f"{', '.join(map(str, at_own_end))}: the systems stop at different iterations in {count_queries(differing)}. Rates "
             "then tend to favour stopping early, and sums searching on. Compare at a fixed iteration too: @i, or "
             f"{spell('iterations')}.",
@@ -176,50 +187,56 @@ def describe_stops(
         kept = [str(m) for m in ours if m.cutoff is not None and m.NAME in ("SRE", "SRR", "SearchPrecision")]
         kept = [name for name in kept if np.isfinite(values[name])[has_stopped].any()]
         told = f" {' and '.join(kept)} keep{'s its' if len(kept) == 1 else ' their'} last value there." if kept else ""
-        yield GoodgainNotice(f"Before iteration {cutoff} {early}, while another system searched on.{told}")
+        yield GoodgainNotice(
+            "early_stops", f"Before iteration {cutoff} {early}, while another system searched on.{told}"
+        )
 
 
-def describe_unjudged_queries(systems: pl.DataFrame) -> Iterator[str]:
+def describe_unjudged_queries(systems: pl.DataFrame) -> Iterator[GoodgainNotice]:
     unknown = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments").iter_rows()
     if listed := ", ".join(f"{name} {number:,}" for name, number in unknown):
-        yield f"Queries without judgments are left out: {listed}."
+        yield GoodgainNotice("queries_without_judgments", f"Queries without judgments are left out: {listed}.")
 
 
-def describe_own_ideal(ours: Sequence[GoodGainMeasure]) -> Iterator[str]:
+def describe_own_ideal(ours: Sequence[GoodGainMeasure]) -> Iterator[GoodgainNotice]:
     for measure in ours:
         if measure.params.get("pool") == "retrieved":
             ideal = "its ideal is only the good documents that the system found"
-            yield f"{measure} is not comparable between systems: {ideal}."
+            yield GoodgainNotice("own_ideal", f"{measure} is not comparable between systems: {ideal}.")
 
 
 def describe_low_counts(
     measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
-) -> Iterator[str]:
+) -> Iterator[GoodgainNotice]:
     for measure, results in find_results_counts(one for one in measures if not needs_results(one)).items():
         counts = values[measure]
         is_less = (counts == 0) & (values[results] == 0) & (counts.max(axis=0) > 0)
         by = results.removeprefix(str(NumResults)).replace("@", " by iteration ")
         for name, n in zip(names, is_less.sum(axis=1), strict=True):
             if n:
-                yield f"{measure} of {name}: less because it has no results{by} in {count_queries(n)}."
+                text = f"{measure} of {name}: less because it has no results{by} in {count_queries(n)}."
+                yield GoodgainNotice("low_counts", text)
 
 
 def describe_replicates(
     scores: Mapping[str, Scores], runs: Mapping[str, Mapping[str, Matrix]], queries: int
-) -> Iterator[str]:
+) -> Iterator[GoodgainNotice]:
     several = {name: of for name, of in scores.items() if of.replicates}
     if several and queries < LEAST_QUERIES:
-        yield f"Intervals over {count_queries(queries)} are too narrow: few queries do not show how much values vary."
+        text = f"Intervals over {count_queries(queries)} are too narrow: few queries do not show how much values vary."
+        yield GoodgainNotice("narrow_intervals", text)
     for name, of in several.items():
         lacking = [run.queries.only_judged for run in of.replicates]
         left_out = sum(int((~ids.is_in(of.queries.only_judged.implode())).sum()) for ids in lacking)
         if left_out and "missing" in of.signature:
-            yield f"{name}: a run lacks a query that another run has, {left_out:,} times. There the mean is over fewer runs."
+            text = f"{name}: a run lacks a query that another run has, {left_out:,} times. There the mean is over fewer runs."
+            yield GoodgainNotice("absent_queries", text)
         noises = [(one, measure_noise(of, np.isfinite(of).sum(axis=0).astype(float))) for one, of in runs[name].items()]
         if together := [measure for measure, noise in noises if noise is not None and noise.dependent]:
-            yield (
+            yield GoodgainNotice(
+                "dependent_queries",
                 f"The runs of {name} differ on many queries at once ({', '.join(together)}). Their noise is larger than the "
-                "noise floor, which assumes independent queries."
+                "noise floor, which assumes independent queries.",
             )
 
 

@@ -8,7 +8,6 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.analysis.comparing.statistical_tests import Matrix, Settings, Vector, draw_queries
 from goodgain.analysis.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.errors import InputError, notice
 from goodgain.formats.query_tables import lack_rows
@@ -16,6 +15,7 @@ from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.scores import Scores, average_values
 from goodgain.options import spell
 from goodgain.schema import COMPLETED
+from goodgain.statistics.statistical_tests import Matrix, Settings, Vector, draw_queries
 
 #: The largest number of resamples for a correlation, which takes longer than a mean.
 _RESAMPLES = 999
@@ -53,7 +53,7 @@ def leave_out_ratio(outcomes: pl.DataFrame) -> pl.DataFrame:
     said = f"{spell('outcomes')}: {RATIO_OF_SUMS} is a ratio of sums over queries and cannot be compared query by query"
     if len(outcomes.columns) == len(("query_id", "system", RATIO_OF_SUMS)):
         raise InputError(f"{said}. gg.funnel computes it for each system.")
-    notice(f"{said}, so it is left out. gg.funnel computes it for each system.", minor=True)
+    notice("ratio_left_out", f"{said}, so it is left out. gg.funnel computes it for each system.", minor=True)
     return outcomes.drop(RATIO_OF_SUMS)
 
 
@@ -63,8 +63,9 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
     if COMPLETED not in outcomes.columns[2:] or asked:
         return outcomes
     notice(
+        "completed_not_tested",
         f"{spell('outcomes')}: {COMPLETED} says whether a trace broke off, and is not tested. To test "
-        f"{COMPLETED}, require '{COMPLETED}>=baseline', or rename the column."
+        f"{COMPLETED}, require '{COMPLETED}>=baseline', or rename the column.",
     )
     rest = outcomes.drop(COMPLETED)
     return rest if rest.columns[2:] else None
@@ -82,7 +83,10 @@ def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
     if lacking and not (shared and FUNNEL.keys() >= {*lacking}):
         raise InputError(f"{table} has no query in which every system has a value of {lacking[0]}. Check query ids.")
     if lacking:
-        notice(f"{table}: {', '.join(lacking)} are not known for every system, and are left out.")
+        notice(
+            "outcomes_of_some_systems",
+            f"{table}: {', '.join(lacking)} are not known for every system, and are left out.",
+        )
     return shared
 
 

@@ -10,7 +10,12 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.analysis.comparing.statistical_tests import (
+from goodgain.counting.coverage import LOW_COVERAGE
+from goodgain.measures.bounds import find_rule
+from goodgain.measures.declaration import IterationMeasure
+from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.scores import Scores
+from goodgain.statistics.statistical_tests import (
     RESIDUE,
     Matrix,
     Settings,
@@ -23,11 +28,6 @@ from goodgain.analysis.comparing.statistical_tests import (
     run_tukey_test,
     subtract_without_residue,
 )
-from goodgain.counting.coverage import LOW_COVERAGE
-from goodgain.measures.bounds import find_rule
-from goodgain.measures.declaration import IterationMeasure
-from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.scores import Scores
 
 #: Rows of differences tested in one matrix product: more rows are faster, and need more memory.
 _ROWS = 1_000

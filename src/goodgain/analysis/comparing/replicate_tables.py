@@ -23,14 +23,14 @@ from goodgain.analysis.comparing.replicates import (
     measure_spread,
 )
 from goodgain.analysis.comparing.required_lines import passes
-from goodgain.analysis.comparing.statistical_tests import (
+from goodgain.files.tables import Table
+from goodgain.measures.scores import Scores, find_values
+from goodgain.statistics.statistical_tests import (
     Matrix,
     count_least_queries,
     find_spread,
     subtract_without_residue,
 )
-from goodgain.files.tables import Table
-from goodgain.measures.scores import Scores, find_values
 
 if TYPE_CHECKING:
     from goodgain.analysis.comparing.comparison import Comparison

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from goodgain.analysis.comparing.statistical_tests import RESIDUE, Matrix, Vector
+from goodgain.statistics.statistical_tests import RESIDUE, Matrix, Vector
 
 #: A noise floor needs this many queries with two runs of the baseline or more.
 LEAST_QUERIES = 20

@@ -13,10 +13,10 @@ import ir_measures
 import numpy as np
 from numpy.typing import NDArray
 
-from goodgain.analysis.comparing.statistical_tests import RESIDUE, Matrix
 from goodgain.analysis.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
+from goodgain.statistics.statistical_tests import RESIDUE, Matrix
 
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 #: Stricter than `float`, which also accepts 0_3 and digits of other scripts.

@@ -15,7 +15,12 @@ from goodgain.analysis.comparing.pairs_table import arrange_values, average_rows
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
 from goodgain.analysis.comparing.required_lines import Requirement, is_equal, parse_requirement, passes
-from goodgain.analysis.comparing.statistical_tests import (
+from goodgain.counting.coverage import LOW_COVERAGE
+from goodgain.errors import InputError
+from goodgain.measures.names import needs_results
+from goodgain.measures.scores import Scores, leave_out_empty
+from goodgain.options import spell
+from goodgain.statistics.statistical_tests import (
     Matrix,
     Settings,
     correct_by_holm,
@@ -24,11 +29,6 @@ from goodgain.analysis.comparing.statistical_tests import (
     run_t_test,
     subtract_without_residue,
 )
-from goodgain.counting.coverage import LOW_COVERAGE
-from goodgain.errors import InputError
-from goodgain.measures.names import needs_results
-from goodgain.measures.scores import Scores, leave_out_empty
-from goodgain.options import spell
 
 if TYPE_CHECKING:
     from goodgain.analysis.comparing.comparison import Comparison

@@ -146,8 +146,9 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
     used = _spell_uses(named, labels) if urls == "join" else named
     if others := named.height - named.join(used, on=[*_QUERY, "doc_id"], how="semi", nulls_equal=True).height:
         notice(
+            "joined_addresses",
             "ids that spell one web address in several ways count as one document in the table of uses: "
-            f"{count_of(others, 'row')}. {spell('urls', 'keep')} keeps them apart."
+            f"{count_of(others, 'row')}. {spell('urls', 'keep')} keeps them apart.",
         )
     rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
     if rows.is_empty():
@@ -157,7 +158,10 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
     unjudged = used.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
     if len(unjudged):
         number = count_of(len(unjudged), "query", "queries")
-        notice(f"The uses of {number} without judgments are left out ({join_examples(unjudged)}).")
+        notice(
+            "uses_without_judgments",
+            f"The uses of {number} without judgments are left out ({join_examples(unjudged)}).",
+        )
     _warn_of_other_spellings(labelled, labels)
     per_query = _count_stages(labelled, pools, good)
     _give_notices(per_query)
@@ -261,13 +265,17 @@ def _give_notices(per_query: pl.DataFrame) -> None:
         absent = of.filter("is_absent").get_column("query_id").unique(maintain_order=True)
         if len(absent):
             notice(
+                "queries_without_uses",
                 f"{system}: the table of uses has no rows for {len(absent):,} of {queries:,} judged queries: "
-                f"{join_examples(absent)}. There, the system counts as having used no document."
+                f"{join_examples(absent)}. There, the system counts as having used no document.",
             )
         for what, name in (("opens are", "opened"), ("the final answer is", "cited")):
             unknown = of.filter(pl.col(name).is_null()).get_column("query_id").n_unique()
             if unknown:
-                notice(f"{system}: {what} unknown in {unknown:,} of {queries:,} queries. Means omit unknown values.")
+                notice(
+                    "unknown_uses",
+                    f"{system}: {what} unknown in {unknown:,} of {queries:,} queries. Means omit unknown values.",
+                )
 
 
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
@@ -285,8 +293,9 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     if pairs:
         query_id, found, known = pairs[0]
         notice(
+            "spellings_of_addresses",
             f"{len(pairs):,} URLs in the table of uses are spelled differently in the qrels. In query {query_id}, the uses have "
-            f"{found}, and the qrels have {known}. {spell('urls', 'join')} counts both spellings as one document."
+            f"{found}, and the qrels have {known}. {spell('urls', 'join')} counts both spellings as one document.",
         )
 
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import polars as pl
 
-from goodgain.analysis.comparing.statistical_tests import RESIDUE
 from goodgain.counting.ledger import Counts, label_by_iteration
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels, Run
@@ -18,6 +17,7 @@ from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import CG, DCGG, NumDup, NumGood, NumResults, w
 from goodgain.measures.ledger_values import final_values
 from goodgain.schema import EMPTY_DOC
+from goodgain.statistics.statistical_tests import RESIDUE
 
 #: Measure that is a sum over documents -> what a good document adds, and the divisor of this amount.
 _ONE, _GAIN, _POOL = pl.lit(1.0), pl.col("relevance"), pl.col("GainPool")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, product
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
 import polars as pl
 
@@ -14,19 +14,16 @@ from goodgain.analysis.comparing.use_of_documents import USES_OF, add_uses
 from goodgain.analysis.explaining.causes import Parts, Searched, add_up, find_causes, find_unjudged, tabulate_queries
 from goodgain.analysis.explaining.explanation_screens import FORMS, build_screen, render_on_terminal
 from goodgain.analysis.explaining.explanation_sentences import FRAMES, add_sentences, take_query
-from goodgain.counting.joined_addresses import spell_like
+from goodgain.counting.results_of_systems import Results
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import InputError, notice
-from goodgain.evaluation import check_iterations
-from goodgain.files.table_reading import open_results, read_frame
 from goodgain.files.tables import Table, write_html, write_markdown
 from goodgain.files.terminal_tables import write_plain
 from goodgain.formats import Qrels, Run
 from goodgain.logs.dedup.document_types import normalise_texts
-from goodgain.logs.traces.output.results_to_run import list_searches, name_results
 from goodgain.measures.good_gain import CG, NumDup
-from goodgain.options import spell
+from goodgain.scoring.score_run import refuse_likely_iteration
 
 _KEY = ["query_id", "iteration"]
 #: Columns of an iteration that need results.
@@ -132,53 +129,6 @@ class Explanation:
         return write_html(build_screen(self))
 
 
-class Results(NamedTuple):
-    searches: dict[str, pl.DataFrame]  # system -> what `list_searches` returns; empty without results
-    titles: pl.DataFrame  # query_id, doc_id, title (else the URL), url
-
-    def spell_as(self, systems: Mapping[str, Searched]) -> Results:
-        """Return the results with query and document ids spelled as in the runs."""
-        known = pl.concat(one.documents.select("query_id", "doc_id") for one in systems.values())
-        queries = pl.concat(one.numbers.select("query_id") for one in systems.values())
-        searches = {name: spell_like(of, queries) for name, of in self.searches.items()}
-        titles = spell_like(self.titles, known).unique(["query_id", "doc_id"], keep="first", maintain_order=True)
-        return Results(searches, titles)
-
-
-def read_results_of(names: Sequence[str], results: Any) -> Results:
-    """Read the results of the named systems, from one frame or file with all systems, or from a frame or file for each system."""
-    if results is None:
-        return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title", "url"), pl.String)))
-    given = results if isinstance(results, (list, tuple)) else [results]
-    if len(given) not in (1, len(names)):
-        told = f"{spell('results')}: {len(given)} files were given"
-        raise InputError(f"{told}. Give one file with all systems, or one for each.")
-    opened = [read_frame(getattr(one, "frame", one), "the results") for one in map(open_results, given)]
-    systems = [of.get_column("system").unique().to_list() if "system" in of.columns else [] for of in opened]
-    searches, times = {}, len(names) // len(opened)
-    for name, source, known in zip(names, opened * times, systems * times, strict=True):
-        # Results of one system are taken under any name: convert -o names the run, and not the results. If another file
-        # has the name of the run, the files are in the wrong order.
-        if name not in known and (len(known) > 1 or len(opened) < len(names) or name in chain(*systems)):
-            others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
-            raise InputError(
-                f"the results hold no system {name!r}, only {others}. Rename the runs, or give "
-                f"{spell('results')} for each run, in the order of the runs."
-            )
-        of_run = source.filter(system=name) if name in known else source
-        if "replicate" in source.columns and (number := of_run.get_column("replicate").n_unique()) > 1:
-            told = spell("results")
-            raise InputError(
-                f"{told} has {number} runs of {name}. Give a file with the rows of one replicate, or leave out {told}."
-            )
-        searches[name] = list_searches(of_run)
-    named = pl.concat(name_results(one).select("query_id", "title", "url", doc_id="name") for one in opened)
-    titles = named.group_by("query_id", "doc_id").agg(
-        title=pl.coalesce("title", "url").drop_nulls().first(), url=pl.col("url").drop_nulls().first()
-    )
-    return Results(searches, titles)
-
-
 def normalise_queries(texts: pl.Series) -> pl.Series:
     """Return search strings in lower case, without punctuation and extra blanks. Empty strings become null.
 
@@ -204,7 +154,10 @@ def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame)
     numbers = _shift_numbers(name, numbers, described)
     found = numbers.join(described, left_on=["query_id", "number"], right_on=_KEY, how="inner")
     if numbers.height and not found.height:
-        notice(f"{name}: the results and the run share no query. Give the results that the run was made from.")
+        notice(
+            "results_of_other_queries",
+            f"{name}: the results and the run share no query. Give the results that the run was made from.",
+        )
     return found.drop("number")
 
 
@@ -273,15 +226,16 @@ def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tupl
         return frame.join(of, how="cross").with_columns(query_id=query_id).drop("b", "n")
 
     notice(
+        "pairs_of_runs",
         f"{base} has {len(of_base)} runs and {new} has {len(of_new)}. Each query is explained for each of the {pairs.height} "
-        f"pairs, as QUERY (run of {base}, run of {new})."
+        f"pairs, as QUERY (run of {base}, run of {new}).",
     )
     paired = Qrels(repeat(qrels.frame, pairs), labels=qrels.labels, name=qrels.name)
     single: dict[str, Run] = {}
     for name, of, column in ((base, of_base, "b"), (new, of_new, "n")):
         whole = [read_whole(run) for run in of]
         for run in whole:
-            check_iterations(run, needed=True)
+            refuse_likely_iteration(run)
         frames = [repeat(run.rows, pairs.filter(pl.col(column) == k)) for k, run in enumerate(whole)]
         frame = pl.concat(frames, how="diagonal")  # not every run has a tag
         single[name] = whole[0].with_frame(frame)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.analysis.comparing.rendering import count_queries, list_some, show
-from goodgain.analysis.comparing.statistical_tests import RESIDUE
 from goodgain.analysis.comparing.use_of_documents import USES_OF
 from goodgain.analysis.explaining.causes import Parts, add_up
 from goodgain.counting.coverage import list_examples
 from goodgain.errors import InputError, count_of
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.thresholds import find_thresholds
+from goodgain.statistics.statistical_tests import RESIDUE
 
 if TYPE_CHECKING:
     from goodgain.analysis.explaining.explanation import Explanation

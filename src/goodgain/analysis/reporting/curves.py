@@ -11,15 +11,15 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.analysis.comparing.comparison_sentences import describe_shared_queries
-from goodgain.analysis.comparing.statistical_tests import RESIDUE, Settings, Vector, find_intervals
-from goodgain.analysis.reporting.spends import OVER, Spends, check_costs_of_runs, choose_spends, find_spends
+from goodgain.analysis.reporting.spends import choose_spends
 from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
+from goodgain.counting.spends import OVER, Spends, check_costs_of_runs, find_spends
 from goodgain.errors import InputError, MeasureError, notice
-from goodgain.evaluation import check_iterations
 from goodgain.formats import Qrels, Run
+from goodgain.formats.iterations import warn_of_likely_iteration
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import (
     average_queries,
@@ -34,6 +34,7 @@ from goodgain.measures.terms import divide_rows
 from goodgain.options import check_whole_number, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
+from goodgain.statistics.statistical_tests import RESIDUE, Settings, Vector, find_intervals
 
 #: Limit of `upto=`, which computes every measure once per iteration.
 _MOST_ITERATIONS = 1_000
@@ -70,7 +71,7 @@ def join_counts(
         queries = join_queries([coverage.queries for coverage in coverages])
         counted[system] = SystemCounts(runs, combine_coverages(coverages)._replace(queries=queries))
     if few_shared := describe_shared_queries({name: of.coverage.queries for name, of in counted.items()}):
-        notice(few_shared)
+        notice("few_shared_queries", few_shared)
     return counted
 
 
@@ -250,12 +251,12 @@ def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple
     The columns are query_id, R (number of relevant documents of the query), so_far (number of relevant documents up to this
     rank) and precision (the highest precision at this rank or a later rank). Rows are sorted by query_id and rank.
     """
-    check_iterations(run, needed=False)
+    warn_of_likely_iteration(run)
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
     found, coverage = consume_batches(
         lambda batches: _collect_hits(batches, qrels, rel), qrels, run, rels=[rel], ranking=request
     )
-    warn_of_run(qrels, run, coverage, low=False)
+    warn_of_run(qrels, run, coverage)
     so_far = pl.int_range(1, pl.len() + 1).over("query_id")
     ranked = found.sort("query_id", "k").with_columns(so_far=so_far)
     ranked = ranked.with_columns(precision=pl.col("so_far") / pl.col("k"))

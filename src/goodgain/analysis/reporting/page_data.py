@@ -9,14 +9,15 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.statistical_tests import subtract_without_residue
 from goodgain.analysis.comparing.use_of_documents import Funnel, add_uses
 from goodgain.analysis.explaining.causes import Parts, Searched
-from goodgain.analysis.explaining.explanation import Explanation, Results
+from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.explaining.explanation_sentences import Account, find_main_causes, shorten
 from goodgain.analysis.reporting.page_sentences import PLACES, Opening, describe_query
+from goodgain.counting.results_of_systems import Results
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores
+from goodgain.statistics.statistical_tests import subtract_without_residue
 
 #: The counts of an iteration, in the order of their codes.
 KINDS = ("new_good", "new_other", "unjudged", "repeated", "failed", "empty", "brought_nothing_good")

@@ -13,15 +13,16 @@ from numpy.typing import NDArray
 
 from goodgain.analysis.comparing.outcomes import stack_outcomes
 from goodgain.analysis.comparing.pairs_table import arrange_values
-from goodgain.analysis.comparing.statistical_tests import RESIDUE, Matrix, Settings, Vector, draw_queries
 from goodgain.analysis.reporting.curves import SystemCounts
-from goodgain.analysis.reporting.spends import ENOUGH, check_costs_of_runs, choose_known, sum_costs
+from goodgain.analysis.reporting.spends import ENOUGH, sum_costs
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.ledger import Counts
+from goodgain.counting.spends import check_costs_of_runs, choose_known
 from goodgain.errors import InputError, count_of, notice
 from goodgain.measures.parameters import is_number
 from goodgain.options import spell
 from goodgain.schema import COMPLETED
+from goodgain.statistics.statistical_tests import RESIDUE, Matrix, Settings, Vector, draw_queries
 
 _COLUMNS = {
     **dict.fromkeys(("system", "quantity"), pl.String),
@@ -154,7 +155,10 @@ def _list_ratios(
         if not having or (what == "tokens" and not solved):
             continue
         if lacking := ", ".join(system for system in found if system not in having):
-            notice(f"{spell('costs')} has no {what} of {lacking}. {name} is computed for the other systems.")
+            notice(
+                "systems_without_costs",
+                f"{spell('costs')} has no {what} of {lacking}. {name} is computed for the other systems.",
+            )
         kept = choose_known(what, {system: found[system].pools for system in having}, having)
         counted = ids.is_in(kept.implode()).to_numpy()
         if what == "tokens":
@@ -187,7 +191,10 @@ def _drop_unknown(
     lacking = ids.filter(counted & ~has_outcome)
     if len(lacking):
         left_out = count_of(len(lacking), "query", "queries")
-        notice(f"{name} leaves out {left_out} for which a system has no outcome: {join_examples(lacking)}.")
+        notice(
+            "queries_without_outcomes",
+            f"{name} leaves out {left_out} for which a system has no outcome: {join_examples(lacking)}.",
+        )
     return counted & has_outcome
 
 

@@ -28,16 +28,15 @@ from ranx.data_structures import Report as RanxReport  # type: ignore[import-unt
 from ranx.data_structures.report import metric_labels  # type: ignore[import-untyped]  # ranx has no types
 
 import goodgain.formats as formats
-from goodgain.counting.ledger import Counts, count
 from goodgain.counting.run_opening import find_likely_replicates
 from goodgain.errors import InputError, MeasureError, count_of, notice
-from goodgain.evaluation import count_with_notices
 from goodgain.hosts.ranx.run_and_qrels import Qrels, Run, find_iterations, find_judgments
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure
 from goodgain.measures.good_gain import NumResults
 from goodgain.measures.ledger_values import final_values
 from goodgain.measures.names import HOST_NAMES, needs_results
 from goodgain.measures.thresholds import warn_if_no_label_reaches
+from goodgain.scoring.scoring import Scoring
 
 __all__ = ["Qrels", "Run", "register", "unregister"]
 
@@ -90,7 +89,8 @@ class Given:
             source.sort()  # as ranx does before conversion
         self.source = source
         self._converted = converted
-        self._counts: dict[Given, dict[float, Counts]] = {}
+        self._scoring_of: dict[Given, Scoring] = {}
+        self._rels_told: set[float] = set()
 
     @functools.cached_property
     def for_classic(self) -> Any:
@@ -108,18 +108,19 @@ class Given:
         self, given: Given, metric: str, measure: GoodGainMeasure
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return the values of a measure in the order of the run's queries. `given` holds the qrels."""
-        rel, run, qrels = measure.rel, self.iterations, given.judgments
-        if measure.declaration.uses_rel and rel not in qrels.warned_rels:
+        rel, qrels = measure.rel, given.judgments
+        if measure.declaration.uses_rel and rel not in given._rels_told:
             bare = metric.partition("-l")[0]
             warn_if_no_label_reaches(qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
-            qrels.warned_rels.add(rel)
-        if given not in self._counts:
-            self._counts[given] = count_with_notices(qrels, run, [rel])
-        elif rel not in self._counts[given]:  # give notices on a run once
-            self._counts[given] |= count(qrels.frame, run.frame, rels=[rel], labels=qrels.labels)
+            given._rels_told.add(rel)
+        if given not in self._scoring_of:
+            self._scoring_of[given] = Scoring(qrels, {"": self.iterations}, urls="keep")
+        scoring = self._scoring_of[given]
+        with scoring.tell():
+            counts = scoring.count_with_coverage([rel])[""]
         results = NumResults(cutoff=measure.cutoff) if measure.cutoff else NumResults()
         asked = list(dict.fromkeys([measure, results]))
-        scores = final_values(asked, {rel: self._counts[given][rel]})
+        scores = final_values(asked, counts)
         queries = pl.DataFrame({"query_id": [*map(str, self.source.keys())]}, schema={"query_id": pl.String})
         found = queries.join(scores, on="query_id", how="left", maintain_order="left")
         values = found.get_column(str(measure))
@@ -129,8 +130,9 @@ class Given:
         if needs_results(measure) and (empty := int((found.get_column(str(results)) == 0).sum())):
             name = getattr(self.source, "name", None) or "the run"
             notice(
+                "nothing_returned",
                 f"{name} returned nothing in {count_of(empty, 'query', 'queries')}. For these queries, {metric} is 0, its best "
-                "value. goodgain.compare leaves these queries out."
+                "value. goodgain.compare leaves these queries out.",
             )
         return values.to_numpy()
 
@@ -161,8 +163,9 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
             raise InputError(f"two runs have the name {twice[0]!r}; {remedy}")
         for systems in find_likely_replicates(self.model_names).values() if self._columns else ():
             notice(
+                "likely_replicates",
                 f"{', '.join(systems)} look like runs of one system, and ranx tests each as a system. goodgain.compare averages "
-                "a list of runs query by query."
+                "a list of runs query by query.",
             )
         down = {metric for metric, measure in self._columns.items() if measure.declaration.better == "down"}
         for found in self.win_tie_loss.values():
@@ -243,7 +246,10 @@ def register() -> None:
         return
     for name, measure in HOST_NAMES.items():
         if metric_labels.setdefault(name, str(measure)) != str(measure):
-            notice(f"ranx keeps its own metric {name}; for goodgain's metric, use {measure} in goodgain.evaluate")
+            notice(
+                "name_taken",
+                f"ranx keeps its own metric {name}; for goodgain's metric, use {measure} in goodgain.evaluate",
+            )
     for name, replacing in _REPLACED.items():
         setattr(_evaluate, name, replacing(getattr(_evaluate, name)))
     _compare.Report = Report

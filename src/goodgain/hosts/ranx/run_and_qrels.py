@@ -105,8 +105,9 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         """Return the typed list for ranx's metrics. If labels differ by iteration, the largest label of a document counts."""
         if self.judged.labels and (differing := count_differing_labels(self.judged.frame)):
             notice(
+                "labels_by_iteration",
                 f"labels by iteration: the labels of {differing} documents differ, and classic metrics of ranx use the largest "
-                "label of each. To use the label of the first occurrence, call goodgain.evaluate."
+                "label of each. To use the label of the first occurrence, call goodgain.evaluate.",
             )
         return super().to_typed_list()
 

@@ -161,8 +161,9 @@ def aggregate(
     largest: Any = frame.get_column("grade").max() if scale is None and map is None and file_labels is None else None
     if largest is not None and largest > SCALES["good-gain"].grades[-1]:
         notice(
+            "scale_of_grades",
             f"the largest grade is {largest:g}, but labels of 2 or more already count as good. Map the grades "
-            f"to labels ({spell('map')}). If the grades are already labels, name their scale ({spell('scale')})."
+            f"to labels ({spell('map')}). If the grades are already labels, name their scale ({spell('scale')}).",
         )
     if file_labels is not None:
         frame = _label_by_source(read, file_labels)
@@ -208,7 +209,8 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap |
     given = frame.get_column("grade").drop_nulls()
     if several and len(given) and given.is_in([0.0, 1.0]).all():
         notice(
-            f"all grades are 0 or 1, and without a scale the label is their mean. Give {spell('scale', 'binary')} for the majority"
+            "scale_of_grades",
+            f"all grades are 0 or 1, and without a scale the label is their mean. Give {spell('scale', 'binary')} for the majority",
         )
     return "mean"
 

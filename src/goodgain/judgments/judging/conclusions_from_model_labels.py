@@ -10,9 +10,8 @@ import ir_measures
 import numpy as np
 import polars as pl
 
-from goodgain.counting.run_opening import check_systems, open_run
-from goodgain.errors import InputError, MeasureError, NoticesOfSystems
-from goodgain.evaluation import score_run
+from goodgain.counting.run_opening import check_systems
+from goodgain.errors import InputError, MeasureError, Subject, joined_notices, notices_about
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
@@ -20,6 +19,7 @@ from goodgain.judgments.judging.documents_to_judge import WHOLE, pool
 from goodgain.judgments.judging.judge_agreement import bootstrap_interval
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.measures.thresholds import warn_of_labels
+from goodgain.scoring.scoring import Scoring, notices_for
 
 #: The fewest systems for a rank correlation.
 FEWEST_SYSTEMS = 5
@@ -96,9 +96,9 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
     if not shared:
         raise InputError("people and the model judged no query in common. Give labels of the same queries")
     sign = -1 if find_direction(asked) == "down" else 1
-    with NoticesOfSystems() as notices:
+    with joined_notices():
         by_system = [
-            [_score(labels, name, run, [asked], shared, notices)[0] for labels in (people, machine)]
+            [_score(labels, name, run, [asked], shared)[0] for labels in (people, machine)]
             for name, run in systems.items()
         ]
     values = sign * np.asarray(by_system)  # system, whose labels, query
@@ -200,9 +200,9 @@ def _score_both(
             "labels"
         )
     further = sorted({*machine.query_ids} - {*people.query_ids})
-    with NoticesOfSystems() as notices:
+    with joined_notices():
         by_people, by_model = (
-            np.asarray([_score(labels, name, run, measures, queries, notices) for name, run in systems.items()])
+            np.asarray([_score(labels, name, run, measures, queries) for name, run in systems.items()])
             for labels, queries in ((people, judged), (machine, [*judged, *further]))
         )
     return by_people, by_model[:, :, : len(judged)], by_model[:, :, len(judged) :]
@@ -242,17 +242,15 @@ def _read_measure(measure: Any) -> ir_measures.Measure:
 
 
 def _score(
-    qrels: Qrels,
-    name: str,
-    run: Any,
-    measures: list[ir_measures.Measure],
-    queries: list[str],
-    notices: NoticesOfSystems,
+    qrels: Qrels, name: str, run: Any, measures: list[ir_measures.Measure], queries: list[str]
 ) -> list[list[float]]:
-    with notices.of(name):
-        searched, judged = open_run(run), load_qrels(qrels)
-        warn_of_labels(judged.frame, measures, switch=False)
-        scores = score_run(judged, searched, measures, order="seen", provider=None)
+    """Return the value of each query, for each measure."""
+    scoring = Scoring(qrels, {name: run}, urls="keep")
+    with notices_about(Subject(name)):
+        warn_of_labels(scoring.open().qrels.frame, measures, switch=False)
+        with notices_for(measures):
+            scores = scoring.score_runs(measures)[name]
+        scoring.warn_of_coverage({name: scores.coverage})
     values = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}
     for measure, query in product(map(str, measures), queries):
         if values[query, measure] is None:

@@ -13,25 +13,25 @@ from goodgain.counting.joined_addresses import join_addresses, spell_like
 from goodgain.counting.query_batches import warn_of_file
 from goodgain.counting.run_in_blocks import RunFile, partition_by_query
 from goodgain.counting.run_opening import check_systems, open_run
-from goodgain.errors import InputError, NoticesOfSystems, notice
-from goodgain.evaluation import check_iterations
+from goodgain.errors import InputError, Subject, joined_notices, notice, notices_about
 from goodgain.files.bad_rows import check_rows, lacks, quote
 from goodgain.files.escaping import guard_formulas, unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, read_bytes, separator_by_name, stem
-from goodgain.files.table_reading import cast_texts, open_results, read_container, read_frame
+from goodgain.files.table_reading import cast_texts, read_container, read_frame
 from goodgain.files.writing import atomic_write, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
+from goodgain.formats.iterations import warn_of_likely_iteration
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import open_texts, read_queries, read_texts
+from goodgain.formats.results import name_results, open_results, read_results
 from goodgain.judgments.judging.grade_table import DOCUMENT, is_path
-from goodgain.logs.traces import read_results
-from goodgain.logs.traces.output.results_to_run import name_results
 from goodgain.options import check_whole_number, spell
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import BLANKS, EMPTY_DOC
+from goodgain.scoring.score_run import refuse_likely_iteration
 
 #: The default depth of a pool, and a depth that no search exceeds.
 _DEPTH, WHOLE = 20, 2**31
@@ -101,15 +101,17 @@ def pool(
     found = []
     asked: set[str] = set()
     opened: dict[str, Run | RunFile] = {}
-    with NoticesOfSystems() as notices:
+    with joined_notices():
         for name, run in systems.items():
-            with notices.of(name):
+            with notices_about(Subject(name)):
                 opened[name] = open_run(run, columns=columns)
         judged, opened = join_addresses(judged, opened, urls)
         for name, searched in opened.items():
-            with notices.of(name):
+            with notices_about(Subject(name)):
                 check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
-                check_iterations(searched, needed=not flattened)
+                if not flattened:
+                    refuse_likely_iteration(searched)
+                warn_of_likely_iteration(searched)
                 selected, query_ids = _pool_run(judged, searched, k, flattened=flattened)
                 found.append(selected)
                 asked.update(query_ids)
@@ -251,7 +253,7 @@ def collect_documents(
     )
     if empty := wanted.get_column("text").null_count():
         lacking = f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade"
-        notice(f"{lacking}. Give {spell('results')} or {spell('texts')}")
+        notice("documents_without_text", f"{lacking}. Give {spell('results')} or {spell('texts')}")
     return wanted.select(*DOCUMENT, "query", "description", "text", "cut"), systems
 
 

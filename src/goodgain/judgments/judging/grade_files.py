@@ -67,8 +67,9 @@ def _read_trec(path: Path) -> OneSource:
         return frame.drop("judge"), lines
     if judges.str.contains(r"^\+?[0-9]+$").all():
         notice(
+            "column_2_of_grades",
             f"{path}: column 2 holds different numbers and is read as the judge (trec_eval's qrels_jg). If these numbers "
-            "are iterations or subtopics, replace them by 0"
+            "are iterations or subtopics, replace them by 0",
         )
     return frame, lines
 

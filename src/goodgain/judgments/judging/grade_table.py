@@ -159,7 +159,7 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
     spellings = find_spellings(select_addresses(grades.get_column("doc_id")))
     if spellings.is_empty():
         return grades
-    notice(f"{describe_spellings(spellings)}. {spell('urls', 'keep')} keeps them apart.")
+    notice("joined_addresses", f"{describe_spellings(spellings)}. {spell('urls', 'keep')} keeps them apart.")
     of_judge = [*DOCUMENT, "subtopic", "judge"]
     joined = grades.with_columns(
         pl.col("doc_id").replace(*spellings.select("chunk_id", "doc_id").get_columns()), spelled="doc_id"

@@ -225,8 +225,9 @@ class Endpoint:
             if not self._has_waited:
                 self._has_waited = True
                 notice(
+                    "waiting_endpoint",
                     f"{self.host} asks to wait {math.ceil(asked):,} seconds before the next try. You can stop, and give the same "
-                    "command later: answered calls are never repeated"
+                    "command later: answered calls are never repeated",
                 )
             self.budget.pause(asked)
             for name in ("retry-after", "retry-after-ms"):

@@ -132,7 +132,7 @@ def label(
     with Journal.open(None if journal is None else Path(journal)) as kept:
         plan = plan_calls(requests, kept, retry_failed=retry_failed)
         if older := count_first_answers(plan.to_send, kept):
-            notice(f"{older}. To use the older answers, give {spell('prompt', FIRST_PROMPT)}")
+            notice("older_prompt", f"{older}. To use the older answers, give {spell('prompt', FIRST_PROMPT)}")
         if not plan.to_send:
             return collect_grades(requests, plan.known)
         with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
@@ -140,9 +140,9 @@ def label(
     grades = collect_grades(requests, answers)
     if budget.ended:
         left = grades.filter(status=_NOT_SENT.status).height
-        notice(f"{budget.ended}: {left:,} grades were not requested. Call label again to go on")
+        notice("budget_used_up", f"{budget.ended}: {left:,} grades were not requested. Call label again to go on")
     if warning := find_shortfall(requests, answers):
-        notice(warning)
+        notice("label_shortfall", warning)
     return grades
 
 
@@ -235,6 +235,7 @@ def warn_of_family(models: Iterable[str], systems: Sequence[str]) -> None:
         same = [system for system in systems if family in _WORD.findall(system.lower())]
         if same and len(family) > 2:
             notice(
+                "judge_of_own_family",
                 f"the judge {model} and the system {same[0]} are of one family of models ({family}), and models favour their "
-                "own family. Have people or another family grade some documents"
+                "own family. Have people or another family grade some documents",
             )

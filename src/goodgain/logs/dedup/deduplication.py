@@ -13,7 +13,7 @@ import polars as pl
 from narwhals.typing import IntoFrame
 
 from goodgain.errors import InputError, notice
-from goodgain.files.table_reading import open_results
+from goodgain.formats.results import open_results
 from goodgain.logs.dedup.candidates import form_pairs
 from goodgain.logs.dedup.document_types import TYPES
 from goodgain.logs.dedup.groups_and_names import add_earlier_rows, group_records, keep_earlier_documents, name_documents
@@ -192,11 +192,15 @@ def _open_frame(results: Any, what: str) -> nw.DataFrame[Any]:
 def _give_notices(summary: Summary) -> None:
     if summary.skipped:
         left_out = "; ".join(map(str, summary.skipped))
-        notice(f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.")
+        notice(
+            "uncompared_pairs",
+            f"Deduplication left pairs uncompared ({left_out}): raise pairs_a_key to compare more of them.",
+        )
     if summary.bridges:
         notice(
+            "conflicting_documents",
             f"{summary.bridges:,} conflict{'s' * (summary.bridges != 1)} with earlier documents: results connect two "
-            "of these documents, or an earlier document is now several documents; convert all logs in one call to resolve this"
+            "of these documents, or an earlier document is now several documents; convert all logs in one call to resolve this",
         )
 
 

@@ -49,8 +49,9 @@ class SaidPairs:
         names = {name: None for _, *pair in self.pairs for name in pair}
         if lacking := [name for name in names if name not in self.found]:
             notice(
+                "unknown_names_of_pairs",
                 f"{self.source}: {len(lacking):,} of {count_of(len(names), 'name')} occur in no result, or stand for "
-                f"several documents (first: {lacking[0]}). Check their spelling."
+                f"several documents (first: {lacking[0]}). Check their spelling.",
             )
 
 

@@ -1,6 +1,6 @@
 """Reads the logs of search agents in many formats, and converts them to results and runs."""
 
-from goodgain.files.table_reading import read_results, write_results
+from goodgain.formats.results import read_results, write_results
 from goodgain.logs.traces.formats import formats
 from goodgain.logs.traces.output.conversion import Conversion, convert_traces, read_traces
 from goodgain.logs.traces.output.results_to_run import to_run

@@ -213,9 +213,12 @@ class Summary(msgspec.Struct):
             if count := getattr(self, name):
                 shown = _format_counts(count) if isinstance(count, Counter) else ""
                 number = count.total() if isinstance(count, Counter) else count
-                notice(text.format(count=number, first=self.firsts.get(name, ""), shown=shown, of=self, **spelled))
+                notice(
+                    name,
+                    text.format(count=number, first=self.firsts.get(name, ""), shown=shown, of=self, **spelled),
+                )
         for text in self._describe_particulars():
-            notice(text)
+            notice("log_reading", text)
 
     def _describe_particulars(self) -> Iterator[str]:
         if self.joined_runs and not (self.joined_by_id or self.joined_by_question):

@@ -89,7 +89,7 @@ def _finish(figure: Picture, number: int, name: str, remedy: str) -> None:
     from goodgain.analysis.reporting.plots.canvas import add_legend_below
 
     if number > _MOST_PLOTS:
-        notice(f"the picture shows {_MOST_PLOTS} of {number:,} {name}; {remedy}")
+        notice("plots_left_out", f"the picture shows {_MOST_PLOTS} of {number:,} {name}; {remedy}")
     if figure.shared:
         add_legend_below(figure, [*figure.shared.values()])
 

@@ -9,12 +9,12 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.statistical_tests import RESIDUE, subtract_without_residue
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
 from goodgain.analysis.reporting.spends import ENOUGH
 from goodgain.errors import InputError
 from goodgain.formats.qrels import load_qrels
 from goodgain.measures.names import find_direction, parse_measures
+from goodgain.statistics.statistical_tests import RESIDUE, subtract_without_residue
 
 _POINT = ("system", "measure", "iteration", "mean", "low", "high", "searching", "queries")
 _SPEND_POINT = ("system", "measure", "over", "spend", "mean", "low", "high", "queries")

@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple, overload
 import polars as pl
 
 from goodgain.errors import InputError
-from goodgain.files.table_reading import check_results_name, read_results
 from goodgain.files.writing import Outputs, atomic_write
+from goodgain.formats.results import NormaliseUrl, check_results_name, read_results
 from goodgain.logs.dedup.said_pairs import Pairs, read_pairs
-from goodgain.logs.traces.output.results_to_run import NormaliseUrl, add_documents, finish_uses, tabulate_uses
+from goodgain.logs.traces.output.results_to_run import add_documents, finish_uses, tabulate_uses
 from goodgain.logs.traces.output.run_batches import PLACEHOLDER, BatchConverter, Deduplicate, OutputFiles, OutputWriter
 from goodgain.logs.traces.reading import query_ids as ids
 from goodgain.logs.traces.reading.read_options import QueryId, ReadOptions

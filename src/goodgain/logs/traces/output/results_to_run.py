@@ -3,15 +3,13 @@
 A run has one row per document, ranked within its iteration. An iteration without results has a row with doc_id `-`.
 """
 
-import hashlib
-from collections.abc import Callable
 from typing import Any
 
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import notice
 from goodgain.files.escaping import check_name
-from goodgain.files.table_reading import open_results, read_frame
+from goodgain.formats.results import NormaliseUrl, choose_run, name_documents, open_results, select_columns, sort_rows
 from goodgain.formats.urls import canonicalise_url
 from goodgain.logs.traces.reading.opened_and_cited import make_page_key
 from goodgain.logs.traces.reading_summary import RunName
@@ -20,11 +18,6 @@ from goodgain.schema import EMPTY_DOC, USES
 
 DEFAULT_TAG = "goodgain"
 
-#: A function that drops the parts of a URL that do not distinguish pages. It returns None for text that is not an address.
-NormaliseUrl = Callable[[str], str | None]
-
-_NEEDED = ("query_id", "iteration", "search", "rank")
-_TEXTS = ("system", "replicate", "document", "doc_id", "url", "title", "snippet")
 OF_RUN = ["query_id", "system", "replicate"]
 _PLACE = ["iteration", "search", "rank"]
 _DOCUMENT = [*OF_RUN, "doc_id"]
@@ -65,7 +58,7 @@ def to_run(
         >>> to_run(found).drop("score").rows()
         [('q', 1, 'd1', 1, 'goodgain'), ('q', 1, 'd2', 2, 'goodgain'), ('q', 2, '-', 0, 'goodgain')]
     """
-    rows = _sort_rows(_choose_run(_select_columns(open_results(results)), system, replicate))
+    rows = sort_rows(choose_run(select_columns(open_results(results)), system, replicate))
     is_first = pl.col("group").ne_missing(pl.col("group").shift())
     found = pl.col("rank") > 0
     # Keep one row of an iteration without results, or of a query without a search.
@@ -73,7 +66,7 @@ def to_run(
         is_idle = (pl.len().over("query_id") == pl.len().over("group")) & (pl.col("iteration") == 0)
         nothing = ~found.any().over("group") & is_first & (is_idle | (pl.col("iteration") > 0))
         rows = rows.filter(found | nothing)
-    rows = _name_documents(rows, normalise_url)
+    rows = name_documents(rows, normalise_url)
     row = pl.int_range(pl.len())
     position = row - pl.when(is_first).then(row).forward_fill() + 1
     # Mixing scores of the log with 1/rank would mean nothing. Scores of two tools, and distances, do not fall with the rank.
@@ -90,22 +83,9 @@ def to_run(
     )  # fmt: skip
 
 
-def name_results(results: Any) -> pl.DataFrame:
-    """Return results with a column `name`: the doc_id that each result gets in the run. Missing text columns are added as null."""
-    named = _name_documents(_select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
-    return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
-
-
-def list_searches(results: Any) -> pl.DataFrame:
-    """Return one row per search of a system, with its number of results as `results`. Missing text columns become null."""
-    rows = _sort_rows(_choose_run(_select_columns(results, "search_query", "status"), None, None))
-    searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
-    return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
-
-
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
     """Add a column `document`: the doc_id that each result gets in the run, null in rows without a result."""
-    named = _name_documents(_select_columns(frame), normalise_url)
+    named = name_documents(select_columns(frame), normalise_url)
     document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
     return frame.with_columns(document=document)
 
@@ -116,67 +96,6 @@ def list_runs(frame: pl.DataFrame) -> list[RunName]:
 
 def is_of_run(name: RunName) -> pl.Expr:
     return pl.col("system").eq_missing(name.system) & pl.col("replicate").eq_missing(name.replicate)
-
-
-def _select_columns(results: Any, *more: str) -> pl.DataFrame:
-    texts = (*_TEXTS, *more)
-    frame = read_frame(getattr(results, "frame", results), "the results", (*_NEEDED, *texts, "score"))
-    missing = [name for name in _NEEDED if name not in frame.columns]
-    if missing:
-        raise InputError(f"the results lack the columns {', '.join(missing)}; give what goodgain.read_traces returns")
-    absent = [pl.lit(None, pl.String).alias(name) for name in (*texts, "score") if name not in frame.columns]
-    return frame.with_columns(absent).select(
-        pl.col("query_id", *texts).cast(pl.String),
-        pl.col(*_NEEDED[1:]).cast(pl.Int64).fill_null(0),
-        pl.col("score").cast(pl.Float64),
-    )
-
-
-def _sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
-    """Sort rows by query (in order of appearance), iteration, search and rank. The new column `group` numbers the iterations."""
-    rows = rows.with_row_index("query").with_columns(pl.col("query").min().over("query_id").cast(pl.Int64))
-    rows = rows.sort("query", "iteration", "search", "rank", maintain_order=True)
-    new = (pl.col("query").diff() != 0) | (pl.col("iteration").diff() != 0)
-    return rows.with_columns(group=new.fill_null(True).cum_sum())
-
-
-def _choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) -> pl.DataFrame:
-    for column, given, of in (("system", system, "systems"), ("replicate", replicate, "replicates")):
-        found = frame[column].unique(maintain_order=True).to_list()
-        if given is not None:
-            if given not in found:
-                known = ", ".join(repr(name) for name in found if name is not None) or "one without a name"
-                raise InputError(f"the results hold no {column} {given!r}, only {known}")
-            frame = frame.filter(pl.col(column) == given)
-        elif len(found) > 1:
-            names = ", ".join(repr(name) for name in found[:5])
-            raise InputError(f"the results hold several {of} ({names}), but a run has only one; give {spell(column)}")
-    return frame
-
-
-def _name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
-    """Add a column `name` with the document of each row. The id `-` is not a name, because it means "nothing found" in a run."""
-    own = [pl.when((pl.col(name) != EMPTY_DOC) & (pl.col(name) != "")).then(name) for name in ("document", "doc_id")]
-    named = frame.with_columns(name=pl.coalesce(own))
-    bare = named["name"].is_null() & (named["rank"] > 0)
-    if not bare.any():
-        return named
-    names = [
-        _make_name(row, normalise_url or canonicalise_url) if is_bare else name
-        for name, is_bare, row in zip(named["name"], bare, named.iter_rows(named=True), strict=True)
-    ]
-    return named.with_columns(name=pl.Series(names, dtype=pl.String))
-
-
-def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:
-    """Name a result without an id by its normalised URL, or else by `text:` and a hash of its content."""
-    if row["url"] and (url := normalise_url(row["url"])):
-        return url
-    texts = [text for text in (row["url"], row["title"], row["snippet"]) if text]
-    if not texts:  # a result without any content is a document of its own
-        texts = [str(row[name]) for name in _NEEDED]
-    text = "\n".join(" ".join(part.split()) for part in texts)
-    return f"text:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.DataFrame | None = None) -> pl.DataFrame:
@@ -255,6 +174,9 @@ def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
     for is_unknown, lacking in ((~can_open, f"{_NO_OPENS} {spell('tools', 'NAME=open')}."), (unanswered, _NO_ANSWER)):
         systems = uses.filter(is_unknown).get_column("system").unique(maintain_order=True).to_list()
         if systems:
-            notice(f"{', '.join(name or DEFAULT_TAG for name in systems[:5])}: the logs have no {lacking}")
+            notice(
+                "uses_not_logged",
+                f"{', '.join(name or DEFAULT_TAG for name in systems[:5])}: the logs have no {lacking}",
+            )
     numbers = [pl.when("known").then(name).alias(name) for name in ("opened_at", "opens", "failed_opens")]
     return uses.with_columns(numbers).select([*USES.columns])

@@ -15,9 +15,10 @@ from goodgain.counting.coverage import is_one_time
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files import writing
 from goodgain.files.opening import stem
+from goodgain.formats.results import NormaliseUrl
 from goodgain.logs.dedup.deduplication import find_doubtful_ids, find_reissued_ids
 from goodgain.logs.traces.output import results_to_run
-from goodgain.logs.traces.output.results_to_run import DEFAULT_TAG, NormaliseUrl
+from goodgain.logs.traces.output.results_to_run import DEFAULT_TAG
 from goodgain.logs.traces.reading.query_ids import rename_queries
 from goodgain.logs.traces.reading.trace_reading import ResultRows
 from goodgain.logs.traces.reading_summary import RunName, Summary
@@ -215,7 +216,8 @@ class OutputWriter:
             elif name == "outcomes":
                 if rows.is_empty():
                     notice(
-                        f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand."
+                        "no_outcomes",
+                        f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.",
                     )
                 names = rows.get_column("outcome").unique(maintain_order=True).to_list()
                 rows = self._name_as_runs(rows)
@@ -270,8 +272,9 @@ class OutputWriter:
         reissued = len(found) if self.deduplicated else 0
         if self.deduplicated > reissued and not deduplication_asked:
             notice(
+                "results_without_ids",
                 f"the results of {count_of(self.deduplicated - reissued, 'query', 'queries')} lack ids: deduplication "
-                f"identified their documents; {spell('deduplicate', None)} uses their URLs as they are"
+                f"identified their documents; {spell('deduplicate', None)} uses their URLs as they are",
             )
         if found:
             remedy = (
@@ -280,18 +283,21 @@ class OutputWriter:
                 else f"each id counts as one document; pass {spell('deduplicate')} to identify the documents"
             )
             notice(
-                f"in {count_of(len(found), 'query', 'queries')} an id stands for different documents (first: {found[0]}): {remedy}"
+                "ids_of_several_documents",
+                f"in {count_of(len(found), 'query', 'queries')} an id stands for different documents (first: {found[0]}): {remedy}",
             )
         if one_time := sum(batch.one_time for batch in self._batches):
             notice(
+                "one_time_addresses",
                 f"{count_of(one_time, 'document')} have addresses that are new for each call: a page that is found again gets "
                 "another id, so its duplicates and judgments are missed. Follow these addresses soon after the run, and log "
-                "where they redirect."
+                "where they redirect.",
             )
         if PLACEHOLDER in self._files.run.name and [*self.runs] == [DEFAULT_TAG]:
             notice(
+                "logs_without_system",
                 f"the logs name no system, so all of them are one run: {self.runs[DEFAULT_TAG]}. For a run of each system, name "
-                "the systems: old=FILE new=FILE, in Python {'old': path, 'new': path}."
+                "the systems: old=FILE new=FILE, in Python {'old': path, 'new': path}.",
             )
         writing.warn_of_escaped_ids(self._escaped, self._files.run)
 

@@ -14,7 +14,7 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
+from goodgain.errors import GoodgainNotice, InputError, collect_notices, give
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import error_reason, explain_read_errors, make_path
 from goodgain.logs.traces.formats import formats
@@ -108,7 +108,7 @@ def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Tas
             "define them in a module, or leave jobs at 1"
         ) from error
     with _open_pool(jobs) as pool:
-        waiting: deque[Future[tuple[list[Value], list[str]]]] = deque()
+        waiting: deque[Future[tuple[list[Value], list[GoodgainNotice]]]] = deque()
         for task in tasks:
             with _block_interrupts():  # a process started here must not print a traceback on Ctrl-C
                 waiting.append(pool.submit(_record_notices, run, task))
@@ -118,14 +118,16 @@ def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Tas
             yield _get_value(waiting.popleft())
 
 
-def _record_notices(function: Callable[[Task], Iterable[Value]], task: Task) -> tuple[list[Value], list[str]]:
-    given: list[GoodgainNotice] = []
-    with collect_notices(given.append):
+def _record_notices(
+    function: Callable[[Task], Iterable[Value]], task: Task
+) -> tuple[list[Value], list[GoodgainNotice]]:
+    notices: list[GoodgainNotice] = []
+    with collect_notices(notices.append):
         values = list(function(task))
-    return values, list(map(str, given))
+    return values, notices
 
 
-def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
+def _get_value(future: Future[tuple[Value, list[GoodgainNotice]]]) -> Value:
     try:
         value, notices = future.result()
     except BrokenProcessPool as error:
@@ -133,8 +135,8 @@ def _get_value(future: Future[tuple[Value, list[str]]]) -> Value:
             "a process that read traces ended early; if your program is a script, put its code below "
             "`if __name__ == '__main__':`, else leave jobs at 1"
         ) from error
-    for text in notices:
-        notice(text)
+    for notice in notices:
+        give(notice)
     return value
 
 

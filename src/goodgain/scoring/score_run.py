@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import ir_measures
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_run
+from goodgain.counting.coverage import Coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
@@ -42,14 +42,12 @@ def score_run(
     order: str,
     provider: str | None,
     bounds: bool = False,
-    low: bool = True,
-    unasked: Collection[ir_measures.Measure] = (),
     tables: Mapping[str, pl.DataFrame] | None = None,
 ) -> Scores:
     """Score an opened run on measures, and give notices about the run. Notices about the qrels are left to the caller.
 
-    `rel` is the threshold that the measures were parsed with. With `low=False`, the notice about low coverage is left to the
-    caller too. `unasked` lists the measures that goodgain added to those of the user. For `tables`, see `Searches`.
+    The notice about low coverage is left to the caller too. `rel` is the threshold that the measures were parsed with. For
+    `tables`, see `Searches`.
     """
     check_choice("order", order)
     if bounds and qrels.labels is not None:
@@ -57,8 +55,9 @@ def score_run(
         raise InputError(f"{spell('bounds', True)} needs one label per document; {remedy}")
     counts = find_results_counts(filter(needs_results, asked)).values()
     measures = _MeasuresBySource(parse_measures([*asked, *counts]), provider)
-    iterating = [measure for measure in asked if isinstance(measure, IterationMeasure)]
-    check_iterations(run, needed=bool(iterating))
+    if any(isinstance(measure, IterationMeasure) for measure in asked):
+        refuse_likely_iteration(run)
+    warn_of_likely_iteration(run)
     found = consume_batches(
         lambda batches: _score_batches(batches, qrels, measures, tables or {}, provider=provider, bounds=bounds),
         qrels,
@@ -66,8 +65,7 @@ def score_run(
         rels=measures.rels,
         ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
-    iterated = run if any(measure not in unasked for measure in iterating) else None
-    one_time = warn_of_run(qrels, run, found.coverage, low=low, iterated=iterated)
+    one_time = warn_of_run(qrels, run, found.coverage)
     nulls = set(found.provided.per_query.filter(pl.col("value").is_null()).get_column("measure"))
     means = aggregate_values(measures.computed_here, found.values) | {
         str(one): mean if str(one) not in nulls and math.isfinite(mean) else None
@@ -171,23 +169,16 @@ def _score_batches(
     return _Values(make_finite(values), provided, coverage, without_good, raised)
 
 
-def check_iterations(run: Run | RunFile, *, needed: bool) -> None:
-    """Give a notice if an unread column of the run looks like the iteration. With `needed`, raise `InputError` instead."""
-    if needed and run.likely_iteration is not None:
+def refuse_likely_iteration(run: Run | RunFile) -> None:
+    """Raise `InputError` if an unread column of the run looks like the iteration. The caller needs iterations."""
+    if run.likely_iteration is not None:
         raise InputError(f"the run has no iteration column: {describe_likely_iteration(run.likely_iteration)}")
-    warn_of_likely_iteration(run)
 
 
 def count_run(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
-    check_iterations(run, needed=True)
+    refuse_likely_iteration(run)
     tallied = consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), qrels, run, rels=rels)
     return ledger_and_pools(tallied.sort("query_id", "iteration"), count_pools(qrels.judgments, rels=rels), rels=rels)
-
-
-def count_with_notices(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
-    counts = count_run(qrels, run, rels)
-    warn_of_run(qrels, run, measure_coverage(counts), iterated=run)
-    return counts
 
 
 def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> None:
@@ -195,14 +186,18 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
     for rule in filter(None, dict.fromkeys(rules.values())):
         without = [name for name, of in rules.items() if of == rule]
         notice(
+            "no_value",
             f"{', '.join(without)}: no value for any query. The value is null if {rule}. Check that run and qrels use the same "
-            "ids, or use a larger cutoff."
+            "ids, or use a larger cutoff.",
         )
     if names := [name for name, mean in scores.means.items() if mean is None and not rules.get(name)]:
         of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
         counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
         listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
-        notice(f"no finite value of {listed}: a query without a finite value gets null, and the mean is null too")
+        notice(
+            "no_finite_value",
+            f"no finite value of {listed}: a query without a finite value gets null, and the mean is null too",
+        )
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:

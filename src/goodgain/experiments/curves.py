@@ -1,0 +1,65 @@
+"""Draws the curves of an experiment: means over iterations or spends, and precision over recall."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from goodgain.analysis.reporting.curves import Points, SystemCounts, find_hits, interpolate, join_counts, tabulate_curve
+from goodgain.counting.coverage import Coverage
+from goodgain.counting.run_opening import stack_systems
+from goodgain.counting.spends import OVER
+from goodgain.errors import notices_about, without_notices
+from goodgain.formats.query_tables import read_costs
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.thresholds import find_thresholds
+from goodgain.scoring.kept import by_content
+from goodgain.scoring.opened import Opened
+from goodgain.scoring.scoring import OF_ITERATIONS, Scoring
+
+#: The relevant documents in the ranking of a run, and the coverage of the run.
+Hits = tuple[pl.DataFrame, Coverage]
+
+
+def join_counts_of_systems(x: Scoring, measures: Sequence[GoodGainMeasure]) -> dict[str, SystemCounts]:
+    """Combine the counts of each system's runs. Give no notices on labels and coverage."""
+    return x.kept.call(join_counts, x.count_runs(find_thresholds(measures)), x.open().names)
+
+
+def draw_curve(x: Scoring, measures: Sequence[GoodGainMeasure], *, costs: Any = None, **arguments: Any) -> pl.DataFrame:
+    """Return the rows of `gg.curve`. `arguments` are those of `gg.curve`."""
+    counts = join_counts_of_systems(x, measures)
+    return x.kept.call(_tabulate, counts, measures, x.check_settings(0), costs=by_content(costs), **arguments)
+
+
+def _tabulate(
+    counts: dict[str, SystemCounts], measures: Sequence[GoodGainMeasure], settings: Any, *, costs: Any, **arguments: Any
+) -> pl.DataFrame:
+    over = arguments.get("over")
+    paid = read_costs(costs) if over is not None and OVER[over] is None else None
+    return tabulate_curve(counts, measures, settings, costs=paid, **arguments)
+
+
+def draw_recalls(x: Scoring, rel: float, points: Points = "eleven", *, per_query: bool = False) -> pl.DataFrame:
+    """Return the rows of `gg.pr_curve` for each run, without a notice on low coverage."""
+    query_ids = x.open().qrels.query_ids
+    return stack_systems(
+        {
+            name: interpolate(hits, query_ids, points=points, per_query=per_query)
+            for name, (hits, _) in find_hits_of_runs(x, rel).items()
+        }
+    )
+
+
+def find_hits_of_runs(x: Scoring, rel: float) -> dict[str, Hits]:
+    """Return the relevant documents in the ranking of each run, and the coverage of the run."""
+    with without_notices(*OF_ITERATIONS):
+        return x.kept.call(_find_hits, x.open(), rel, x.options["order"])
+
+
+def _find_hits(opened: Opened, rel: float, order: str) -> dict[str, Hits]:
+    hits = {}
+    for name, run, subject in opened.list_runs():
+        with notices_about(subject):
+            hits[name] = find_hits(opened.qrels, run, rel, order)
+    return hits

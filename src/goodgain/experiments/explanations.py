@@ -1,0 +1,79 @@
+"""Explains the difference between two systems of an experiment."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from goodgain.analysis.comparing.comparison_sentences import describe_shared_queries
+from goodgain.analysis.comparing.use_of_documents import check_uses
+from goodgain.analysis.explaining.causes import Parts, Searched, divide_measure, find_documents
+from goodgain.analysis.explaining.explanation import Explanation, explain_systems, pair_runs
+from goodgain.counting.coverage import measure_coverage
+from goodgain.counting.ledger import Counts
+from goodgain.counting.results_of_systems import Results, read_results_of
+from goodgain.counting.run_in_blocks import RunFile, read_whole
+from goodgain.errors import InputError, notice, without_notices
+from goodgain.formats import Qrels, Run
+from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.thresholds import find_thresholds
+from goodgain.options import check_whole_number, spell
+from goodgain.scoring.score_run import count_run
+from goodgain.scoring.scoring import Scoring
+
+
+def explain_pair(
+    x: Scoring, names: Sequence[str], measures: Measures, *, results: Any = None, uses: Any = None, top: int = 5
+) -> Explanation:
+    """Explain the difference of two systems. The arguments are those of `gg.explain`."""
+    opened = x.open()
+    runs = {name: [opened.runs[run] for run in opened.names[name]] for name in names}
+    is_paired = any(len(replicates) > 1 for replicates in runs.values())
+    if is_paired and (results is not None or uses is not None):
+        option = spell("uses") if results is None else spell("results")
+        raise InputError(f"{option} needs one run of each system. Give one run each, or leave out {option}.")
+    check_uses(opened.qrels, uses)
+    check_whole_number("top", top, 0)
+
+    parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=x.options["rel"])}
+    x.warn_of_labels([part.measure for part in parts.values()])
+    tables = read_results_of([*runs], results)
+    rels = find_rels([*parts.values()])
+    counts = x.count_runs(rels)
+    x.warn_of_coverage({name: measure_coverage(of_run).tabulate() for name, of_run in counts.items()})
+
+    if is_paired:
+        qrels, pairs = pair_runs(opened.qrels, runs)
+        with without_notices():  # the notices on each run were given before
+            searched = {name: _find_documents(qrels, run, count_run(qrels, run, rels)) for name, run in pairs.items()}
+    else:
+        qrels = opened.qrels
+        searched = find_searched(x, [*parts.values()], {name: opened.names[name][0] for name in names})
+    queries = {name: measure_coverage(system.counts).queries for name, system in searched.items()}
+    if few_shared := describe_shared_queries(queries):
+        notice("few_shared_queries", few_shared)
+    return explain_systems(qrels, searched, parts, spell_results_as(tables, searched), uses=uses, top=top)
+
+
+def find_rels(parts: Sequence[Parts]) -> list[float]:
+    return find_thresholds([measure for part in parts for measure in (part.measure, part.numerator)])
+
+
+def find_searched(x: Scoring, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
+    """Return the documents found by one run of each system. `runs` maps names of systems to names of runs."""
+    opened = x.open()
+    counts = x.count_runs(find_rels(parts))
+    return {
+        name: x.kept.call(_find_documents, opened.qrels, opened.runs[run], counts[run]) for name, run in runs.items()
+    }
+
+
+def _find_documents(qrels: Qrels, run: Run | RunFile, counts: dict[float, Counts]) -> Searched:
+    return find_documents(qrels, read_whole(run), counts)
+
+
+def spell_results_as(results: Results, searched: Mapping[str, Searched]) -> Results:
+    """Return the results with ids spelled as in the runs."""
+    query_ids = pl.concat(system.numbers.select("query_id") for system in searched.values())
+    documents = pl.concat(system.documents.select("query_id", "doc_id") for system in searched.values())
+    return results.spell_as(query_ids, documents)

@@ -1,0 +1,289 @@
+"""Scores systems: what is opened, counted and scored once, and the analyses that need no more than that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self, Unpack, cast
+
+import ir_measures
+import polars as pl
+
+from goodgain.counting.coverage import measure_coverage, warn_of_low_coverage
+from goodgain.counting.ledger import Counts
+from goodgain.counting.run_opening import check_systems, stack_systems
+from goodgain.errors import (
+    GoodgainNotice,
+    InputError,
+    collect_notices,
+    give,
+    join_notices,
+    notices_about,
+    without_notices,
+)
+from goodgain.formats.query_tables import read_groups
+from goodgain.measures.declaration import IterationMeasure
+from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
+from goodgain.measures.names import Measures, add_counts, parse_measures
+from goodgain.measures.scores import Scores, average_scores
+from goodgain.measures.thresholds import find_thresholds, warn_of_ends, warn_of_labels
+from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, Option, check_choice, spell
+from goodgain.scoring.kept import KeptResults, KeyedBy, by_content
+from goodgain.scoring.opened import Opened, Sources, open_inputs, rename_systems
+from goodgain.scoring.shared_arguments import ExperimentOptions, takes_options
+from goodgain.scoring.steps import TablesOfRuns, count_runs, list_table_options, read_tables, score_runs
+from goodgain.scoring.system_scores import SystemScores, add_groups, add_intervals
+from goodgain.statistics.statistical_tests import KeptDraws, Settings, check_settings
+
+#: The options of an experiment, and the default value of each.
+OPTIONS_OF_EXPERIMENT = (*READING, *DOCUMENTS, *SCORING, *TABLES, *STATISTICS)
+DEFAULTS = {option.name: option.default for option in OPTIONS_OF_EXPERIMENT}
+#: The kinds of notices for analyses that use the iterations of a run.
+OF_ITERATIONS = ("no_iterations", "one_time_addresses")
+#: One empty dict: the results of steps are kept by the identity of tables.
+_NO_TABLES: TablesOfRuns = {}
+_NO_COUNTS: dict[str, dict[float, Counts]] = {}
+
+
+class Scoring:
+    """Qrels and systems with options. Runs are opened, counted and scored once. `Experiment` adds further analyses."""
+
+    @takes_options
+    def __init__(self, qrels: Any, systems: Mapping[str, Any], **options: Unpack[ExperimentOptions]) -> None:
+        self._sources = Sources(qrels, check_systems(systems))
+        self._set_options(DEFAULTS | options)
+        self._texts_given = set[str]()
+        self._new_names: dict[str, str] | None = None  # system -> its name, if the systems were renamed after reading
+        self.kept = KeptResults()
+        self.draw = KeptDraws()
+
+    def _set_options(self, options: Mapping[str, Any]) -> None:
+        for option in OPTIONS_OF_EXPERIMENT:
+            if option.choices:
+                check_choice(option.name, options[option.name])
+        self._options = dict(options)
+
+    # What was given
+
+    @property
+    def systems(self) -> list[str]:
+        """The names of the systems."""
+        if self._new_names is None:
+            return [*self._sources.systems]
+        return [*self._new_names.values()]
+
+    @property
+    def sources(self) -> tuple[Any, Mapping[str, Any]]:
+        """The qrels and systems as they were given."""
+        return self._sources.qrels, self._sources.systems
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """The value of each option, by name."""
+        return self._options
+
+    @property
+    def opened(self) -> Opened:
+        """The qrels and runs, after reading."""
+        with self.tell():
+            return self.open()
+
+    def select_options(self, *groups: Sequence[Option]) -> dict[str, Any]:
+        return {option.name: self._options[option.name] for group in groups for option in group}
+
+    def check_settings(self, least: int = 1) -> Settings:
+        """Check and return the options of the tests. `least` is the smallest allowed number of resamples."""
+        return check_settings(**self.select_options(STATISTICS), least=least)._replace(draw=self.draw)
+
+    # The analyses
+
+    def evaluate(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> Scores | SystemScores:
+        """Score the systems on any measures.
+
+        Args:
+            measures: names, measure objects or both.
+            groups: a file or a frame of query_id and group, for values over the queries of each group.
+            interval: also compute the bootstrap interval of each mean, for `Scores.intervals`.
+
+        Returns:
+            `Scores` for one system, as from `gg.evaluate`. `SystemScores` for several systems: `values` (system, replicate,
+            query_id, measure, value), `systems` (the `Scores` by name), and means such as `found["new", "nCG@3"]`.
+        """
+        scores = self.score_systems(measures, groups=groups, interval=interval)
+        first = next(iter(scores.values()))
+        return first if len(scores) == 1 else SystemScores(scores, first.notes)
+
+    def score_systems(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
+        """Return the `Scores` of each system, by name. The arguments are those of `evaluate`."""
+        parsed = parse_measures(measures, rel=self._options["rel"])
+        with self.tell() as texts:
+            scores = self.average_systems(parsed)
+            if groups is not None:
+                members = read_groups(groups, self.open().qrels.query_ids)
+                scores = {name: add_groups(system, parsed, members) for name, system in scores.items()}
+            if interval:
+                settings = self.check_settings()
+                scores = {name: add_intervals(system, parsed, settings) for name, system in scores.items()}
+        return {name: replace(system, notes=tuple(texts)) for name, system in scores.items()}
+
+    def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
+        """Return the rows of `gg.ledger` for every run, with the name of the run in the added column `system`."""
+        rel = self._options["rel"]
+        with self.tell():
+            parsed = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
+            gain, *columns = [
+                check_along_iterations(measure, "the ledger") for measure in (*parse_measures("CG", rel=rel), *parsed)
+            ]
+            self.warn_of_labels([gain, *columns])
+            counts = self.count_with_coverage(find_thresholds([gain, *columns]))
+            return stack_systems({name: tabulate_ledger(of_run, gain.rel, columns) for name, of_run in counts.items()})
+
+    def coverage(self) -> pl.DataFrame:
+        """Return the judged share of the unique results of each run, overall and by iteration, as `gg.coverage` does."""
+        with self.tell(), without_notices(*OF_ITERATIONS):
+            counts = self.count_runs(find_thresholds([]))
+        return stack_systems({name: measure_coverage(of_run).tabulate() for name, of_run in counts.items()})
+
+    # The steps that analyses share. The results of equal arguments are kept.
+
+    def open(self) -> Opened:
+        """Return the qrels and runs, after reading. The notices of reading are given with each use."""
+        opened = self.kept.call(open_inputs, self._sources, **self.select_options(READING, DOCUMENTS))
+        if self._new_names is None:
+            return opened
+        return self.kept.call(rename_systems, opened, KeyedBy(self._new_names, [*self._new_names.items()]))
+
+    def count_runs(self, rels: Sequence[float]) -> dict[str, dict[float, Counts]]:
+        """Return the counts of each run at each threshold."""
+        return self.kept.call(count_runs, self.open(), rels)
+
+    def count_with_coverage(self, rels: Sequence[float]) -> dict[str, dict[float, Counts]]:
+        """Return the counts of each run at each threshold, and give a notice if coverage is low."""
+        counts = self.count_runs(rels)
+        self.warn_of_coverage({name: measure_coverage(of_run).tabulate() for name, of_run in counts.items()})
+        return counts
+
+    def score_runs(self, measures: Sequence[ir_measures.Measure]) -> dict[str, Scores]:
+        """Return the scores of each run."""
+        options = {name: self._options[name] for name in ("rel", "order", "provider", "bounds")}
+        return self.kept.call(score_runs, self.open(), measures, self._read_tables(measures), **options)
+
+    def _read_tables(self, measures: Sequence[ir_measures.Measure]) -> TablesOfRuns:
+        sources = {name: self._options[name] for name in list_table_options(measures)}
+        given = {name: by_content(source) for name, source in sources.items() if source is not None}
+        if not given:
+            return _NO_TABLES
+        counts = self.count_runs(find_thresholds(measures)) if "costs" in given else _NO_COUNTS
+        return self.kept.call(read_tables, self.open(), measures, counts, **given)
+
+    def average_systems(self, measures: Sequence[ir_measures.Measure]) -> dict[str, Scores]:
+        """Return the scores of each system: the means over its runs, query by query."""
+        self._check_bounds()
+        self.warn_of_labels(measures, provider=self._options["provider"])
+        with notices_for(measures):
+            runs = self.score_runs(self._add_counts(measures))
+        self.warn_of_scores(runs, measures)
+
+        scores = {}
+        for system, names in self.open().names.items():
+            of_runs = [runs[name].select(measures) for name in names]
+            scores[system] = average_scores(of_runs, measures, missing=self._options["missing"])
+        return scores
+
+    def _check_bounds(self) -> None:
+        if self._options["bounds"] and self.open().has_replicates:
+            bounds = spell("bounds", True)
+            raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
+
+    def _add_counts(self, measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+        """Add counts such as NumIter, so that `compare` can use the scores, unless the runs may lack iterations."""
+        is_unsure = any(run.likely_iteration is not None for run in self.open().runs.values())
+        return list(measures) if is_unsure else add_counts(measures)
+
+    # Notices
+
+    def warn_of_labels(self, measures: Sequence[ir_measures.Measure], provider: str | None = None) -> None:
+        warn_of_labels(self.open().qrels.frame, measures, rel=self._options["rel"], provider=provider)
+
+    def warn_of_scores(self, scores: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> None:
+        """Give notices on low coverage, and on special values of IterationsForAllGoodResults (0 and 100)."""
+        self.warn_of_coverage({name: of_run.coverage for name, of_run in scores.items()})
+        for name, of_run in scores.items():
+            with notices_about(self.open().find_subject(name)):
+                warn_of_ends(of_run, measures)
+
+    def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
+        for name, coverage in coverages.items():
+            with notices_about(self.open().find_subject(name)):
+                warn_of_low_coverage(coverage, labels=self.open().qrels.labels)
+
+    @contextmanager
+    def tell(self) -> Iterator[list[str]]:
+        """Collect the notices of a `with` block, and list their texts. At its end, give those that were not given before."""
+        texts: list[str] = []
+        notices: list[GoodgainNotice] = []
+        try:
+            with collect_notices(notices.append):
+                yield texts
+        finally:
+            joined = {str(notice): notice for notice in join_notices(notices)}
+            texts += joined
+            for text, notice in joined.items():
+                if text not in self._texts_given:
+                    self._texts_given.add(text)
+                    give(notice)
+
+    # Other experiments
+
+    def with_(self, **options: Unpack[ExperimentOptions]) -> Self:
+        """Return an experiment with some options changed. Both experiments share results that do not depend on these options.
+
+        >>> import goodgain as gg
+        >>> folder = "qrels_examples/redundancy/"
+        >>> x = gg.Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
+        >>> x.evaluate("NumGood@2")["NumGood@2"], x.with_(rel=3).evaluate("NumGood@2")["NumGood@2"]
+        (2.5, 1.5)
+        """
+        if unknown := [name for name in options if name not in self._options]:
+            raise InputError(f"{unknown[0]}= is not an option of an experiment; options are {', '.join(self._options)}")
+        changed = self._copy()
+        changed._set_options(self._options | options)
+        return changed
+
+    def _copy(self) -> Self:
+        copied = object.__new__(type(self))
+        copied.__dict__ |= self.__dict__
+        copied._texts_given = set(self._texts_given)
+        return copied
+
+    def _rename(self, names: dict[str, str]) -> Self:
+        """Return the same experiment with other names of the systems, each of which has a single run."""
+        renamed = self._copy()
+        renamed._new_names = names
+        return renamed
+
+    def only(self, queries: Any) -> Self:
+        """Return an experiment on the given queries only. `queries` is a list of ids, a file or a frame, as for the option `only`.
+
+        >>> import goodgain as gg
+        >>> folder = "qrels_examples/redundancy/"
+        >>> x = gg.Experiment(folder + "qrels.txt", {"lean": folder + "lean.run"})
+        >>> x.evaluate("CG")["CG"], x.only(["q1"]).evaluate("CG")["CG"]
+        (7.5, 10.0)
+        """
+        return self.with_(only=queries)
+
+    def __repr__(self) -> str:
+        changed = [f"{name}={value!r}" for name, value in self._options.items() if value is not DEFAULTS[name]]
+        return f"{type(self).__name__}({', '.join([*self.systems, *changed])})"
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy keeps no results
+        return partial(type(self), **cast(ExperimentOptions, self._options)), self.sources
+
+
+def notices_for(measures: Sequence[ir_measures.Measure]) -> AbstractContextManager[None]:
+    """Leave out notices on iterations inside a `with` block, unless one of the measures uses iterations."""
+    has_iterations = any(isinstance(measure, IterationMeasure) for measure in measures)
+    return nullcontext() if has_iterations else without_notices(*OF_ITERATIONS)

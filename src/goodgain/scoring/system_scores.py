@@ -1,0 +1,128 @@
+"""The scores of several systems, and what is added to the scores of one: values over groups of queries, and intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import ir_measures
+import numpy as np
+import polars as pl
+
+from goodgain.counting.run_opening import stack_systems
+from goodgain.errors import InputError
+from goodgain.files.tables import Table, format_cell, write_html
+from goodgain.formats.digest import digest_rows
+from goodgain.measures.scores import Scores, average_groups, find_values
+from goodgain.statistics.statistical_tests import Settings, find_intervals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def add_groups(scores: Scores, measures: Sequence[ir_measures.Measure], members: pl.DataFrame) -> Scores:
+    """Return scores with means over each group. `members` has query_id and group."""
+    by_group = average_groups(scores.per_query, measures, members)
+    return replace(scores, by_group=by_group, signature=scores.signature | {"groups": digest_rows(members)})
+
+
+def add_intervals(scores: Scores, measures: Sequence[ir_measures.Measure], settings: Settings) -> Scores:
+    """Return scores with the bootstrap interval of each mean. A mean over one query has no interval, nor has a sum.
+
+    Measures with equally many values use the same bootstrap samples.
+    """
+    values = {
+        name: rows.get_column("value").to_numpy()
+        for (name,), rows in scores.per_query.drop_nulls("value").group_by("measure", maintain_order=True)
+    }
+    sums = {str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)}
+    averaged = [name for name, mean in scores.means.items() if mean is not None and name not in sums]
+
+    names_by_size: dict[int, list[str]] = {}
+    for name in averaged:
+        names_by_size.setdefault(len(values[name]), []).append(name)
+
+    intervals: dict[str, tuple[float, float] | None] = dict.fromkeys(scores.means)
+    for queries, names in names_by_size.items():
+        if queries == 1:  # one query says nothing of others
+            continue
+        lows, highs = find_intervals(np.stack([values[name] for name in names]), settings)
+        for name, low, high in zip(names, lows, highs, strict=True):
+            intervals[name] = float(low), float(high)
+    return replace(scores, intervals=intervals, signature=scores.signature | settings.signature)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SystemScores:
+    """The scores of several systems on the same measures and queries.
+
+    Attributes:
+        systems: the `Scores` of each system, by name.
+        notes: all notices of the call, also minor ones.
+
+    `found["new", "nCG@3"]` is the mean of a system.
+    """
+
+    systems: Mapping[str, Scores]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def values(self) -> pl.DataFrame:
+        """A frame with system, replicate (the number of the run; null for a system of one run), query_id, measure and value."""
+        frames: list[pl.DataFrame] = []
+        for name, of in self.systems.items():
+            missing = of.signature.get("missing", "zero")
+            runs: Any = [(k, find_values(run, missing)) for k, run in enumerate(of.replicates, 1)]
+            for number, values in runs or [(None, of.per_query)]:
+                replicate = pl.lit(number, pl.Int64).alias("replicate")
+                frames.append(values.select(pl.lit(name).alias("system"), replicate, "query_id", "measure", "value"))
+        return pl.concat(frames)
+
+    @property
+    def by_group(self) -> pl.DataFrame | None:
+        """A frame with system, group, measure, queries and value; None without groups."""
+        found = {name: of.by_group for name, of in self.systems.items() if of.by_group is not None}
+        return stack_systems(found) if found else None
+
+    def __getitem__(self, key: tuple[str, Any]) -> float | None:
+        if not (isinstance(key, tuple) and len(key) == 2):
+            shown = f'["{[*self.systems][-1]}", "{key}"]'
+            raise InputError(f"{key!r}: give one of {self._listed}, and a measure: {shown}")
+        system, measure = key
+        if system not in self.systems:
+            raise InputError(f"{system!r} is not one of the systems; they are {', '.join(self.systems)}")
+        return self.systems[system][measure]
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_") and (hasattr(Scores, name) or name in Scores.__dataclass_fields__):
+            raise AttributeError(
+                f"{name}: this object has scores of {self._listed}. Use .values, or .systems[{next(iter(self.systems))!r}].{name}"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def _listed(self) -> str:
+        return f"the systems {', '.join(self.systems)}"
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return the frame `values`."""
+        return self.values
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the frame `values` as a pandas frame."""
+        return self.values.to_pandas()
+
+    def tables(self) -> list[Table]:
+        """Return the table that a notebook shows: a row per measure, and a column of means per system."""
+        names = next(iter(self.systems.values())).means
+        rows = [[name, *(format_cell(of.means[name], 4) for of in self.systems.values())] for name in names]
+        return [Table.of("Means over queries", ["measure", *self.systems], 1, rows)]
+
+    def _repr_html_(self) -> str:
+        return write_html(self.tables())
+
+    def __repr__(self) -> str:
+        measures = [*next(iter(self.systems.values())).means]
+        return f"SystemScores({', '.join(self.systems)}; {', '.join(measures)})"

@@ -1,0 +1,1 @@
+"""Statistical tests and intervals on paired values, without any knowledge of runs or measures."""
