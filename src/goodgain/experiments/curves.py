@@ -29,7 +29,8 @@ def join_counts_of_systems(x: Scoring, measures: Sequence[GoodGainMeasure]) -> d
 def draw_curve(x: Scoring, measures: Sequence[GoodGainMeasure], *, costs: Any = None, **arguments: Any) -> pl.DataFrame:
     """Return the rows of `gg.curve`. `arguments` are those of `gg.curve`."""
     counts = join_counts_of_systems(x, measures)
-    return x.kept.call(_tabulate, counts, measures, x.check_settings(0), costs=by_content(costs), **arguments)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return x.kept.call(_tabulate, counts, measures, x.check_settings(0), costs=by_content(costs), **given)
 
 
 def _tabulate(
