@@ -19,7 +19,8 @@ from goodgain.judgments.judging.aggregation import find_disputed
 from goodgain.judgments.judging.documents_to_judge import check_sheet_name, write_sheet
 from goodgain.judgments.labelling import model_labels
 from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
-from goodgain.judgments.labelling.calls import Budget, Plan, UnusableError, plan_calls, send_calls
+from goodgain.judgments.labelling.budget import Budget, UnusableError
+from goodgain.judgments.labelling.calls import Plan, plan_calls, send_calls
 from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.keys import Key
 from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS

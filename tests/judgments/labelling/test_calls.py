@@ -20,7 +20,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.judgments.labelling import endpoint
-from goodgain.judgments.labelling.calls import Budget, Pace, StoppedError
+from goodgain.judgments.labelling.budget import Budget, Pace, StoppedError
 from tests.judgments.labelling.endpoint import Call, Server, completion, content_of, good, serve
 from tests.support.counts import how_many, some_of
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import goodgain as gg
-from goodgain.judgments.labelling.calls import StoppedError
+from goodgain.judgments.labelling.budget import StoppedError
 from tests.judgments.labelling.endpoint import Call, good, serve
 from tests.judgments.labelling.test_calls import ask, documents
 from tests.judgments.labelling.test_kill import write_job

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import goodgain as gg
-from goodgain.judgments.labelling.calls import StoppedError, UnusableError
+from goodgain.judgments.labelling.budget import StoppedError, UnusableError
 from tests.judgments.labelling.endpoint import Call, Script, Server, completion, good, serve
 from tests.judgments.labelling.test_calls import ask, number_of
 from tests.judgments.labelling.test_kill import write_job

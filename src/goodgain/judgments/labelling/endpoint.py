@@ -26,7 +26,7 @@ from goodgain.judgments.labelling.answers_and_journal import (
     read_usage,
     summarize_error,
 )
-from goodgain.judgments.labelling.calls import Budget, JobEnded, StoppedError, UnusableError
+from goodgain.judgments.labelling.budget import Budget, JobEnded, StoppedError, UnusableError
 from goodgain.judgments.labelling.keys import Key
 from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Request, check_number
 from goodgain.options import spell

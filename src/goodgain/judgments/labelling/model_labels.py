@@ -15,7 +15,8 @@ from goodgain.errors import InputError, notice
 from goodgain.files.opening import make_path
 from goodgain.judgments.judging.documents_to_judge import collect_documents
 from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
-from goodgain.judgments.labelling.calls import Budget, explain_failures, plan_calls, send_calls
+from goodgain.judgments.labelling.budget import Budget
+from goodgain.judgments.labelling.calls import explain_failures, plan_calls, send_calls
 from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.keys import KEY_VARIABLE, Key
 from goodgain.judgments.labelling.prompt_requests import (

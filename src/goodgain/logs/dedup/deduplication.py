@@ -31,7 +31,8 @@ from goodgain.logs.dedup.rows_and_trusted_ids import (
     make_comparable,
     read_rows,
 )
-from goodgain.logs.dedup.said_pairs import Pairs, SaidPairs, find_said, read_pairs
+from goodgain.logs.dedup.said_pairs import Pairs, SaidPairs, read_pairs
+from goodgain.logs.dedup.said_records import find_said
 from goodgain.logs.dedup.verification import PROVEN_DIFFERENT, SAID, UNDECIDED, verify, verify_rows
 from goodgain.options import check_whole_number
 from goodgain.schema import DEDUPLICATED, EMPTY_DOC

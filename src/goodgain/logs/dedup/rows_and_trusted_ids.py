@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -17,10 +17,8 @@ from goodgain.errors import InputError
 from goodgain.formats.urls import parse_url
 from goodgain.logs.dedup import document_types
 from goodgain.logs.dedup.document_types import SEVERAL, TYPES, DocumentType
+from goodgain.logs.dedup.said_pairs import Said
 from goodgain.schema import BLANKS, EMPTY_DOC
-
-if TYPE_CHECKING:
-    from goodgain.logs.dedup.said_pairs import Said
 
 Level = Literal["passage", "document"]
 Policy = Literal["standard", "id", "strict", "content"]
