@@ -33,7 +33,7 @@ def compare_systems(x: Scoring, measures: Measures, arguments: Mapping[str, Any]
     options = x.select_options(SCORING, STATISTICS)
     parsed = parse_measures(measures, rel=options["rel"])
 
-    question = Question(measures=parsed, runs_of=x.open().names, **options, **arguments)
+    question = Question(measures=parsed, runs_of=x.opened.names, **options, **arguments)
     tables = [by_content(arguments.get(name)) for name in _TABLES]
     others = [value for name, value in sorted(arguments.items()) if name not in _TABLES]
     asked = KeyedBy(question, [parsed, [*options.values()], [*arguments], others, tables])
@@ -41,7 +41,7 @@ def compare_systems(x: Scoring, measures: Measures, arguments: Mapping[str, Any]
     notices_on_labels: list[GoodgainNotice] = []
     with collect_notices(notices_on_labels.append):
         x.warn_of_labels(question.asked, options["provider"])
-    baseline = question.read_baseline(x.open().qrels)
+    baseline = question.read_baseline(x.opened.qrels)
     with notices_for(question.asked):
         scores = x.score_runs(question.needed)
     x.warn_of_scores(scores if baseline is None else {**scores, BASELINE: baseline}, question.asked)
@@ -51,7 +51,7 @@ def compare_systems(x: Scoring, measures: Measures, arguments: Mapping[str, Any]
     return x.kept.call(
         _compare,
         asked,
-        x.open(),
+        x.opened,
         scores,
         nothing,
         KeyedBy(baseline, None),  # the table of the question
@@ -88,5 +88,5 @@ def _score_nothing(x: Scoring, question: Question) -> Scores:
     rows = pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String})
     options = {name: x.options[name] for name in ("rel", "order", "provider")}
     with without_notices():
-        empty = Opened(x.open().qrels, {"": read_run(rows)}, {"": [""]})
+        empty = Opened(x.opened.qrels, {"": read_run(rows)}, {"": [""]})
         return score_runs(empty, question.needed, {}, **options)[""]

@@ -23,7 +23,7 @@ Hits = tuple[pl.DataFrame, Coverage]
 
 def join_counts_of_systems(x: Scoring, measures: Sequence[GoodGainMeasure]) -> dict[str, SystemCounts]:
     """Combine the counts of each system's runs. Give no notices on labels and coverage."""
-    return x.kept.call(join_counts, x.count_runs(find_thresholds(measures)), x.open().names)
+    return x.kept.call(join_counts, x.count_runs(find_thresholds(measures)), x.opened.names)
 
 
 def draw_curve(x: Scoring, measures: Sequence[GoodGainMeasure], *, costs: Any = None, **arguments: Any) -> pl.DataFrame:
@@ -43,7 +43,7 @@ def _tabulate(
 
 def draw_recalls(x: Scoring, rel: float, points: Points = "eleven", *, per_query: bool = False) -> pl.DataFrame:
     """Return the rows of `gg.pr_curve` for each run, without a notice on low coverage."""
-    query_ids = x.open().qrels.query_ids
+    query_ids = x.opened.qrels.query_ids
     return stack_systems(
         {
             name: interpolate(hits, query_ids, points=points, per_query=per_query)
@@ -55,7 +55,7 @@ def draw_recalls(x: Scoring, rel: float, points: Points = "eleven", *, per_query
 def find_hits_of_runs(x: Scoring, rel: float) -> dict[str, Hits]:
     """Return the relevant documents in the ranking of each run, and the coverage of the run."""
     with without_notices(*OF_ITERATIONS):
-        return x.kept.call(_find_hits, x.open(), rel, x.options["order"])
+        return x.kept.call(_find_hits, x.opened, rel, x.options["order"])
 
 
 def _find_hits(opened: Opened, rel: float, order: str) -> dict[str, Hits]:

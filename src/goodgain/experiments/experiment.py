@@ -95,7 +95,7 @@ class Experiment(Scoring):
         self.check_settings(0)
         with self.tell():
             self.warn_of_labels(parsed)
-            self.count_with_coverage(find_thresholds(parsed))
+            self.warn_of_counts(self.count_runs(find_thresholds(parsed)))
             return draw_curve(self, parsed, **arguments)
 
     def pr_curve(self, *, points: Points = "eleven", per_query: bool = False) -> pl.DataFrame:
@@ -104,7 +104,7 @@ class Experiment(Scoring):
         rel = 1 if self._options["rel"] is None else self._options["rel"]
         check_rel(rel)
         with self.tell():
-            warn_of_rel(self.open().qrels.frame, rel)
+            warn_of_rel(self.opened.qrels.frame, rel)
             recalls = draw_recalls(self, rel, points, per_query=per_query)
             hits = find_hits_of_runs(self, rel)
             self.warn_of_coverage({name: coverage.tabulate() for name, (_, coverage) in hits.items()})
@@ -128,7 +128,7 @@ class Experiment(Scoring):
         gain = check_along_iterations(parse_measure("CG", rel=self._options["rel"]), "spend")
         with self.tell():
             self.warn_of_labels([gain])
-            self.count_with_coverage([gain.rel])
+            self.warn_of_counts(self.count_runs([gain.rel]))
             return tabulate_spend(
                 join_counts_of_systems(self, [gain]),
                 gain.rel,
@@ -143,7 +143,7 @@ class Experiment(Scoring):
         """Count the documents that each query returned, opened and cited, as `gg.funnel` does."""
         with self.tell():
             rel = self._options["rel"]
-            return funnel(self.open().qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
+            return funnel(self.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
 
     def check(
         self, lines: str | Iterable[str], *, baseline: str | None = None, family: str | None = None
@@ -193,7 +193,7 @@ class Experiment(Scoring):
 
         Return `self` if a system has several runs, if no name is found for a system, or if two systems get the same name.
         """
-        opened = self.open()
+        opened = self.opened
         names = {system: find_name(opened.runs[system]) for system in self.systems if system in opened.runs}
         if len(set(names.values()) - {""}) < len(self.systems):
             return self

@@ -26,7 +26,7 @@ def explain_pair(
     x: Scoring, names: Sequence[str], measures: Measures, *, results: Any = None, uses: Any = None, top: int = 5
 ) -> Explanation:
     """Explain the difference of two systems. The arguments are those of `gg.explain`."""
-    opened = x.open()
+    opened = x.opened
     runs = {name: [opened.runs[run] for run in opened.names[name]] for name in names}
     is_paired = any(len(replicates) > 1 for replicates in runs.values())
     if is_paired and (results is not None or uses is not None):
@@ -40,7 +40,7 @@ def explain_pair(
     tables = read_results_of([*runs], results)
     rels = find_rels([*parts.values()])
     counts = x.count_runs(rels)
-    x.warn_of_coverage({name: measure_coverage(of_run).tabulate() for name, of_run in counts.items()})
+    x.warn_of_counts(counts)
 
     if is_paired:
         qrels, pairs = pair_runs(opened.qrels, runs)
@@ -61,7 +61,7 @@ def find_rels(parts: Sequence[Parts]) -> list[float]:
 
 def find_searched(x: Scoring, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
     """Return the documents found by one run of each system. `runs` maps names of systems to names of runs."""
-    opened = x.open()
+    opened = x.opened
     counts = x.count_runs(find_rels(parts))
     return {
         name: x.kept.call(_find_documents, opened.qrels, opened.runs[run], counts[run]) for name, run in runs.items()

@@ -73,7 +73,7 @@ def gather_evidence(
 def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: int, command: str) -> Evidence:
     groups, queries, uses, costs = (beside[name] for name in ("groups", "queries", "uses", "costs"))
     check_costs_of_runs(costs, x.sources[1])
-    opened = x.open()
+    opened = x.opened
     qrels = opened.qrels
     plan = page.Plan.of(measures, x.options["rel"])
     base = x.systems[0]
@@ -90,7 +90,7 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
     others = [tile for tile in tiles if tile not in plan.measured]  # not in x.compare
     notices: list[GoodgainNotice] = []
     with collect_notices(notices.append):
-        shown = x.average_systems(tiles)
+        shown = x.score_systems(tiles)
         if comparison is not None:
             more = [compare_systems(x, others, {"baseline": base}).pairs] if others else []
             pairs = pl.concat([comparison.pairs, *more])
@@ -103,7 +103,7 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
     spent = None if paid is None else average_costs(counts_of_first, paid)
     names = pl.DataFrame({"system": [*first_runs.values()], "name": [*first_runs]})
     recalls = draw_recalls(x, plan.good).join(names, on="system", maintain_order="left")
-    scores = x.average_systems(plan.measured) if comparison is None else dict(comparison.scores)
+    scores = x.score_systems(plan.measured) if comparison is None else dict(comparison.scores)
 
     check_uses(qrels, uses)
     check_whole_number("details", details, 0)

@@ -97,7 +97,8 @@ class RelevanceEvaluator:
             scoring = Scoring(self._qrels, {"": read_run(source)}, urls="keep", rel=self._rel)
             with scoring.tell():
                 scoring.warn_of_labels(measures)
-                counts = scoring.count_with_coverage(find_thresholds(measures))
+                counts = scoring.count_runs(find_thresholds(measures))
+                scoring.warn_of_counts(counts)
             table = final_values(measures, counts[""])
             for query_id, *row in table.iter_rows():
                 values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))

@@ -68,8 +68,9 @@ class TraceScorer:
             rel = find_thresholds(self._measures)[0]
             with notices_for(self._measures):
                 scores = scoring.score_runs(self._measures)[""]
-                counts = scoring.count_with_coverage([rel])[""]
-            rows = tabulate_ledger(counts, rel)
+                counts = scoring.count_runs([rel])
+                scoring.warn_of_counts(counts)
+            rows = tabulate_ledger(counts[""], rel)
         lines = [
             f"iteration {row['iteration']}: {count_of(row['R'], 'result')}, {row['GR']} new and good, "
             f"{row['Dup']} repeated, {row['Unjudged']} unjudged"

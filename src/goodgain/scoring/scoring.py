@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self, Unpack, cast
@@ -44,6 +45,8 @@ DEFAULTS = {option.name: option.default for option in OPTIONS_OF_EXPERIMENT}
 OF_ITERATIONS = ("no_iterations", "one_time_addresses")
 #: One empty dict: the results of steps are kept by the identity of tables.
 _NO_TABLES: TablesOfRuns = {}
+#: The results of the experiments whose notices are collected.
+_TELLING: ContextVar[tuple[KeptResults, ...]] = ContextVar("_TELLING", default=())
 _NO_COUNTS: dict[str, dict[float, Counts]] = {}
 
 
@@ -84,12 +87,6 @@ class Scoring:
         """The value of each option, by name."""
         return self._options
 
-    @property
-    def opened(self) -> Opened:
-        """The qrels and runs, after reading."""
-        with self.tell():
-            return self.open()
-
     def select_options(self, *groups: Sequence[Option]) -> dict[str, Any]:
         return {option.name: self._options[option.name] for group in groups for option in group}
 
@@ -119,9 +116,15 @@ class Scoring:
         """Return the `Scores` of each system, by name. The arguments are those of `evaluate`."""
         parsed = parse_measures(measures, rel=self._options["rel"])
         with self.tell() as texts:
-            scores = self.average_systems(parsed)
+            self._check_bounds()
+            self.warn_of_labels(parsed, provider=self._options["provider"])
+            with notices_for(parsed):
+                runs = self.score_runs(self._add_counts(parsed))
+            self.warn_of_scores(runs, parsed)
+
+            scores = self._average_runs(runs, parsed)
             if groups is not None:
-                members = read_groups(groups, self.open().qrels.query_ids)
+                members = read_groups(groups, self.opened.qrels.query_ids)
                 scores = {name: add_groups(system, parsed, members) for name, system in scores.items()}
             if interval:
                 settings = self.check_settings()
@@ -137,7 +140,8 @@ class Scoring:
                 check_along_iterations(measure, "the ledger") for measure in (*parse_measures("CG", rel=rel), *parsed)
             ]
             self.warn_of_labels([gain, *columns])
-            counts = self.count_with_coverage(find_thresholds([gain, *columns]))
+            counts = self.count_runs(find_thresholds([gain, *columns]))
+            self.warn_of_counts(counts)
             return stack_systems({name: tabulate_ledger(of_run, gain.rel, columns) for name, of_run in counts.items()})
 
     def coverage(self) -> pl.DataFrame:
@@ -148,8 +152,13 @@ class Scoring:
 
     # The steps that analyses share. The results of equal arguments are kept.
 
-    def open(self) -> Opened:
-        """Return the qrels and runs, after reading. The notices of reading are given with each use."""
+    @property
+    def opened(self) -> Opened:
+        """The qrels and runs, after reading."""
+        with self.tell():
+            return self._open()
+
+    def _open(self) -> Opened:
         opened = self.kept.call(open_inputs, self._sources, **self.select_options(READING, DOCUMENTS))
         if self._new_names is None:
             return opened
@@ -157,18 +166,12 @@ class Scoring:
 
     def count_runs(self, rels: Sequence[float]) -> dict[str, dict[float, Counts]]:
         """Return the counts of each run at each threshold."""
-        return self.kept.call(count_runs, self.open(), rels)
-
-    def count_with_coverage(self, rels: Sequence[float]) -> dict[str, dict[float, Counts]]:
-        """Return the counts of each run at each threshold, and give a notice if coverage is low."""
-        counts = self.count_runs(rels)
-        self.warn_of_coverage({name: measure_coverage(of_run).tabulate() for name, of_run in counts.items()})
-        return counts
+        return self.kept.call(count_runs, self.opened, rels)
 
     def score_runs(self, measures: Sequence[ir_measures.Measure]) -> dict[str, Scores]:
         """Return the scores of each run."""
         options = {name: self._options[name] for name in ("rel", "order", "provider", "bounds")}
-        return self.kept.call(score_runs, self.open(), measures, self._read_tables(measures), **options)
+        return self.kept.call(score_runs, self.opened, measures, self._read_tables(measures), **options)
 
     def _read_tables(self, measures: Sequence[ir_measures.Measure]) -> TablesOfRuns:
         sources = {name: self._options[name] for name in list_table_options(measures)}
@@ -176,64 +179,71 @@ class Scoring:
         if not given:
             return _NO_TABLES
         counts = self.count_runs(find_thresholds(measures)) if "costs" in given else _NO_COUNTS
-        return self.kept.call(read_tables, self.open(), measures, counts, **given)
+        return self.kept.call(read_tables, self.opened, measures, counts, **given)
 
-    def average_systems(self, measures: Sequence[ir_measures.Measure]) -> dict[str, Scores]:
-        """Return the scores of each system: the means over its runs, query by query."""
-        self._check_bounds()
-        self.warn_of_labels(measures, provider=self._options["provider"])
-        with notices_for(measures):
-            runs = self.score_runs(self._add_counts(measures))
-        self.warn_of_scores(runs, measures)
-
-        scores = {}
-        for system, names in self.open().names.items():
-            of_runs = [runs[name].select(measures) for name in names]
-            scores[system] = average_scores(of_runs, measures, missing=self._options["missing"])
-        return scores
+    # Parts of evaluate
 
     def _check_bounds(self) -> None:
-        if self._options["bounds"] and self.open().has_replicates:
+        if self._options["bounds"] and self.opened.has_replicates:
             bounds = spell("bounds", True)
             raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
 
     def _add_counts(self, measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
         """Add counts such as NumIter, so that `compare` can use the scores, unless the runs may lack iterations."""
-        is_unsure = any(run.likely_iteration is not None for run in self.open().runs.values())
+        is_unsure = any(run.likely_iteration is not None for run in self.opened.runs.values())
         return list(measures) if is_unsure else add_counts(measures)
+
+    def _average_runs(self, runs: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> dict[str, Scores]:
+        """Return the scores of each system: the means over its runs, query by query."""
+        scores = {}
+        for system, names in self.opened.names.items():
+            of_runs = [runs[name].select(measures) for name in names]
+            scores[system] = average_scores(of_runs, measures, missing=self._options["missing"])
+        return scores
 
     # Notices
 
     def warn_of_labels(self, measures: Sequence[ir_measures.Measure], provider: str | None = None) -> None:
-        warn_of_labels(self.open().qrels.frame, measures, rel=self._options["rel"], provider=provider)
+        warn_of_labels(self.opened.qrels.frame, measures, rel=self._options["rel"], provider=provider)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> None:
         """Give notices on low coverage, and on special values of IterationsForAllGoodResults (0 and 100)."""
         self.warn_of_coverage({name: of_run.coverage for name, of_run in scores.items()})
         for name, of_run in scores.items():
-            with notices_about(self.open().find_subject(name)):
+            with notices_about(self.opened.find_subject(name)):
                 warn_of_ends(of_run, measures)
+
+    def warn_of_counts(self, counts: Mapping[str, Mapping[float, Counts]]) -> None:
+        """Give a notice if coverage is low. `counts` are what `count_runs` returns."""
+        self.warn_of_coverage({name: measure_coverage(of_run).tabulate() for name, of_run in counts.items()})
 
     def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
         for name, coverage in coverages.items():
-            with notices_about(self.open().find_subject(name)):
-                warn_of_low_coverage(coverage, labels=self.open().qrels.labels)
+            with notices_about(self.opened.find_subject(name)):
+                warn_of_low_coverage(coverage, labels=self.opened.qrels.labels)
 
     @contextmanager
     def tell(self) -> Iterator[list[str]]:
-        """Collect the notices of a `with` block, and list their texts. At its end, give those that were not given before."""
+        """Collect the notices of a `with` block, and list their texts. At its end, give those that were not given before.
+
+        A block inside another passes all of its notices to the outer block.
+        """
         texts: list[str] = []
         notices: list[GoodgainNotice] = []
+        is_inner = self.kept in _TELLING.get()
+        token = _TELLING.set((*_TELLING.get(), self.kept))
         try:
             with collect_notices(notices.append):
                 yield texts
         finally:
+            _TELLING.reset(token)
             joined = {str(notice): notice for notice in join_notices(notices)}
             texts += joined
             for text, notice in joined.items():
-                if text not in self._texts_given:
-                    self._texts_given.add(text)
+                if is_inner or text not in self._texts_given:
                     give(notice)
+            if not is_inner:
+                self._texts_given |= joined.keys()
 
     # Other experiments
 

@@ -117,10 +117,11 @@ class Given:
             self._scoring_of[given] = Scoring(qrels, {"": self.iterations}, urls="keep")
         scoring = self._scoring_of[given]
         with scoring.tell():
-            counts = scoring.count_with_coverage([rel])[""]
+            counts = scoring.count_runs([rel])
+            scoring.warn_of_counts(counts)
         results = NumResults(cutoff=measure.cutoff) if measure.cutoff else NumResults()
         asked = list(dict.fromkeys([measure, results]))
-        scores = final_values(asked, counts)
+        scores = final_values(asked, counts[""])
         queries = pl.DataFrame({"query_id": [*map(str, self.source.keys())]}, schema={"query_id": pl.String})
         found = queries.join(scores, on="query_id", how="left", maintain_order="left")
         values = found.get_column(str(measure))

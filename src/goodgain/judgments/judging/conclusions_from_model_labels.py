@@ -247,7 +247,7 @@ def _score(
     """Return the value of each query, for each measure."""
     scoring = Scoring(qrels, {name: run}, urls="keep")
     with notices_about(Subject(name)):
-        warn_of_labels(scoring.open().qrels.frame, measures, switch=False)
+        warn_of_labels(scoring.opened.qrels.frame, measures, switch=False)
         with notices_for(measures):
             scores = scoring.score_runs(measures)[name]
         scoring.warn_of_coverage({name: scores.coverage})
