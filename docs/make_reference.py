@@ -5,6 +5,7 @@ A test compares the pages with the code.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -18,9 +19,11 @@ import goodgain as gg
 from goodgain.cli.program import program
 from goodgain.formats.web_identities import IDENTITIES
 from goodgain.logs.traces import formats
+from goodgain.logs.traces.reading_summary import COUNTER_NOTICES
 from goodgain.measures.declaration import Declaration
 from goodgain.measures.names import MEASURES, RANKED_MEASURES, SESSION_MEASURES
 from goodgain.measures.parameters import read_parameters
+from goodgain.options import BESIDE, DOCUMENTS, READING, SCORING, STATISTICS
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
@@ -252,11 +255,75 @@ def write_web_identities() -> str:
     )
 
 
+#: Heading -> the options below it.
+OPTION_GROUPS = {
+    "Reading": READING,
+    "Documents": DOCUMENTS,
+    "Scoring": SCORING,
+    "Tables beside the runs": BESIDE,
+    "Statistics": STATISTICS,
+}
+
+
+def write_options() -> str:
+    """Return the page of the options that several analyses share."""
+    parts = [
+        "# Options that analyses share\n",
+        NOTE,
+        "In Python they are keyword arguments of `goodgain.Experiment`, and of each function that needs them. The command line has "
+        "them with two hyphens.\n",
+    ]
+    for heading, options in OPTION_GROUPS.items():
+        parts.append(f"## {heading}\n\n| Python | command line | default | meaning |\n|---|---|---|---|")
+        for option in options:
+            cells = (f"`{option.name}`", f"`{option.flag}`", f"`{option.default!r}`", escape(option.description))
+            parts.append(f"| {' | '.join(cells)} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def write_notices() -> str:
+    """Return the page of the kinds of notices, with the text of each as it stands in the code."""
+    texts: dict[str, list[str]] = {}
+    for file in sorted((ROOT / "src" / "goodgain").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in ("notice", "GoodgainNotice"):
+                continue
+            kind, *others = node.args
+            if isinstance(kind, ast.Constant):
+                texts.setdefault(kind.value, []).append(find_text(others[0]) if others else "")
+    for kind, text in COUNTER_NOTICES.items():
+        texts.setdefault(kind, []).append(re.sub(r"\{[^}]*\}", "…", text))
+
+    parts = [
+        "# Notices\n",
+        NOTE,
+        "A notice is a `goodgain.GoodgainNotice`. Its attribute `kind` names the fact, so that a program can look for it. `…` stands "
+        "for figures and names.\n",
+        "| kind | text |\n|---|---|",
+    ]
+    for kind in sorted(texts):
+        shown = "<br>".join(escape(text) for text in dict.fromkeys(texts[kind]) if text)
+        parts.append(f"| `{kind}` | {shown} |")
+    return "\n".join([*parts, ""])
+
+
+def find_text(node: ast.expr) -> str:
+    """Return the text of a string in the code, with … in place of values; empty if the text stands elsewhere."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if not isinstance(node, ast.JoinedStr):
+        return ""
+    return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+
+
 def write_pages() -> Iterator[tuple[str, str]]:
     """Yield the file and the text of each page."""
     yield "measures.md", write_measures()
     yield "command_line.md", write_commands()
     yield "python.md", write_python()
+    yield "options.md", write_options()
+    yield "notices.md", write_notices()
     yield "dependencies.md", write_dependencies()
     yield "trace_formats.md", write_trace_formats()
     yield "web_identities.md", write_web_identities()

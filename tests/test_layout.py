@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import goodgain
+from goodgain.logs.traces import formats
 
 MODULES = {module.name for module in pkgutil.iter_modules(goodgain.__path__)}
 
@@ -64,3 +65,8 @@ def test_the_check_of_tables_finds_each_way_to_draw_one() -> None:
     ways += ["x = f'| {y} | {z} |'", "x = '<td>'", r"x + r' \\'", "x = '---:'", "x = ' & '.join(y)"]
     assert all([*find_drawing(way)] for way in ways), [way for way in ways if not [*find_drawing(way)]]
     assert not [*find_drawing("def f():\n    'A | B'\n    return x | y, 'a<b', 'R&D', '-'")]
+
+
+def test_the_entry_point_group_of_contributing_is_the_one_that_is_read() -> None:
+    text = Path("CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert re.findall(r"entry point group `([\w.]+)`", text) == [formats.ENTRY_POINT_GROUP]

@@ -23,8 +23,8 @@ class Option(NamedTuple):
         return _write_flag(self.name)
 
     @property
-    def said(self) -> str:
-        """The description of the option in docstrings."""
+    def description(self) -> str:
+        """The description of the option in the reference."""
         text = self.sentence.format_map({name: f"`{name}`" for name in OPTIONS})
         if not all(choice in text for choice in self.choices):
             text = f"{text.removesuffix('.')}: {', '.join(f'`{choice}`' for choice in self.choices)}."

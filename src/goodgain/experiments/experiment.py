@@ -28,7 +28,7 @@ from goodgain.measures.parameters import check_rel
 from goodgain.measures.thresholds import find_thresholds, warn_of_rel
 from goodgain.scoring.opened import find_name
 from goodgain.scoring.scoring import DEFAULTS, Scoring
-from goodgain.scoring.shared_arguments import OF_REPORTS, describe_options
+from goodgain.scoring.shared_arguments import OF_REPORTS, name_options
 
 
 class Experiment(Scoring):
@@ -205,4 +205,4 @@ def _write_in_one_line(text: str) -> str:
     return f"{first} {'; '.join(lines)}" if lines else first
 
 
-Experiment.__doc__ = describe_options(Experiment.__doc__ or "", DEFAULTS)
+Experiment.__doc__ = name_options(Experiment.__doc__ or "", DEFAULTS)

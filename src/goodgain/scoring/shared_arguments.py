@@ -2,7 +2,7 @@
 
 import inspect
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
 
@@ -13,6 +13,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 #: The default measures of a report.
 OF_REPORTS = "nDCG@10 nCG nDCGG SRR"
+#: The page of the reference that describes each option.
+OPTIONS_PAGE = "docs/reference/options.md"
 _WIDTH = 114  # characters of a docstring's line
 
 
@@ -65,23 +67,24 @@ class ExperimentOptions(ScoresOptions, total=False):
 
 
 def takes_options(function: Callable[P, T]) -> Callable[P, T]:
-    """Replace `**options` by single options in the signature, and `{options}` by their descriptions in the docstring.
+    """Replace `**options` by single options in the signature, and `{options}` by their names in the docstring.
 
     Annotate `**options` with a class of this module. A call with another option raises `TypeError`.
     """
     hints = get_type_hints(function)
-    kinds = get_type_hints(get_args(hints["options"])[0])
-    given = inspect.signature(function)
-    own = [
-        one.replace(annotation=hints.get(name, one.annotation))
-        for name, one in given.parameters.items()
-        if name != "options"
-    ]
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=OPTIONS[name].default, annotation=kind)
-        for name, kind in kinds.items()
-    ]
-    signature = given.replace(parameters=[*own, *shared], return_annotation=hints.get("return"))
+    types = get_type_hints(get_args(hints["options"])[0])
+    declared = inspect.signature(function)
+
+    parameters = []
+    for name, parameter in declared.parameters.items():
+        if name != "options":
+            parameters.append(parameter.replace(annotation=hints.get(name, parameter.annotation)))
+    for name, annotation in types.items():
+        default = OPTIONS[name].default
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        )
+    signature = declared.replace(parameters=parameters, return_annotation=hints.get("return"))
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -91,15 +94,13 @@ def takes_options(function: Callable[P, T]) -> Callable[P, T]:
             raise TypeError(f"{function.__qualname__}(): {error}") from None
         return function(*args, **kwargs)
 
-    call.__doc__ = describe_options(function.__doc__ or "", kinds)
+    call.__doc__ = name_options(function.__doc__ or "", types)
     call.__signature__ = signature  # type: ignore[attr-defined]  # editors and help() read it
     return call
 
 
-def describe_options(docstring: str, names: Any) -> str:
-    """Replace `{options}` in a docstring by the descriptions of the options in `names`."""
-    entries = [
-        textwrap.fill(f"{name}: {OPTIONS[name].said}", _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
-        for name in names
-    ]
-    return inspect.cleandoc(docstring).replace("    {options}", "\n".join(entries))  # Python 3.13 has it clean already
+def name_options(docstring: str, names: Iterable[str]) -> str:
+    """Replace `{options}` in a docstring by the names of the options, and the page that describes them."""
+    listed = f"{', '.join(names)}: options that analyses share. {OPTIONS_PAGE} describes them."
+    entry = textwrap.fill(listed, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
+    return inspect.cleandoc(docstring).replace("    {options}", entry)  # Python 3.13 has it clean already

@@ -209,7 +209,7 @@ class Summary(msgspec.Struct):
         """Give a notice for each count that affects the meaning of results."""
         spelled = {name: spell(name) for name in ("outcomes", "query_id", "query_ids", "tools")}
         spelled["unrecorded"] = spell("unrecorded", "empty")
-        for name, text in _NOTICES.items():
+        for name, text in COUNTER_NOTICES.items():
             if count := getattr(self, name):
                 shown = _format_counts(count) if isinstance(count, Counter) else ""
                 number = count.total() if isinstance(count, Counter) else count
@@ -265,7 +265,7 @@ class Summary(msgspec.Struct):
 
 
 #: The notice for each counter that is not 0. {shown} lists counts by name. {first} is the first place or name.
-_NOTICES = {
+COUNTER_NOTICES = {
     "own_ids": "{query_id} was ignored for {count} queries that have ids in the logs, such as {first!r}. Give other ids with "
     "{query_ids}.",
     "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",

@@ -19,6 +19,9 @@ from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import Trace
 from goodgain.options import spell
 
+#: The entry points of plugins.
+ENTRY_POINT_GROUP = "goodgain.traces"
+
 
 @dataclass(frozen=True)
 class Format:
@@ -44,7 +47,7 @@ def formats() -> dict[str, Format]:
     known = {}
     for info in pkgutil.iter_modules(__path__):
         known[info.name] = _make_format(info.name, importlib.import_module(f"{__name__}.{info.name}"), is_plugin=False)
-    for point in entry_points(group="goodgain.traces"):
+    for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name in known:
             raise InputError(f"plugin {point.value}: a format {point.name} exists already; rename or remove the plugin")
         try:
