@@ -85,6 +85,7 @@ class Declaration:
     #: Whether the value depends on where iterations end, also without @. Measures of the ledger find this from the formula.
     by_iteration: bool = False
     by_repeats: bool = False  # whether the value depends on which results are repeats
+    counts_repeats: bool = False  # whether only repeats of results or searches raise the value above 0
     shows: str = ""  # the value after a search, in plain words for the title of a picture; "" if the title says it
 
     @property

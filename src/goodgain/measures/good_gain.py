@@ -117,6 +117,7 @@ SRR = _declare_of_guideline(
     better="down",
     example=("SRR@2", 0.16666666666666666),
     by_repeats=True,
+    counts_repeats=True,
     remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
     needs_results=True,
     shows="Share of results that were repeats",
@@ -293,6 +294,7 @@ NumDup = _declare_count(
     better="down",
     example=("NumDup@2", 1.0),
     by_repeats=True,
+    counts_repeats=True,
 )
 NumUnjudged = _declare_count(
     "NumUnjudged",

@@ -93,17 +93,17 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
     """
-    return _find_meaning(measure).better
+    return find_meaning(measure).better
 
 
 #: Replaces the missing declaration of a measure.
 _UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
 
 
-def _find_meaning(measure: ir_measures.Measure) -> Declaration:
+def find_meaning(measure: ir_measures.Measure) -> Declaration:
     """Return the declaration of a measure. For `PerIteration(measure='P@2')`, return that of the inner measure `P@2`."""
     if (inner := find_inner(measure)) is not None:
-        return _find_meaning(inner)
+        return find_meaning(inner)
     return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure) or _UNKNOWN
 
 
@@ -124,7 +124,7 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
     """
     found = {}
     for measure in measures:
-        declared = _find_meaning(measure)
+        declared = find_meaning(measure)
         if declared.needs_results or (declared.family, declared.better) == ("counts", "down"):
             cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
             found[str(measure)] = str(NumResults if cutoff is None else NumResults @ cutoff)
@@ -140,13 +140,13 @@ def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Meas
 
 def needs_results(measure: ir_measures.Measure) -> bool:
     """Return whether `compare` must leave out queries without results, because they would have the best value, 0."""
-    return _find_meaning(measure).needs_results
+    return find_meaning(measure).needs_results
 
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
     """Return a text that completes "the value is null if ...", or an empty text if the measure has a value for every query."""
     own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
-    return own or _find_meaning(measure).null_if
+    return own or find_meaning(measure).null_if
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:

@@ -274,6 +274,7 @@ RepeatedQueries = _declare_beside(
     source="searches that repeat a search, as in the loop detection of agents",
     own=AT_I,
     example=("RepeatedQueries@2", 0.5),
+    counts_repeats=True,
     null_if="a query was not searched, or its searches have no strings",
     table=lambda _parameters: "results",
     remark="it needs results=, and labels and rel have no effect on it",

@@ -62,7 +62,9 @@ class Comparison:
             else `unclear`. The verdict is `no results` if a system has no value because it returned nothing.
             The verdict is `not comparable` if the measure depends on where iterations end and only one of the two systems
             has iterations. It is `not comparable: one-time addresses` if repeats cannot be recognised, because pages get a
-            new address in each search. Pairs with these two verdicts have no p-values.
+            new address in each search. It is `not comparable: pages of one ranking` if the measure counts repeats (SRR, NumDup,
+            RepeatedQueries), and `page` cut a system, because pages of one ranking cannot repeat a result. Pairs with these
+            three verdicts have no p-values.
             If none of these verdicts applies, because `better` is null or the pair has no queries, the verdict is null. Wins,
             ties and losses are null if `better` is null.
             With `bounds`, also the columns least and most (the range of the difference) and can_turn. The column can_turn is

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE
+from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE, NOT_COMPARABLE_PAGES
 from goodgain.analysis.comparing.rendering import count_queries, format_number, list_some
 from goodgain.analysis.comparing.replicates import LEAST_QUERIES, POWER, measure_noise
 from goodgain.analysis.comparing.required_lines import is_equal
@@ -123,7 +123,16 @@ def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNot
 
 
 def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_file: str | None) -> Iterator[str]:
-    """Yield a sentence on pairs in which one system has no iterations. `of_file` is the system of a baseline file."""
+    """Yield a sentence on pairs with a system without iterations, and one on pairs with pages of one ranking.
+
+    `of_file` is the system of a baseline file.
+    """
+    paged = pairs.filter(verdict=NOT_COMPARABLE_PAGES)
+    if not paged.is_empty():
+        compared = {*paged.get_column("system"), *paged.get_column("against")}
+        systems = [name for name, of in scores.items() if name in compared and "page" in of.signature]
+        pages = f"pages of one ranking ({list_some(systems)}) cannot repeat a result"
+        yield f"{_list_measures(paged)}: not comparable, because {pages}. Leave out {spell('page')} or these measures."
     found = pairs.filter(verdict=NOT_COMPARABLE)
     if found.is_empty():
         return
@@ -132,11 +141,15 @@ def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_
         [name for name, of in scores.items() if name in compared and of.lacks_iterations == lacks]
         for lacks in (True, False)
     )
-    measures = list_some(found.get_column("measure").unique(maintain_order=True).to_list())
+    measures = _list_measures(found)
     remedy = f"Cut the ranking into pages of N results: {spell('page', {lacking[0]: 'N'})}."
     if lacking[0] == of_file:
         remedy = f"Write the baseline file again with {spell('page', 'N')}."
     yield (f"{measures}: not comparable between {list_some(lacking)} (no iterations) and {list_some(others)}. {remedy}")
+
+
+def _list_measures(pairs: pl.DataFrame) -> str:
+    return list_some(pairs.get_column("measure").unique(maintain_order=True).to_list())
 
 
 def describe_left_out(

@@ -27,6 +27,7 @@ from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.measures.bounds import find_rule
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.names import find_meaning
 from goodgain.measures.scores import Scores
 
 #: Rows of differences tested in one matrix product: more rows are faster, and need more memory.
@@ -37,6 +38,8 @@ DECIDED = ("better", "worse")
 NO_RESULTS = "no results"
 #: The beginning of the verdict on systems that cannot be compared; a reason may follow.
 NOT_COMPARABLE = "not comparable"
+#: The verdict on measures of repeats if a system's iterations are pages of one ranking, which has no repeats.
+NOT_COMPARABLE_PAGES = f"{NOT_COMPARABLE}: pages of one ranking"
 
 
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
@@ -244,8 +247,12 @@ def _judge(measure: IterationMeasure, system: Scores, against: Scores) -> str | 
     by_iteration = measure.depends_on_ends or system.signature.get("labels") == "iteration"
     if by_iteration and system.lacks_iterations != against.lacks_iterations:
         return NOT_COMPARABLE
-    if measure.declaration.by_repeats and (system.one_time or against.one_time):
+    declared = find_meaning(measure)
+    if declared.by_repeats and (system.one_time or against.one_time):
         return f"{NOT_COMPARABLE}: one-time addresses"
+    is_paged = "page" in system.signature or "page" in against.signature
+    if declared.counts_repeats and is_paged:
+        return NOT_COMPARABLE_PAGES
     return None
 
 
