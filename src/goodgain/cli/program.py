@@ -27,6 +27,7 @@ from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.options import FOR_COMMANDS
+from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, warn_of_equal_rows
 from goodgain.version import __version__
 
 #: Heading of --help -> command -> file.
@@ -146,6 +147,7 @@ def validate(given: shared.Given) -> None:
         f"({searched.height - results.select('query_id', 'iteration').unique().height} of them without results), "
         f"{count_of(results.height, 'result')}, {repeats:,} of them repeats{told}"
     )
+    warn_of_equal_rows(find_first_occurrences(rows).equal_rows, about=run.name)
     if not run.has_iterations and rows.height:
         warn_of_missing_iterations(run)
     first: Any = searched.get_column("iteration").min()

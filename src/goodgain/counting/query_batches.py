@@ -8,7 +8,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.ledger import find_unit, label_by_iteration, tally, tally_first_occurrences
-from goodgain.counting.run_in_blocks import Block, RunFile, map_ahead, partition_by_query
+from goodgain.counting.run_in_blocks import Block, RunFile, check_only_block, map_ahead, partition_by_query
 from goodgain.errors import notice
 from goodgain.files.delimited import warn_of_passed_over
 from goodgain.formats import Qrels, Run
@@ -20,13 +20,14 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     Orders,
     find_first_occurrences,
     make_ranking,
+    warn_of_equal_rows,
     warn_of_orders,
 )
 from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurrences, tabulate_ranking
 
 _Result = TypeVar("_Result")
 
-#: The columns that place a result in a ranking. Counts need the first three.
+#: The columns that place a result in a ranking. Counts need all but the last.
 _PLACES = ("query_id", "iteration", "doc_id", "rank", "score")
 
 
@@ -44,6 +45,7 @@ class QueryBatch(NamedTuple):
     has_repeats: bool = False  # whether a document occurs twice in a query
     has_iterations: bool = True  # as in `Run`
     unnamed: UnnamedRows = UnnamedRows()  # as in `Run`
+    equal_rows: int = 0  # as in `FirstOccurrences`
 
 
 class RankingRequest(NamedTuple):
@@ -87,6 +89,7 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
     """Count and rank a run in memory, or on the engine that holds the rows."""
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
         batch = _Counter(qrels, rels, request).count(run)
+        warn_of_equal_rows(batch.equal_rows, about=run.name)
         warn_of_orders(batch.orders)
         return batch
     ranking, table = None, None
@@ -123,7 +126,7 @@ class _Counter:
 
     def __init__(self, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> None:
         self._qrels, self._rels, self._request = qrels, rels, request
-        self._columns = _PLACES if request is not None else _PLACES[:3]
+        self._columns = _PLACES if request is not None else _PLACES[:-1]
         # Computed before threads start, because `judgments` is a cached property.
         self._judgments, self._unit = qrels.judgments, find_unit(qrels.frame.get_column("relevance"))
 
@@ -143,7 +146,7 @@ class _Counter:
         judged = None
         if self._request is not None and self._request.with_rows:
             judged = rows.filter(pl.col("query_id").is_in(self._judgments.query_ids.implode()))
-        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed
+        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, firsts.equal_rows
         return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, judged, *facts)
 
     def _rank(
@@ -166,6 +169,7 @@ class _Counter:
 
 def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     orders, unnamed, met = list[Orders](), list[UnnamedRows](), set[str]()
+    equal_rows: list[int] = []  # of each batch
     repeats_without_iterations = False
     for batch in _count_ahead(blocks, count):
         unnamed.append(batch.unnamed)
@@ -176,8 +180,12 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
             raise _ScatteredQueriesError
         met.update(query_ids)
         orders.append(batch.orders)
+        equal_rows.append(batch.equal_rows)
         yield batch
     warn_of_file(file, unnamed, is_empty=not met)
+    if len(equal_rows) == 1 and equal_rows[0]:
+        check_only_block(file)
+    warn_of_equal_rows(sum(equal_rows), about=file.name)
     warn_of_orders(Orders(*map(sum, zip(Orders(), *orders, strict=True))))
     if repeats_without_iterations and file.page is None:
         warn_of_missing_iterations(file)

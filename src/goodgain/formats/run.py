@@ -18,6 +18,7 @@ from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.writing import write_frame
 from goodgain.formats import any_source, iterations
 from goodgain.formats.any_source import Columns, OpenFrame
+from goodgain.formats.equal_rows import check_copies, select_identity
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect, rank_on_engine, sort_unordered, to_lazy, warn_of_order
 from goodgain.ranking.first_occurrences_and_flattening import (
@@ -26,6 +27,7 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     find_first_occurrences,
     find_first_rows,
     make_ranking,
+    warn_of_equal_rows,
     warn_of_orders,
 )
 from goodgain.schema import EMPTY_DOC, RUN
@@ -154,6 +156,7 @@ class Run(PandasFacade):
         if self.lives_on_engine:  # engines keep no order
             return collect(nw.from_native(self.flatten_lazily(order))).sort("query_id", "rank", "doc_id")
         firsts = find_first_occurrences(self.rows, order)
+        warn_of_equal_rows(firsts.equal_rows, about=self.name)
         warn_of_orders(firsts.orders)
         return make_ranking(firsts, self.rows.columns)
 
@@ -262,6 +265,10 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
         run.unnamed = iterations.find_unnamed_rows(frame, rows)
         frame = iterations.mark_empty_iterations(frame)
         frame, rows = check_rows(frame, rows, find_problems(frame, RUN), errors=errors)
+    if isinstance(frame, nw.DataFrame) and not is_part:
+        identity = select_identity(frame.to_native())
+        if identity is not None:
+            check_copies(identity, rows.label)
     has_column = "iteration" in columns
     if has_column:
         frame, rows, run.never_searched = iterations.take_never_searched(frame, rows, errors=errors)

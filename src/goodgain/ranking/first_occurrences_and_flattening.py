@@ -61,6 +61,7 @@ class FirstOccurrences:
     #: within an iteration), by_score (whether scores and doc_ids order an iteration differently), in order of appearance.
     queries: pl.DataFrame
     iterations: pl.DataFrame  # query, iteration (the number in the run), R (its results); sorted by query and iteration
+    equal_rows: int = 0  # results that equal an earlier result of the query in iteration, doc_id and rank
 
     @property
     def kept(self) -> Any:
@@ -101,8 +102,11 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
     query, query_ids = number_queries(run.get_column("query_id"))
     rows = run.drop("query_id").insert_column(0, query).with_row_index("line")
     key = ["query", *(name for name in PLACED_BY["seen"] if name in run.columns)]
-    if not _is_sorted(rows, key):
+    is_sorted, equals_next = _compare_neighbours(rows, key)
+    if not is_sorted:
         rows = rows.sort(key, maintain_order=True)
+        _, equals_next = _compare_neighbours(rows, key)
+    equal_rows = _count_equal_rows(rows, equals_next) if "rank" in key else 0
     results, iterations = _number_iterations(rows)
     used = iterations
     if order == "last":
@@ -122,7 +126,8 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
         results = results.sort("query", *PLACED_BY[order]).drop("position")
     # Grouping the documents query by query takes Polars a third of the time of grouping all at once.
     is_first = pl.col("doc_id").is_first_distinct().over(pl.col("query").set_sorted())
-    return FirstOccurrences(results.filter(results.select(is_first).to_series()), queries, iterations)
+    firsts = results.filter(results.select(is_first).to_series())
+    return FirstOccurrences(firsts, queries, iterations, equal_rows)
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -144,15 +149,27 @@ def count_in_query(queries: pl.Series) -> pl.Series:
     return pl.Series("k", np.arange(1, len(queries) + 1) - np.repeat(before, lengths), dtype=pl.Int64)
 
 
-def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
-    """Return whether rows are sorted by `key`. Most files are sorted, and this check is faster than sorting."""
+def _compare_neighbours(rows: pl.DataFrame, key: Sequence[str]) -> tuple[bool, Any]:
+    """Return whether rows are sorted by `key`, and for each row but the last whether it equals the next row in `key`.
+
+    Most files are sorted, and this check is faster than sorting.
+    """
     falls = np.zeros(max(rows.height - 1, 0), bool)
     equal = ~falls
     for name in key:
         column = rows.get_column(name).to_numpy()
         falls |= equal & (column[1:] < column[:-1])
         equal &= column[1:] == column[:-1]
-    return not falls.any()
+    return not falls.any(), equal
+
+
+def _count_equal_rows(rows: pl.DataFrame, equals_next: Any) -> int:
+    """Count the results that equal an earlier one in iteration, doc_id and rank. `rows` is sorted by these but doc_id."""
+    if not equals_next.any():  # as in most files
+        return 0
+    is_tied = np.append(equals_next, False) | np.append(False, equals_next)
+    tied = rows.filter(is_tied).filter(pl.col("doc_id") != EMPTY_DOC)
+    return tied.height - tied.n_unique(["query", "iteration", "rank", "doc_id"])
 
 
 def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -219,6 +236,17 @@ def flatten_columns() -> dict[str, nw.Expr]:
         "score": nw.when(keeps).then(nw.col("score")).otherwise((nw.col("kept") + 1 - place).cast(nw.Float64)),
         "iteration": nw.when(keeps).then(nw.col("iteration")).otherwise(nw.lit(1)).cast(nw.Int64),
     }
+
+
+def warn_of_equal_rows(number: int, *, about: str | None) -> None:
+    """Give a notice about the equal rows of a run. `about` is the name of the run."""
+    if number:
+        equal = f"{number:,} row{' equals' if number == 1 else 's equal'} an earlier row in query, iteration, doc_id and rank"
+        notice(
+            f"{equal}. They count as repeats: right if a step made the same call twice. If rows were written twice, remove "
+            "the copies.",
+            about=about,
+        )
 
 
 def warn_of_orders(orders: Orders) -> None:
