@@ -82,7 +82,7 @@ def consume_batches(
     with suppress(_ScatteredQueriesError):
         return consume(_count_blocks(run, run.blocks(), count))
     # Not inside an except clause, where the error would keep the first call in memory.
-    return consume(_count_blocks(run, partition_by_query(run), count))
+    return consume(_count_blocks(run, partition_by_query(run, with_check=True), count))
 
 
 def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
@@ -90,7 +90,7 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
         batch = _Counter(qrels, rels, request).count(run)
         warn_of_equal_rows(batch.equal_rows, about=run.name)
-        warn_of_orders(batch.orders)
+        warn_of_orders(batch.orders, paged=run.unpaged is not None)
         return batch
     ranking, table = None, None
     if request is not None and request.with_table and not request.with_documents:
@@ -140,21 +140,25 @@ class _Counter:
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
             relevance = label_by_iteration(first_iterations, qrels.frame)
         tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=self._unit)
-        ranking, table, orders = self._rank(run, firsts, relevance)
+        whole = firsts  # before pages were cut
+        if run.unpaged is not None:
+            whole = find_firsts(run.unpaged, run.unpaged.rows.select(_PLACES))
+        ranking, table, orders = self._rank(run, whole, None if whole is not firsts else relevance)
         if run.unpaged is not None and first_iterations is not None:  # the labels of the ranking need these iterations
             first_iterations = run.unpaged.first_iterations
         judged = None
         if self._request is not None and self._request.with_rows:
             judged = rows.filter(pl.col("query_id").is_in(self._judgments.query_ids.implode()))
-        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, firsts.equal_rows
+        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, whole.equal_rows
         return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, judged, *facts)
 
     def _rank(
         self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None
     ) -> tuple[pl.DataFrame | None, RankingTable | None, Orders]:
+        """Return what the request asks for, and the orders of the ranking. `firsts` are those before pages were cut."""
         if (request := self._request) is None:
-            return None, None, Orders()
-        if request.order != "seen" or run.unpaged is not None:
+            return None, None, Orders() if run.unpaged is None else firsts.orders
+        if request.order != "seen":
             ranked = run if run.unpaged is None else run.unpaged
             firsts, relevance = find_firsts(ranked, ranked.rows.select(self._columns), request.order), None
         ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
@@ -186,7 +190,7 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
     if len(equal_rows) == 1 and equal_rows[0]:
         check_only_block(file)
     warn_of_equal_rows(sum(equal_rows), about=file.name)
-    warn_of_orders(Orders(*map(sum, zip(Orders(), *orders, strict=True))))
+    warn_of_orders(Orders(*map(sum, zip(Orders(), *orders, strict=True))), paged=file.page is not None)
     if repeats_without_iterations and file.page is None:
         warn_of_missing_iterations(file)
 

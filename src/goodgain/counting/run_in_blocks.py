@@ -293,16 +293,17 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
             yield before, kept
 
 
-def partition_by_query(file: RunFile) -> Iterator[Block]:
+def partition_by_query(file: RunFile, *, with_check: bool = False) -> Iterator[Block]:
     """Yield a run in blocks. No query is in two blocks. Within a block, rows keep the order of the file.
 
     Rows are first divided among temporary files by a hash of query_id. Together, these files are as large as the run in plain text.
+    With `with_check`, a file that was appended to itself raises `InputError` (see `check_copies`).
     """
     file.kept.clear()  # the rows would be in memory twice
     parts = min(file.text_size // (2 * file.block) + 2, _FILES)
     with temporary_folder() as folder:
         paths = [folder / f"{part}.arrow" for part in range(parts)]
-        _write_partitions(file, paths)
+        _write_partitions(file, paths, with_check=with_check)
         for number, path in enumerate(paths):
             tell_progress(f"sorting {file.path.name}", number, len(paths))
             if path.exists():
@@ -314,7 +315,7 @@ def partition_by_query(file: RunFile) -> Iterator[Block]:
                 yield Block(file, frame=frame.drop(_ROW), rows=place)
 
 
-def _write_partitions(file: RunFile, paths: Sequence[Path]) -> None:
+def _write_partitions(file: RunFile, paths: Sequence[Path], *, with_check: bool) -> None:
     import pyarrow as pa
 
     identities: list[pl.DataFrame] = []  # of each block
@@ -322,7 +323,7 @@ def _write_partitions(file: RunFile, paths: Sequence[Path]) -> None:
         writers: dict[int, pa.RecordBatchStreamWriter] = {}
         for block in file.blocks():
             frame = _add_row_numbers(block)
-            if (identity := select_identity(frame)) is not None:
+            if with_check and (identity := select_identity(frame)) is not None:
                 identities.append(hash_identity(identity))
             part = frame.get_column("query_id").hash() % len(paths)
             for (number,), some in frame.with_columns(part=part).partition_by("part", as_dict=True).items():

@@ -45,6 +45,7 @@ class Orders(NamedTuple):
     contradicting: int = 0  # ranked by rank, although a better rank has a lower score within an iteration
     by_score: int = 0  # ranked by score (ties by doc_id), although the ranks have another order
     several: int = 0  # queries with several iterations
+    against_ranks: int = 0  # of `by_score`, the queries whose scores are all equal, or rise at a worse rank
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,8 @@ class FirstOccurrences:
     #: then in the order of the ranking.
     rows: pl.DataFrame
     #: query_id, results (with repeats), length (the number of iterations), rising (whether a better rank has a lower score
-    #: within an iteration), by_score (whether scores and doc_ids order an iteration differently), in order of appearance.
+    #: within an iteration), by_score (whether scores and doc_ids order an iteration differently), level (whether all
+    #: neighbours within an iteration have the same score, at different ranks), in order of appearance.
     queries: pl.DataFrame
     iterations: pl.DataFrame  # query, iteration (the number in the run), R (its results); sorted by query and iteration
     equal_rows: int = 0  # results that equal an earlier result of the query in iteration, doc_id and rank
@@ -76,11 +78,16 @@ class FirstOccurrences:
 
     @property
     def orders(self) -> Orders:
-        rising, by_score, length = (
-            self.queries.get_column(name).to_numpy() for name in ("rising", "by_score", "length")
-        )
+        columns = ("rising", "by_score", "level", "length")
+        rising, by_score, level, length = (self.queries.get_column(name).to_numpy() for name in columns)
         keep = self.keep_scores
-        return Orders(int((rising & ~keep).sum()), int((by_score & keep).sum()), int((length > 1).sum()))
+        sorted_by_score = by_score & keep
+        return Orders(
+            contradicting=int((rising & ~keep).sum()),
+            by_score=int(sorted_by_score.sum()),
+            several=int((length > 1).sum()),
+            against_ranks=int((sorted_by_score & (rising | level)).sum()),
+        )
 
     @property
     def has_repeats(self) -> bool:
@@ -187,16 +194,21 @@ def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _compare_with_scores(results: pl.DataFrame, queries: int) -> dict[str, Any]:
-    rising, by_score = np.zeros(queries, bool), np.zeros(queries, bool)
+    rising, by_score, level = np.zeros(queries, bool), np.zeros(queries, bool), np.ones(queries, bool)
     if "score" in results.columns:
         group, score = (results.get_column(name).to_numpy() for name in ("group", "score"))
         query, same = results.get_column("query").to_numpy(), group[1:] == group[:-1]
         rising[query[np.flatnonzero(same & (score[1:] > score[:-1]))]] = True
+        differs = score[1:] != score[:-1]
+        if "rank" in results.columns:  # tied ranks do not say another order than tied scores
+            rank = results.get_column("rank").to_numpy()
+            differs |= rank[1:] == rank[:-1]
+        level[query[np.flatnonzero(same & differs)]] = False
         tied = np.flatnonzero(same & (score[1:] == score[:-1]))
         before, after = (results.get_column("doc_id").gather(places) for places in (tied, tied + 1))
         by_score = rising.copy()
         by_score[query[tied[(after > before).to_numpy()]]] = True  # ties are ordered by descending doc_id
-    return {"rising": rising, "by_score": by_score}
+    return {"rising": rising, "by_score": by_score, "level": level}
 
 
 def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFrame:
@@ -249,8 +261,12 @@ def warn_of_equal_rows(number: int, *, about: str | None) -> None:
         )
 
 
-def warn_of_orders(orders: Orders) -> None:
-    """Give a notice if ranks contradict scores, and another if some queries' results are sorted by score and others' by rank."""
+def warn_of_orders(orders: Orders, *, paged: bool = False) -> None:
+    """Give a notice if ranks contradict scores, and another if some queries' results are sorted by score and others' by rank.
+
+    A run of single searches gets a notice only if its scores are all equal, or rise at a worse rank: some ties are usual.
+    `paged` says whether the ranking of the run was cut into pages.
+    """
     if queries := orders.contradicting:
         notice(
             f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
@@ -262,6 +278,12 @@ def warn_of_orders(orders: Orders) -> None:
             f"in {count_of(orders.by_score, 'query', 'queries')} with one search, classic measures sort by score, not by rank "
             "(ties by doc_id, as in trec_eval). Queries with several searches follow the ranks. To sort all queries alike, "
             "make scores fall as ranks rise."
+        )
+    elif orders.against_ranks:
+        what = "pages and classic measures" if paged else "classic measures"
+        notice(
+            f"in {count_of(orders.against_ranks, 'query', 'queries')} with one search, {what} sort by score, not by rank "
+            "(ties by doc_id, as in trec_eval). If the ranks are right, make scores fall as ranks rise."
         )
 
 
