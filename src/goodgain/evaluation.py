@@ -86,6 +86,7 @@ def score_run(
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if "documents" in qrels.documents else None,
         lacks_iterations=found.coverage.lacks_iterations(run),
         one_time=one_time,
+        first_iteration=found.coverage.find_first_iteration(run),
     )
     _warn_if_no_value(scores, asked)
     return scores

@@ -25,6 +25,8 @@ LOW_SHARE = 0.5
 COVERAGE = Table.of("coverage", "whole: iteration judged unique; number: coverage").polars
 _EXAMPLES = 3  # query ids that a message lists
 _LISTED = 10  # iterations that a notice lists
+#: The smallest @ that looks like a cutoff in ranks.
+_LEAST_RANKS = 5
 #: Largest samples of unjudged and judged URLs. Parsing a URL takes 2 µs.
 _UNJUDGED, _JUDGED = 1_500, 3_000
 #: The prefix of one-time addresses: the service creates a new address of the same page for each call.
@@ -99,6 +101,11 @@ class Coverage(NamedTuple):
         """The lowest iteration number in the run; None for an empty run."""
         lowest: Any = self.numbering.get_column("lowest").min()
         return None if lowest is None else int(lowest)
+
+    def find_first_iteration(self, run: Run | RunFile) -> int | None:
+        """Return the lowest iteration number in the run; None if the run has no iterations of its own."""
+        is_paged = run.reading.page is not None
+        return None if is_paged or self.lacks_iterations(run) else self.lowest
 
     def lacks_iterations(self, run: Run | RunFile) -> bool:
         highest: Any = self.numbering.get_column("highest").max()
@@ -230,6 +237,38 @@ def warn_of_run(
         effect = "SRR, SRE and NumDup are not comparable with those of other systems"
         notice(f"{found}. Repeated pages are not recognised, so {effect}.")
     return one_time
+
+
+def warn_of_cutoffs(cutoffs: Mapping[str, int], coverages: Sequence[pl.DataFrame]) -> None:
+    """Give a notice on measures of iterations whose cutoff was probably meant as a rank.
+
+    These are cutoffs from 5 that are larger than the number of iterations of every query in every run of the call, such as
+    `SRE@10` if no query has more than 4 iterations. Runs without iterations have a notice of their own. `cutoffs` maps names of
+    measures to cutoffs.
+    """
+    highest = [coverage.get_column("iteration").max() for coverage in coverages]
+    most: Any = max((number for number in highest if number is not None), default=0)
+    beyond = [name for name, cutoff in cutoffs.items() if cutoff > most and cutoff >= _LEAST_RANKS]
+    if beyond and most:
+        listed = ", ".join(beyond[:_EXAMPLES]) + ", ..." * (len(beyond) > _EXAMPLES)
+        longest = f"no query has more than {count_of(most, 'iteration')}, and later ones count as empty"
+        notice(f"{listed}: @ counts iterations, not ranks; {longest}. For ranks, use measures such as nDCG@10.")
+
+
+def warn_of_first_iterations(firsts: Mapping[str, int | None]) -> None:
+    """Give a notice if runs begin with different iteration numbers. `firsts` has None for runs without iterations."""
+    names: dict[int, list[str]] = {}
+    for name, first in firsts.items():
+        if first is not None:
+            names.setdefault(first, []).append(name)
+    if len(names) < 2:
+        return
+    listed = [
+        f"{first} in {', '.join(of[:_EXAMPLES])}" + ", ..." * (len(of) > _EXAMPLES)
+        for first, of in sorted(names.items())
+    ]
+    remedy = f"If a missing number is a search without results, read the runs with {spell('gaps', 'empty')}."
+    notice(f"the first iteration is {'; '.join(listed)}, so iterations were renumbered 1, 2, 3 ... in each run. {remedy}")
 
 
 def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:

@@ -17,7 +17,14 @@ from goodgain.analysis.comparing.statistical_tests import KeptDraws
 from goodgain.analysis.explaining.causes import Parts, Searched, find_documents
 from goodgain.analysis.reporting.curves import find_hits
 from goodgain.analysis.reporting.spends import find_spends
-from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_low_coverage, warn_of_run
+from goodgain.counting.coverage import (
+    Coverage,
+    measure_coverage,
+    warn_of_cutoffs,
+    warn_of_first_iterations,
+    warn_of_low_coverage,
+    warn_of_run,
+)
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.ledger import Counts
 from goodgain.counting.run_in_blocks import RunFile, read_whole
@@ -27,7 +34,7 @@ from goodgain.evaluation import count_run, score_run
 from goodgain.formats import Qrels, Run
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs
-from goodgain.measures.declaration import SessionMeasure
+from goodgain.measures.declaration import IterationMeasure, SessionMeasure
 from goodgain.measures.names import add_counts
 from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_thresholds, warn_of_ends
@@ -221,11 +228,12 @@ class SharedSteps:
             "counts", reading, rels, lambda: opened.use_each(lambda _, run: count_run(opened.qrels, run, rels))
         )
 
-        def warn(name: str, run: Run | RunFile) -> None:
+        def warn(name: str, run: Run | RunFile) -> int | None:
             coverage = measure_coverage(counts[name])
             warn_of_run(opened.qrels, run, coverage, low=False, iterated=run if iterates else None)
+            return coverage.find_first_iteration(run)
 
-        self._keep("notices on runs", reading, [iterates], partial(opened.use_each, warn))
+        warn_of_first_iterations(self._keep("notices on runs", reading, [iterates], partial(opened.use_each, warn)))
         return counts
 
     def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
@@ -236,8 +244,12 @@ class SharedSteps:
                     warn_of_low_coverage(coverage, labels=labels)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], asked: Sequence[ir_measures.Measure]) -> None:
-        """Give notices on low coverage, and on special values of IterationsForAllGoodResults (0 and 100)."""
+        """Give notices on low coverage, on the iterations of all runs, and on special values of a measure (`warn_of_ends`)."""
         self.warn_of_coverage({name: of.coverage for name, of in scores.items()})
+        warn_of_first_iterations({name: of.first_iteration for name, of in scores.items()})
+        iterating = [of.coverage for of in scores.values() if not of.lacks_iterations]
+        cutoffs = {str(one): one.cutoff for one in asked if isinstance(one, IterationMeasure) and one.cutoff}
+        warn_of_cutoffs(cutoffs, iterating)
         with NoticesOfSystems() as notices:
             for name, of in scores.items():
                 with notices.of(name):

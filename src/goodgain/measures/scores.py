@@ -52,6 +52,8 @@ class Scores:
         replicates: the scores of each run if a system has several runs; the values of the system are then means over its runs.
         lacks_iterations: whether the run, or one of the runs of the system, has no iterations.
         one_time: the number of queries in which two or more iterations found one-time URLs (new URLs for each call).
+        first_iteration: the lowest iteration number of the run, before iterations are renumbered; None if the run has no
+            iterations, or `page` cut it.
 
     >>> import goodgain as gg
     >>> scores = gg.evaluate({"q": {"a": 3, "b": 2}}, {"q": {"a": 1.0}}, "nDCG@10 R@100")
@@ -77,6 +79,7 @@ class Scores:
     intervals: dict[str, tuple[float, float] | None] | None = None
     lacks_iterations: bool = False
     one_time: int = 0
+    first_iteration: int | None = None
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
@@ -282,6 +285,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         replicates=tuple(runs),
         lacks_iterations=any(of.lacks_iterations for of in runs),
         one_time=max(of.one_time for of in runs),
+        first_iteration=min((of.first_iteration for of in runs if of.first_iteration is not None), default=None),
     )
 
 

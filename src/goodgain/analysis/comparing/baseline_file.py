@@ -47,6 +47,7 @@ class _About(msgspec.Struct):
     without_judgments: list[str]
     lacks_iterations: bool = False
     one_time: int = 0
+    first_iteration: int | None = None
 
 
 def write_baseline(
@@ -75,6 +76,7 @@ def write_baseline(
         "without_judgments": scores.queries.only_searched.sort().to_list(),
         "lacks_iterations": scores.lacks_iterations,
         "one_time": scores.one_time,
+        "first_iteration": scores.first_iteration,
     }
     with atomic_write(make_path(path, "the baseline file")) as file:
         file.write(json.dumps(about, ensure_ascii=False, allow_nan=False).encode() + b"\n")
@@ -143,6 +145,7 @@ def read_baseline(
         {name: means.get(name) for name in known}, signature, coverage, none, values, queries, None,
         lacks_iterations=about.lacks_iterations,
         one_time=about.one_time,
+        first_iteration=about.first_iteration,
     )  # fmt: skip
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
     whole = queries._replace(only_judged=absent.clear())  # the rows lack absent queries already
