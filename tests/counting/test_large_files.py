@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -422,7 +421,9 @@ def test_a_large_file_that_was_appended_to_itself_is_refused(tmp_path: Path, end
 
 def test_equal_rows_of_a_large_file_are_counted_over_its_blocks(tmp_path: Path) -> None:
     path = tmp_path / "calls.run"
-    path.write_text("".join(f"q{k} 1 {doc} {rank} 1 t\n" for k in range(9) for rank, doc in ((1, "a"), (2, "b"), (1, "a"))))
+    path.write_text(
+        "".join(f"q{k} 1 {doc} {rank} 1 t\n" for k in range(9) for rank, doc in ((1, "a"), (2, "b"), (1, "a")))
+    )
     file = RunFile(path, "close", 1, is_text=True, block=40)
     with pytest.warns(gg.GoodgainNotice, match=r"9 rows equal an earlier row") as told:
         assert gg.evaluate({"q1": {"a": 2}}, file, "SRR")["SRR"] == pytest.approx(1 / 3)

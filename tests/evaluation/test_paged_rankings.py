@@ -195,7 +195,9 @@ def test_pages_have_the_order_of_classic_measures(source: str, tmp_path: Path) -
     ]
     text = "".join(" ".join(map(str, (*row, "t"))) + "\n" for row in rows)
     names = [name for i in (1, 2, 3) for name in (f"NumGood(rel=1)@{i}", f"P@{3 * i}")]
-    with pytest.warns(gg.GoodgainNotice, match="^in .* with one search, pages and classic measures sort by score") as told:
+    with pytest.warns(
+        gg.GoodgainNotice, match="^in .* with one search, pages and classic measures sort by score"
+    ) as told:
         found = score(_open(source, text, tmp_path), names, page=3)
     values = found.per_query.pivot("measure", index="query_id", values="value")
     for i in (1, 2, 3):

@@ -268,7 +268,9 @@ def warn_of_first_iterations(firsts: Mapping[str, int | None]) -> None:
         for first, of in sorted(names.items())
     ]
     remedy = f"If a missing number is a search without results, read the runs with {spell('gaps', 'empty')}."
-    notice(f"the first iteration is {'; '.join(listed)}, so iterations were renumbered 1, 2, 3 ... in each run. {remedy}")
+    notice(
+        f"the first iteration is {'; '.join(listed)}, so iterations were renumbered 1, 2, 3 ... in each run. {remedy}"
+    )
 
 
 def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:

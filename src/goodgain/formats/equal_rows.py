@@ -30,7 +30,7 @@ def hash_identity(rows: pl.DataFrame) -> pl.DataFrame:
 def check_copies(rows: pl.DataFrame, label: str) -> None:
     """Raise `InputError` if a run consists of copies of the same rows in the same order, as after `cat a.run a.run`.
 
-    Copies within one iteration are no error: an agent can make the same call several times in one step. `rows` is a result of
+    Copies within one iteration are valid: an agent can make the same call several times in one step. `rows` is a result of
     `select_identity` or `hash_identity`.
     """
     length = _find_period(rows)
@@ -40,11 +40,13 @@ def check_copies(rows: pl.DataFrame, label: str) -> None:
     if places.n_unique() > 1:
         copies = rows.height // length
         remedy = f"Keep one copy: the first {count_of(length, 'row')}."
-        raise InputError(f"{label}: the run has {copies:,} copies of the same {length:,} rows in the same order. {remedy}")
+        raise InputError(
+            f"{label}: the run has {copies:,} copies of the same {length:,} rows in the same order. {remedy}"
+        )
 
 
 def _find_period(rows: pl.DataFrame) -> int | None:
-    """Return the smallest number of rows of which all rows are two or more copies; None if there is no such number."""
+    """Return the length of the smallest part that is repeated to make all rows; None if no part is repeated."""
     height = rows.height
     small = [number for number in range(1, math.isqrt(height) + 1) if height % number == 0]
     lengths = sorted({*small, *(height // number for number in small)} - {height})
