@@ -149,7 +149,9 @@ class _Counter:
         judged = None
         if self._request is not None and self._request.with_rows:
             judged = rows.filter(pl.col("query_id").is_in(self._judgments.query_ids.implode()))
-        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, whole.equal_rows
+        # Without the column, equal rows may be results of different searches: another notice says that iterations are missing.
+        equal_rows = 0 if run.lacks_column else whole.equal_rows
+        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, equal_rows
         return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, judged, *facts)
 
     def _rank(
@@ -206,13 +208,16 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     """Yield the counts of each block, while threads count the next blocks.
 
-    `has_repeats` is false for blocks with an `iteration` column: in such blocks, repeated documents need no notice.
+    `has_repeats` is false for blocks with an `iteration` column: in such blocks, repeated documents need no notice. Blocks without
+    the column have no `equal_rows`, as in memory.
     """
 
     def count_block(block: Block) -> QueryBatch:
         counted = count(block.run)
         lacks_column = block.frame is not None and "iteration" not in block.frame.columns
-        return counted._replace(has_repeats=lacks_column and counted.has_repeats)
+        if lacks_column:
+            return counted._replace(equal_rows=0)
+        return counted._replace(has_repeats=False)
 
     return map_ahead(count_block, blocks)
 

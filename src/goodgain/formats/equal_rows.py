@@ -10,11 +10,11 @@ _PLACE = ("query_id", "iteration")
 
 
 def select_identity(rows: pl.DataFrame) -> pl.DataFrame | None:
-    """Return the columns by which `check_copies` compares rows. Return None if the rows have neither iteration nor rank.
+    """Return the columns by which `check_copies` compares rows. Scores replace missing ranks.
 
-    Scores replace missing ranks.
+    Return None for rows without iterations: if the iterations were lost, two equal searches look like copies.
     """
-    if not {"iteration", "rank"} & {*rows.columns}:
+    if "iteration" not in rows.columns:
         return None
     order = "rank" if "rank" in rows.columns else "score"
     return rows.select(name for name in (*_PLACE, "doc_id", order) if name in rows.columns)
@@ -22,9 +22,7 @@ def select_identity(rows: pl.DataFrame) -> pl.DataFrame | None:
 
 def hash_identity(rows: pl.DataFrame) -> pl.DataFrame:
     """Hash the columns of `select_identity` into two columns, which need 16 bytes for each row."""
-    places = [name for name in _PLACE if name in rows.columns]
-    others = [name for name in rows.columns if name not in places]
-    return rows.select(query_id=pl.struct(places).hash(), doc_id=pl.struct(others).hash())
+    return rows.select(query_id=pl.struct(_PLACE).hash(), doc_id=pl.struct(pl.exclude(_PLACE)).hash())
 
 
 def check_copies(rows: pl.DataFrame, label: str) -> None:

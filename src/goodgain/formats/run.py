@@ -156,7 +156,8 @@ class Run(PandasFacade):
         if self.lives_on_engine:  # engines keep no order
             return collect(nw.from_native(self.flatten_lazily(order))).sort("query_id", "rank", "doc_id")
         firsts = find_first_occurrences(self.rows, order)
-        warn_of_equal_rows(firsts.equal_rows, about=self.name)
+        if not self.lacks_column:
+            warn_of_equal_rows(firsts.equal_rows, about=self.name)
         warn_of_orders(firsts.orders)
         return make_ranking(firsts, self.rows.columns)
 
