@@ -85,7 +85,7 @@ RESULTS = Table.of(
     text: doc_id? type? url? title? snippet?
     number: score?
     pairs: ids? fields?
-    text: call_id? search_query? status?
+    text: call_id? search_query? arguments? status?
     """,
 )
 

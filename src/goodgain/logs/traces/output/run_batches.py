@@ -271,7 +271,7 @@ class OutputWriter:
         if self.deduplicated > reissued and not deduplication_asked:
             notice(
                 f"the results of {count_of(self.deduplicated - reissued, 'query', 'queries')} lack ids: deduplication "
-                f"identified their documents; {spell('deduplicate', None)} uses their URLs as they are"
+                f"identified their documents; {spell('deduplicate', None)} names each by its canonical address"
             )
         if found:
             remedy = (
