@@ -229,10 +229,15 @@ def _add_trace(
         summary.add(counted)
     for query, of in zip(queries, named, strict=True):
         rows.add(query, of.query_id, *run)
-    if named:  # the outcomes of a conversation belong to its last turn
-        outcomes = queries_and_costs.read_outcomes(trace)
-        rows.tables["outcomes"] += [(named[-1].query_id, *run, *outcome) for outcome in outcomes.items()]
-        if outcomes.get(COMPLETED) == 0:
+    if named:
+        *earlier, last = named
+        rows.tables["outcomes"] += [(query.query_id, *run, COMPLETED, 1.0) for query in earlier]
+        # The outcomes of a conversation belong to its last turn.
+        outcomes = {**queries_and_costs.read_outcomes(trace)}
+        completed = outcomes.pop(COMPLETED, 1.0)
+        rows.tables["outcomes"] += [(last.query_id, *run, *outcome) for outcome in outcomes.items()]
+        rows.tables["outcomes"].append((last.query_id, *run, COMPLETED, completed))
+        if completed == 0:
             summary.count("broken_off", format_place(trace.at))
     return named
 
