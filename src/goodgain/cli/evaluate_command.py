@@ -22,6 +22,7 @@ from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
+from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import find_null_rule, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 
@@ -94,7 +95,9 @@ def evaluate(given: shared.Given) -> None:
     if not named and len(arguments) < 2 and not lines:
         raise click.UsageError("Missing argument 'MEASURE...': name measures after RUN, or before RUN with -m.")
     try:
-        asked = parse_measures([*(given.measures or arguments[1:]), *(line.measure for line in lines)], rel=given.rel)
+        of_lines = [line.measure for line in lines if not isinstance(line.measure, str)]
+        named_measures = [*(given.measures or arguments[1:]), *of_lines]
+        asked = parse_measures(named_measures or [NumIter], rel=given.rel)
     except MeasureError:
         files = [] if named else [name for name in arguments[1:] if exists(name)]
         if not files:

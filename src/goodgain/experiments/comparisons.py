@@ -8,10 +8,10 @@ import polars as pl
 
 from goodgain.analysis.comparing.compare_systems import compare_scores, read_unread
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_question import BASELINE, Question
+from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.comparison_sentences import describe_incomplete, describe_shared_queries
 from goodgain.analysis.comparing.outcomes import find_incomplete
-from goodgain.analysis.comparing.required_lines import Requirement
+from goodgain.analysis.comparing.required_lines import BASELINE, Requirement
 from goodgain.analysis.comparing.use_of_documents import check_uses
 from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation, explain_systems, pair_runs, read_results_of

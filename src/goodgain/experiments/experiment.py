@@ -22,6 +22,7 @@ from goodgain.experiments.analyses import GROUPS, OF_OPENED, Analyses, SystemSco
 from goodgain.experiments.shared_arguments import OF_REPORTS, ExperimentOptions, describe_options, takes_options
 from goodgain.experiments.shared_steps import Heard, KeptResults, Opened, find_name, repeat
 from goodgain.formats.query_tables import read_costs, read_outcomes
+from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
 from goodgain.measures.names import Measures, parse_measure, parse_measures
 from goodgain.measures.parameters import check_rel
@@ -284,17 +285,20 @@ class Experiment:
 
         Args:
             lines: one or several requirements: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
-            baseline: the system that `baseline` stands for in requirements; None: the first system.
+            baseline: the system that `baseline` stands for in requirements; it is not checked itself. None: the system called
+                `baseline`, else the first. If no requirement names the baseline, all systems are checked.
             family: `holm` corrects the p-values of all tested requirements together.
         """
-        from goodgain.analysis.comparing.required_lines import parse_requirement
+        from goodgain.analysis.comparing.required_lines import find_baseline, parse_requirement
         from goodgain.analysis.comparing.requirements import check_requirements
         from goodgain.analysis.reporting.gate_reports import check
 
         listed = [lines] if isinstance(lines, str) else [*lines]
-        measures = [parse_requirement(line, rel=self._options["rel"]).measure for line in listed]
+        parsed = [parse_requirement(line, rel=self._options["rel"]) for line in listed]
+        measures = [line.measure for line in parsed if not isinstance(line.measure, str)] or [NumIter]
         if len(self._systems) > 1:
-            comparison = self.compare(measures, baseline=baseline or next(iter(self._systems)), require=listed)
+            baseline = baseline or find_baseline(parsed, [*self._systems])
+            comparison = self.compare(measures, baseline=baseline, require=listed)
             return check(comparison, listed, family=family)
         scores: Any = self.evaluate(measures)
         outcomes = check_requirements(scores, listed, alpha=self._options["alpha"], family=family)

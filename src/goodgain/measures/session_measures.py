@@ -38,8 +38,8 @@ class Searches:
 
     `rows` has the columns `query_id`, `iteration` (1..N), `number` (the iteration in the run file), `doc_id` and `score`, in the
     order of ranks. `iterations` has `query_id`, `iteration` and `number`. Iterations without results have a row too.
-    `tables["results"]` has one row per search: `query_id`, `iteration` and `search_query`. `tables["costs"]` has `query_id`,
-    `iteration`, `over` ("tokens", "cost" or "seconds") and `spend` (the sum up to this iteration).
+    `tables["results"]` has one row per search: `query_id`, `iteration`, `search_query` and `arguments`. `tables["costs"]` has
+    `query_id`, `iteration`, `over` ("tokens", "cost" or "seconds") and `spend` (the sum up to this iteration).
     """
 
     rows: pl.DataFrame
@@ -168,7 +168,7 @@ def _share_repeated(searches: Searches) -> pl.DataFrame:
         lambda given: " ".join(unicodedata.normalize("NFKC", given).casefold().split()) or None, pl.String
     )
     rows = rows.with_columns(text=normalised)
-    is_repeated = pl.col("text").is_not_null() & ~pl.struct("query_id", "text").is_first_distinct()
+    is_repeated = pl.col("text").is_not_null() & ~pl.struct("query_id", "text", "arguments").is_first_distinct()
     by_query = rows.with_columns(repeated=is_repeated).group_by("query_id", maintain_order=True)
     return by_query.agg(value=pl.when(pl.col("text").count() > 0).then(pl.col("repeated").mean()))
 
@@ -267,8 +267,8 @@ _declare_beside = partial(declare, BESIDE_THE_RUN, {"family": "session", "by_ite
 RepeatedQueries = _declare_beside(
     "RepeatedQueries",
     "Repeated Queries",
-    "search calls up to iteration i whose string equals an earlier one of the query / search calls up to i; strings are equal "
-    "in NFKC, case-folded, with white space collapsed",
+    "search calls up to iteration i that repeat an earlier one of the query / search calls up to i; a call repeats another if its "
+    "search string is equal in NFKC, case-folded, with white space collapsed, and all other arguments are equal",
     _share_repeated,
     better="down",
     source="searches that repeat a search, as in the loop detection of agents",

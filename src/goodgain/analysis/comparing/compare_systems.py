@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_question import BASELINE, Question
+from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.comparison_sentences import (
     describe_absent,
     describe_incomparable,
@@ -26,6 +26,7 @@ from goodgain.analysis.comparing.comparison_sentences import (
     describe_unjudged_queries,
     describe_verdicts,
 )
+from goodgain.analysis.comparing.lost_queries import count_broken_off
 from goodgain.analysis.comparing.outcomes import check_outcomes, stack_outcomes
 from goodgain.analysis.comparing.pairs_table import (
     ScoredRun,
@@ -37,6 +38,7 @@ from goodgain.analysis.comparing.pairs_table import (
     tabulate_systems,
 )
 from goodgain.analysis.comparing.replicate_tables import arrange_runs
+from goodgain.analysis.comparing.required_lines import BASELINE
 from goodgain.analysis.comparing.statistical_tests import Draw, Matrix
 from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import GoodgainNotice, notice
@@ -108,6 +110,7 @@ def compare_scores(
         query_ids=query_ids,
         members=members,
         rel=question.rel,
+        broke_off=count_broken_off(incomplete, question.runs_of),
     )
     said = [
         *_list_absent(found, scored, kept, unread),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +93,7 @@ class Comparison:
             Both are null if no number suffices; `replicates` is also null if a system has a single run. The column `pairs` has
             the number of pairs of the measure that Holm's method corrects. Both rows use the level alpha / pairs.
         baseline: the system that all others are compared with; None if all pairs are compared.
+        broke_off: with a column `completed` of outcomes, a dict from systems to the number of judged queries that broke off.
         question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices
             have a column per query and a row per system; matrices of `runs` have a row per run.
         notes: the caveats of this comparison. `warnings` and `warnings_of_runs` were also given as notices.
@@ -122,6 +123,7 @@ class Comparison:
     members: pl.DataFrame | None
     rel: float | None = None
     warnings_of_runs: tuple[str, ...] = ()
+    broke_off: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:

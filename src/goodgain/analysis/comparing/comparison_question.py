@@ -11,7 +11,7 @@ import polars as pl
 from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
 from goodgain.analysis.comparing.outcomes import count_as_empty, leave_out_completed, leave_out_ratio
 from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_incomparable
-from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
+from goodgain.analysis.comparing.required_lines import BASELINE, Requirement, parse_requirement
 from goodgain.analysis.comparing.statistical_tests import Draw, Matrix, Settings, check_settings
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile, read_whole
@@ -26,8 +26,6 @@ from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, 
 from goodgain.options import check_whole_number, spell
 from goodgain.schema import COMPLETED
 
-#: The name of the system of a baseline file.
-BASELINE = "baseline"
 #: Limit of `detect=`.
 _LARGEST_DIFFERENCE = 1e9
 #: Limit of `iterations=`, which makes a measure for each iteration.
@@ -76,8 +74,7 @@ class Question:
                 raise InputError(f"{asked} and {bounds} cannot be combined. Leave out one of them.")
             if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
                 raise InputError(
-                    f"{asked} needs {spell('outcomes')} with a column {COMPLETED}. goodgain convert --outcomes writes this "
-                    "column if logs break off."
+                    f"{asked} needs {spell('outcomes')} with a column {COMPLETED}. goodgain convert --outcomes writes it."
                 )
         if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
             raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")

@@ -62,10 +62,11 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
     asked = any(str(getattr(line, "measure", line)).strip().startswith(COMPLETED) for line in require)
     if COMPLETED not in outcomes.columns[2:] or asked:
         return outcomes
-    notice(
-        f"{spell('outcomes')}: {COMPLETED} says whether a trace broke off, and is not tested. To test "
-        f"{COMPLETED}, require '{COMPLETED}>=baseline', or rename the column."
-    )
+    if (outcomes.get_column(COMPLETED) < 1).any():
+        notice(
+            f"{spell('outcomes')}: {COMPLETED} says whether a trace broke off, and is not tested. To test "
+            f"{COMPLETED}, require '{COMPLETED}>=baseline', or rename the column."
+        )
     rest = outcomes.drop(COMPLETED)
     return rest if rest.columns[2:] else None
 

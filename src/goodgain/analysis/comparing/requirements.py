@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.analysis.comparing.comparison_sentences import describe_line
+from goodgain.analysis.comparing.lost_queries import tabulate_searched
 from goodgain.analysis.comparing.pairs_table import arrange_values, average_rows, find_unranked, match_pair
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, compute_noise_p
@@ -29,6 +30,7 @@ from goodgain.errors import InputError
 from goodgain.measures.names import needs_results
 from goodgain.measures.scores import Scores, leave_out_empty
 from goodgain.options import spell
+from goodgain.schema import SEARCHED
 
 if TYPE_CHECKING:
     from goodgain.analysis.comparing.comparison import Comparison
@@ -124,11 +126,14 @@ def check_requirements(
     outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
     lines = [parse_requirement(line, rel=found.rel, outcomes=outcomes) for line in requirements]
     _refuse_lines(found, lines, settings.alpha, family)
+    values = found.values
+    if any(line.measure == SEARCHED for line in lines) and SEARCHED not in outcomes:
+        values = pl.concat([values, tabulate_searched(found.scores).select(values.columns)])
     verdicts = {pair[:3]: pair[3] for pair in found.pairs.select("measure", "system", "against", "verdict").rows()}
     checked = [
         replace(one, verdict=verdicts.get((str(line.measure), one.system, found.baseline)))
         for line in lines
-        for one in _check_line(line, found.values, shares, found.baseline, settings, found.noise)
+        for one in _check_line(line, values, shares, found.baseline, settings, found.noise)
     ]
     return _decide(checked, settings.alpha, family)
 
@@ -179,6 +184,9 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
 def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcome:
     line = parse_requirement(asked, rel=scores.rel)
     share = {name: scores.coverage.item(0, "coverage")}
+    if line.measure == SEARCHED:
+        (outcome,) = _check_line(line, tabulate_searched({name: scores}), share, None, Settings())
+        return outcome
     measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]
     kept = leave_out_empty(scores, measures)
     values = kept.per_query.with_columns(system=pl.lit(name))
@@ -209,6 +217,8 @@ def _check_line(
     matrix = arrange_values(of_measure, [name], [*shares], query_ids)[name]
     numbers = {system: k for k, system in enumerate(shares)}
     low = {system for system, share in shares.items() if share is not None and share < LOW_COVERAGE}
+    if line.measure == SEARCHED:  # labels have no effect on it
+        low = set()
     is_outcome = isinstance(line.measure, str)  # an agent can solve a task without a search
     found_nothing = {system for system, share in shares.items() if share is None and not is_outcome}
     other = baseline if line.bound is None else None

@@ -192,7 +192,7 @@ def normalise_queries(texts: pl.Series) -> pl.Series:
 def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
     failed = pl.col("status") == "error" if searches.get_column("status").count() else pl.lit(None, pl.Boolean)
     asked = normalise_queries(searches.get_column("search_query")).alias("asked")
-    repeated = pl.col("asked").is_not_null() & ~pl.struct("query_id", "asked").is_first_distinct()
+    repeated = pl.col("asked").is_not_null() & ~pl.struct("query_id", "asked", "arguments").is_first_distinct()
     rows = searches.with_columns(asked).with_columns(repeated=repeated, failed=failed)
     described = rows.group_by(_KEY, maintain_order=True).agg(
         query_text=pl.col("search_query").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),

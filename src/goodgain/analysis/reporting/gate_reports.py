@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.lost_queries import describe_lost
 from goodgain.analysis.comparing.pairs_table import NO_RESULTS
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
@@ -120,7 +121,10 @@ def write_comment(
     verdicts = ", ".join(f"{counts[name]} {name}" for name in names if counts[name])
     held = f"{len(outcomes) - len(failed)} held"
     required = f"Required lines: {f'{len(failed)} failed, ' if failed else ''}{held}. " if outcomes else ""
+    lost = "; ".join(describe_lost(comparison.scores, comparison.broke_off))
     told = f"**{required}{verdicts or 'No verdict'}, {count_queries(comparison.signature['queries'])}.**"
+    if lost:
+        told = f"{told.removesuffix('**')} Queries lost by {escape_markdown(lost)}.**"
     parts = [f"{MARKER}\n{told}"]
     if failed:
         parts.append(_write_table(_build_outcomes_table(failed).drop_column("system"), _LINES))

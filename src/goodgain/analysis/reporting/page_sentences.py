@@ -7,6 +7,7 @@ import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_sentences import describe_costs
+from goodgain.analysis.comparing.lost_queries import count_unsearched, join_counts
 from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_number, format_signed
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
@@ -170,6 +171,18 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
             said, verdict, places = _OF_SEARCHES.get(verdict, said), "", 2
         values = [(row[side], format_number(row[mean], places)) for side, mean in _SIDES]
         yield Tile(title, shown, values, format_signed(row["difference"], places), verdict or "", said)
+    lost = {system: count_unsearched(scores) for system, scores in of.scores.items()}
+    if any(map(any, lost.values())):
+        yield _build_tile_of_lost_queries(lost, [next(iter(of.scores)), of.lead])
+
+
+def _build_tile_of_lost_queries(lost: Mapping[str, tuple[int, int]], compared: Sequence[str]) -> Tile:
+    """Show the compared systems, and others that lost queries. `lost` has the numbers of `count_unsearched`."""
+    losers = [system for system, counts in lost.items() if any(counts)]
+    systems = [*dict.fromkeys([*compared, *losers])][:_NAMED]
+    values = [(system, f"{sum(lost[system]):,}") for system in systems]
+    said = "; ".join(f"{system}: {join_counts(*lost[system])}" for system in systems if any(lost[system]))
+    return Tile("Queries without a search", "", values, "", "", said)
 
 
 def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
