@@ -149,6 +149,8 @@ def _name_point(row: dict[str, Any]) -> str:
 @click.option("--query", metavar="ID", help="Print both agents side by side for one query.")
 @shared.declared_option("results", "One file of both systems, or one each: for BASE, then for NEW.", multiple=True)
 @shared.declared_option("uses")
+@shared.declared_option("outcomes", "--incomplete needs its column completed.")
+@shared.declared_options("missing", "incomplete")
 @click.option(
     "--top", type=click.IntRange(0), default=5, help="How many improved and how many worsened queries to show."
 )
@@ -165,11 +167,13 @@ def explain(given: shared.Given) -> None:
     results, output, given.runs = given.results or [], given.output, [given.base, given.new]
     if len(results) > 2:
         raise InputError("--results was given more than twice. Give one file of both systems, or one for each.")
-    shared.check_outputs([output.path], [given.qrels, *shared.find_files(given.runs), *results, given.uses])
+    shared.check_outputs(
+        [output.path], [given.qrels, *shared.find_files(given.runs), *results, given.uses, given.outcomes]
+    )
     with notices_after_output(full=True):
         x = shared.make_experiment(given)
         with show_progress():
-            tables = {"results": given.results, "uses": given.uses}
+            tables = {"results": given.results, "uses": given.uses, "outcomes": given.outcomes}
             explained = x.explain(x.systems[0], x.systems[1], list(given.measures), top=given.top, **tables)
         if output.form == "table":
             console = open_console(sys.stdout)

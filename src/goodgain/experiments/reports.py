@@ -161,7 +161,8 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
     check_whole_number("details", details, 0)
     explained = {str(plan.explained.measure): plan.explained}
     found = read_results_of([*scores], beside["results"]).spell_as(searched)
-    pairs_searched = {name: {one: searched[one] for one in (base, name)} for name in [*scores][1:]}
+    counted_queries = {name: one.apply_options(of.options["missing"]) for name, one in searched.items()}
+    pairs_searched = {name: {one: counted_queries[one] for one in (base, name)} for name in [*scores][1:]}
     uses = None if uses is None else read_uses_of([*scores], uses)
     texts = None if queries is None else read_queries(queries)
     return Evidence(
