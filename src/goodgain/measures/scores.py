@@ -252,9 +252,10 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     asked = pl.concat(tables).filter(pl.col("measure").is_in([*position]))
     averaged = asked.group_by("query_id", "measure").agg(pl.col("value").mean())
     averaged = averaged.sort("query_id", pl.col("measure").replace_strict(position, return_dtype=pl.Int64))
-    values: Mapping[Any, pl.DataFrame] = averaged.partition_by("measure", as_dict=True)
+    values = {name: of_measure.get_column("value") for (name,), of_measure in averaged.group_by("measure")}
+    nothing = averaged.get_column("value").clear()  # every run lacks every query
     means = {
-        str(measure): _average_queries(measure, values[str(measure),].get_column("value"), runs) for measure in measures
+        str(measure): _average_queries(measure, values.get(str(measure), nothing), runs) for measure in measures
     }
     added = pl.concat([of.coverage for of in runs]).group_by("iteration").agg(pl.col("judged", "unique").sum())
     share_of = pl.when(pl.col("unique") > 0).then(pl.col("judged") / pl.col("unique"))

@@ -56,6 +56,17 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     return gg.report(AGENTS / "qrels.txt", RUNS, path, MEASURES, groups=AGENTS / "groups.csv").read_text()
 
 
+def test_the_causes_are_over_the_queries_of_the_headline(tmp_path: Path) -> None:
+    qrels = {f"q{k}": {"a": 3, "b": 2} for k in range(8)}
+    rows = {"old": [(query_id, 1, "a") for query_id in qrels], "new": [(f"q{k}", 1, doc) for k in range(5) for doc in "ab"]}
+    columns = ["query_id", "iteration", "doc_id"]
+    systems = {name: pl.DataFrame(of, schema=columns, orient="row") for name, of in rows.items()}
+    x = gg.Experiment(qrels, systems, missing="absent")
+    said = json.loads(x.report(tmp_path / "report.json", "CG@2").read_text())
+    assert "(5 queries)" in said["headline"][0]
+    assert "new is worse than old in 0 of 5 queries and better in 5; mean 3 → 5 (+2)." in said["summary"][1]
+
+
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_hostile(tmp_path_factory.mktemp("report") / "hostile.html").read_text()
