@@ -254,9 +254,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     averaged = averaged.sort("query_id", pl.col("measure").replace_strict(position, return_dtype=pl.Int64))
     values = {name: of_measure.get_column("value") for (name,), of_measure in averaged.group_by("measure")}
     nothing = averaged.get_column("value").clear()  # every run lacks every query
-    means = {
-        str(measure): _average_queries(measure, values.get(str(measure), nothing), runs) for measure in measures
-    }
+    means = {str(measure): _average_queries(measure, values.get(str(measure), nothing), runs) for measure in measures}
     added = pl.concat([of.coverage for of in runs]).group_by("iteration").agg(pl.col("judged", "unique").sum())
     share_of = pl.when(pl.col("unique") > 0).then(pl.col("judged") / pl.col("unique"))
     coverage = added.with_columns(coverage=share_of).sort("iteration", nulls_last=False)

@@ -202,7 +202,10 @@ def test_the_queries_and_values_are_those_of_compare_whatever_is_missing_or_inco
     while tried < how_many(9, full=60):
         cases = [make_case(random) for _ in range(2 * runs)]
         judged = sorted({row.query_id for row in cases[0].qrels})
-        systems = {"old": [run_frame(one.run) for one in cases[:runs]], "new": [run_frame(one.run) for one in cases[runs:]]}
+        systems = {
+            "old": [run_frame(one.run) for one in cases[:runs]],
+            "new": [run_frame(one.run) for one in cases[runs:]],
+        }
         outcomes = make_outcomes(random, judged, systems)
         missing, incomplete = ("zero", "absent")[tried % 2], ("keep", "zero", "absent")[tried % 3]
         x = gg.Experiment(qrels_frame(cases[0].qrels), systems, missing=missing, incomplete=incomplete, resamples=9)
@@ -224,7 +227,9 @@ def check_against_comparison(explained: gg.Explanation, compared: gg.Comparison)
     means = queries.group_by("query_id", "measure").agg(pl.col("base", "new", "difference").mean())
     both = means.filter(pl.col("difference").is_not_null())
     names = ["old", "new"]
-    wanted = compared.values.pivot("system", on_columns=names, index=["query_id", "measure"], values="value").drop_nulls()
+    wanted = compared.values.pivot(
+        "system", on_columns=names, index=["query_id", "measure"], values="value"
+    ).drop_nulls()
     joined = both.join(wanted, on=["query_id", "measure"])
     assert joined.height == both.height == wanted.height
     for row in joined.iter_rows(named=True):
