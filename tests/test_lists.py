@@ -95,7 +95,10 @@ LISTS: dict[str, Callable[[], tuple[Iterable[str], Iterable[str]]]] = {
         find_bounded(),
         (str(measure.__name__) for measure in parse_measures(BOUNDED)),
     ),
-    "every measure with bounds is in the table of the page on judging": lambda: (find_bounded(), find_bounded_of_the_page()),
+    "every measure with bounds is in the table of the page on judging": lambda: (
+        find_bounded(),
+        find_bounded_of_the_page(),
+    ),
     "every measure that no host has is exported": lambda: (
         HOSTLESS,
         (name for name in gg.__all__ if isinstance(getattr(gg, name), RankedMeasure) and name not in classic.DECLARED),

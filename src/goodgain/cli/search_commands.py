@@ -114,6 +114,10 @@ def curve(given: shared.Given) -> None:
         shared.say(f"picture: {given.plot}")
 
 
+#: Quantity that a curve runs over -> the word for one of it. A cost has no other word.
+_SINGULAR = {"searches": "search", "results": "result", "tokens": "token", "seconds": "second"}
+
+
 def _print_curve(frame: pl.DataFrame, given: shared.Given) -> None:
     values = [Value(None, _name_point(row), row["system"], row["mean"]) for row in frame.rows(named=True)]
     of_one = frame.filter(measure=frame.item(0, "measure"))  # equal for all measures
@@ -123,7 +127,8 @@ def _print_curve(frame: pl.DataFrame, given: shared.Given) -> None:
     print_values(values, given)
     if "over" in frame.columns:
         first = frame.row(0, named=True)
-        spent = f"{format_amount(first['spend'])} {first['over']}"
+        unit = _SINGULAR.get(first["over"], first["over"]) if first["spend"] == 1 else first["over"]
+        spent = f"{format_amount(first['spend'])} {unit}"
         print(f"{_name_point(first)} is the mean of {first['measure']} where each query has spent at most {spent}.")
     if sys.stdout.isatty():
         print_sparklines(frame, given.places)

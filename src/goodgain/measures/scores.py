@@ -13,7 +13,7 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.counting.coverage import SharedQueries
-from goodgain.errors import InputError, MeasureError
+from goodgain.errors import InputError, MeasureError, count_of
 from goodgain.files.tables import Table, write_html
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import add_arrow
@@ -151,7 +151,7 @@ class Scores:
     def __repr__(self) -> str:
         shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
         values = ", ".join(f"{name}={value}" for name, value in shown.items())
-        return f"Scores({values}; {self._queries_of_means} queries)"
+        return f"Scores({values}; {count_of(self._queries_of_means, 'query', 'queries')})"
 
     def tables(self) -> list[Table]:
         """Return a list of one table, as notebooks show it: a row per measure with mean and interval, and the signature below."""
@@ -161,7 +161,7 @@ class Scores:
             for name, value in self.means.items()
         ]
         queries = self._queries_of_means
-        title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
+        title = f"Means over {count_of(queries, 'query', 'queries')}"
         made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
         return [Table.of(title, ["measure", "value"], 1, rows)._replace(notes=[made])]
 

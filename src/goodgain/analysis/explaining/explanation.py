@@ -17,7 +17,7 @@ from goodgain.analysis.explaining.explanation_sentences import FRAMES, add_sente
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import stack_systems
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.evaluation import check_iterations
 from goodgain.files.table_reading import open_results, read_frame
 from goodgain.files.tables import Table, write_html, write_markdown
@@ -127,7 +127,7 @@ class Explanation:
         return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __repr__(self) -> str:
-        return f"Explanation({self.base} -> {self.new}, {', '.join(self.measures)}, {self.queries.height:,} rows)"
+        return f"Explanation({self.base} -> {self.new}, {', '.join(self.measures)}, {count_of(self.queries.height, 'row')})"
 
     def __str__(self) -> str:
         return write_plain(render_on_terminal(self, None))
@@ -280,8 +280,8 @@ def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tupl
         return frame.join(of, how="cross").with_columns(query_id=query_id).drop("b", "n")
 
     notice(
-        f"{base} has {len(of_base)} runs and {new} has {len(of_new)}. Each query is explained for each of the {pairs.height} "
-        f"pairs, as QUERY (run of {base}, run of {new})."
+        f"{base} has {count_of(len(of_base), 'run')} and {new} has {len(of_new)}. Each query is explained for each of the "
+        f"{pairs.height} pairs, as QUERY (run of {base}, run of {new})."
     )
     paired = Qrels(repeat(qrels.frame, pairs), labels=qrels.labels, name=qrels.name)
     single: dict[str, Run] = {}

@@ -320,7 +320,9 @@ def describe_whole(of: Explanation) -> Iterator[str]:
         totals = {
             f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
             f"{iterations} came after the last good document of a query": wasted.get_column("wasted"),
-            f"{rows['searches'].sum():,} searches repeated a search string": rows.get_column("repeated_queries"),
+            f"{count_of(int(rows['searches'].sum()), 'search', 'searches')} repeated a search string": rows.get_column(
+                "repeated_queries"
+            ),
         }
         said = [f"{int(values.sum()):,} of {what}." for what, values in totals.items() if values.sum()]
         if said or not rows.height:
