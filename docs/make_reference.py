@@ -76,7 +76,7 @@ def write_measures() -> str:
     parts = [
         "# All measures\n",
         NOTE,
-        "A document is good if its label is at least `rel`; classic measures call it relevant. `rel=2` is a parameter and its default.\n",
+        "A document is good (in classic measures: relevant) if its label is at least `rel`. Parameters have their defaults.\n",
         f"The values below are those of two examples:\n\n```pycon\n{ITERATIONS}{RANKING}\n```\n",
     ]
     for family, (heading, common) in FAMILIES.items():
