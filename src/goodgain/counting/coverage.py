@@ -189,13 +189,15 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
     if share is not None and share < LOW_COVERAGE and (share or labels is not None):
         shares = f"(by iteration {list_shares(coverages)})"
         sentence = (
-            "coverage is low: {} have a label{}; most measures count the others as not relevant. Judge more of "
+            "coverage is low: {} a label{}; most measures count the others as not relevant. Judge more of "
             f"them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
         )
         notice(
-            sentence.format(f"{share:.2f} of the {count_of(unique, 'unique result')}", f" {shares}"),
+            sentence.format(
+                f"{share:.2f} of the {count_of(unique, 'unique result has', 'unique results have')}", f" {shares}"
+            ),
             of_several=(
-                sentence.format(f"under {LOW_COVERAGE} of the unique results", ""),
+                sentence.format(f"under {LOW_COVERAGE} of the unique results have", ""),
                 f"{share:.2f} of {unique:,} {shares}",
             ),
         )

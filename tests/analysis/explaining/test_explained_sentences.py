@@ -257,7 +257,9 @@ def test_random_pairs_give_no_false_sentence(by_iteration: bool) -> None:
             explained = gg.explain(judged, run_frame(case.run), run_frame(other.run), measures)
             said = [part.text for part in build_screen(explained) if isinstance(part, Line)]
             for measure in measures:
-                (first,) = [one for one in said if re.match(rf"{re.escape(measure)}: (new is|base and new|no query)", one)]
+                (first,) = [
+                    one for one in said if re.match(rf"{re.escape(measure)}: (new is|base and new|no query)", one)
+                ]
                 causes += check_sentence(first, measure, case, other)
                 if not measure.startswith("SRR"):  # the page does not explain it
                     of_queries |= check_query_causes(explained, measure, case, other)
