@@ -15,7 +15,7 @@ from goodgain.counting.coverage import Coverage, measure_coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
 from goodgain.formats.iterations import describe_likely_iteration, warn_of_likely_iteration
@@ -201,7 +201,10 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
         )
     if names := [name for name, mean in scores.means.items() if mean is None and not rules.get(name)]:
         of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
-        counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
+        counts = {
+            name: f"{nulls:,} of {count_of(queries, 'query', 'queries')}"
+            for name, queries, nulls in of_measure.iter_rows()
+        }
         listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
         notice(f"no finite value of {listed}: a query without a finite value gets null, and the mean is null too")
 

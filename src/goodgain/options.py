@@ -78,7 +78,8 @@ _INCOMPLETE = (
 _BOUNDS = "Also give bounds of each value: every unjudged result has the label 0, or the largest label."
 _NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have no bounds."
 _OF_MEASURES = (
-    "It applies to measures of iterations that name no `rel`; None means 2. Classic measures keep their threshold."
+    "It applies to measures of iterations that name no `rel`; None means their default (2 for most). Classic measures keep "
+    "their threshold."
 )
 _PROVIDER = "The provider of ir_measures for the classic measures."
 SCORING = (

@@ -184,7 +184,7 @@ def _write_comment(
             of_each = dict(zip(x.systems, results, strict=True))
             results = [of_each[against], of_each[system]]
         with collect_notices(lambda _: None):  # the comparison has given them
-            explanation = x.explain(against, system, measure, results=results)
+            explanation = x.explain(against, system, measure, results=results, outcomes=given.outcomes)
     spend = x.spend(given.costs) if given.costs else None
     return write_comment(comparison, outcomes, explanation, questions=questions, spend=spend)
 

@@ -16,7 +16,7 @@ from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signatur
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.joined_addresses import join_labels
 from goodgain.counting.run_opening import map_documents
-from goodgain.errors import InputError, MeasureError, notice
+from goodgain.errors import InputError, MeasureError, count_of, notice
 from goodgain.experiments.experiment import Experiment
 from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
@@ -212,7 +212,9 @@ def _list_corrected_means(
     qrels, runs, *_ = x.opened
     found = {name: estimate_means(people, qrels, run, averaged) for name, run in zip(names, runs.values(), strict=True)}
     one = next(iter(next(iter(found.values())).values()))
-    shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")
+    shared.say(
+        f"means corrected by people's labels of {count_of(one.queries, 'query', 'queries')}, with 95 % intervals"
+    )
     return [
         Value(None, measure, system, estimate.powered[0], ends=dict(zip(INTERVAL, estimate.powered[1:], strict=True)))
         for system, of in found.items()
@@ -229,7 +231,9 @@ def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, 
     else:
         told = f"{scored} scored, {lacking} of them absent from the run{shown}"
     told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
-    shared.say(f"{system}queries: {told}; {signature['without_judgments']} of the run lack judgments and are left out")
+    unjudged = signature["without_judgments"]
+    lack = "lacks judgments and is" if unjudged == 1 else "lack judgments and are"
+    shared.say(f"{system}queries: {told}; {unjudged} of the run {lack} left out")
     for number, run in enumerate(scores.replicates, 1):
         if len(lacked := run.queries.only_judged) > signature["absent_from_run"]:
             shared.say(f"{system}run {number}: lacks {len(lacked)} of the queries{_show_some(lacked)}")

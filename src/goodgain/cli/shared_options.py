@@ -145,7 +145,9 @@ _PARSED = {
     "columns": columns_option,
     "page": declared_option("page", multiple=True, callback=parse_with(_read_pages, _OF_PAGES)),
 }
-rel_option = declared_option("rel", "It is for measures of iterations without their own rel.  [default: 2]")
+rel_option = declared_option(
+    "rel", "It is for measures of iterations without their own rel.  [default: that of the measure, mostly 2]"
+)
 _READING = [option.name for option in (*READING, *DOCUMENTS)]
 reading_options = join_options(*(_PARSED.get(name) or declared_option(name) for name in _READING))
 

@@ -196,12 +196,17 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
     if share is not None and share < LOW_COVERAGE and (share or labels is not None):
         shares = f"(by iteration {list_shares(coverages)})"
         sentence = (
-            "coverage is low: {} unique results have a label{}; most measures count the others as not relevant. Judge more of "
+            "coverage is low: {} a label{}; most measures count the others as not relevant. Judge more of "
             f"them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
         )
         notice(
-            sentence.format(f"{share:.2f} of the {unique:,}", f" {shares}"),
-            of_several=(sentence.format(f"under {LOW_COVERAGE} of the", ""), f"{share:.2f} of {unique:,} {shares}"),
+            sentence.format(
+                f"{share:.2f} of the {count_of(unique, 'unique result has', 'unique results have')}", f" {shares}"
+            ),
+            of_several=(
+                sentence.format(f"under {LOW_COVERAGE} of the unique results have", ""),
+                f"{share:.2f} of {unique:,} {shares}",
+            ),
         )
 
 
@@ -230,7 +235,7 @@ def warn_of_run(
     has_variants = _warn_of_url_variants(judgments, run)
     if coverage.share == 0 and not has_variants and qrels.labels is None:
         as_given = (qrels.given or qrels).frame.select("query_id", "doc_id")
-        warn_if_none_is_judged(as_given, sample_rows(run), f"{coverage.unique:,} unique results")
+        warn_if_none_is_judged(as_given, sample_rows(run), count_of(coverage.unique, "unique result"))
     one_time = count_one_time(run, qrels.query_ids)
     if one_time and iterated is not None:
         found = f"in {count_of(one_time, 'query', 'queries')} several iterations returned addresses that are new for each call"

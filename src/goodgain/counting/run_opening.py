@@ -140,7 +140,8 @@ def map_documents(
         judged, kept_ids = _map_qrels(mapping, judged, kept), len(kept)
         if judged.ids_mapped and kept_ids and found:
             remedy = f"if the qrels name documents, read them as they are with {spell('documents_of', 'run')}"
-            kept_count = f"{kept_ids} ids of the qrels are documents of the run too and were kept"
+            of_run = count_of(kept_ids, "id of the qrels is a document", "ids of the qrels are documents")
+            kept_count = f"{of_run} of the run too and {'was' if kept_ids == 1 else 'were'} kept"
             notice(f"{kept_count}; other ids were mapped; {remedy}")
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
         of_table = f"the table of {spell('documents')}"

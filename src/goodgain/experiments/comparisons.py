@@ -10,18 +10,26 @@ from goodgain.analysis.comparing.compare_systems import compare_scores, read_unr
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.comparison_sentences import describe_incomplete, describe_shared_queries
-from goodgain.analysis.comparing.outcomes import find_incomplete
+from goodgain.analysis.comparing.outcomes import check_completed, find_incomplete
 from goodgain.analysis.comparing.required_lines import BASELINE, Requirement
 from goodgain.analysis.comparing.use_of_documents import check_uses
 from goodgain.analysis.explaining.causes import divide_measure
-from goodgain.analysis.explaining.explanation import Explanation, explain_systems, pair_runs, read_results_of
+from goodgain.analysis.explaining.explanation import (
+    Explanation,
+    explain_systems,
+    list_pairs,
+    pair_runs,
+    read_results_of,
+    select_broken,
+)
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.run_opening import check_systems, name_runs
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, notice
 from goodgain.experiments.analyses import OF_OPENED, Analyses
 from goodgain.experiments.experiment import Experiment
-from goodgain.experiments.shared_arguments import CountingOptions, ExperimentOptions, takes_options
+from goodgain.experiments.shared_arguments import ExperimentOptions, ExplainOptions, takes_options
 from goodgain.experiments.shared_steps import KeptResults, find_name, find_rels
+from goodgain.formats.query_tables import read_outcomes_of_runs
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.scores import Scores
 from goodgain.options import SCORING, STATISTICS, check_whole_number, spell
@@ -143,8 +151,9 @@ def explain(
     *,
     results: Any = None,
     uses: Any = None,
+    outcomes: Any = None,
     top: int = 5,
-    **options: Unpack[CountingOptions],
+    **options: Unpack[ExplainOptions],
 ) -> Explanation:
     """Explain why a system is better or worse than another, by queries, searches and documents.
 
@@ -157,11 +166,13 @@ def explain(
         results: the frame from `read_traces`, or a file of this frame, for search strings and titles. Give one table of both
             systems, or a list with a table of each system.
         uses: the documents that each system used, as in `funnel`, to show which good documents were never opened or cited.
+        outcomes: outcomes with a column `completed`, as in `compare`, if `incomplete` is `zero` or `absent`.
         top: how many queries to show, in each direction.
         {options}
 
     Returns:
-        An `Explanation` of all queries of the qrels. It has no significance tests: `compare` has them.
+        An `Explanation` of all queries of the qrels. Queries and values are those of `compare` with the same options. The
+        explanation has no significance tests: `compare` has them.
 
     Raises:
         InputError: input that cannot be read, or two systems that share no judged query.
@@ -175,11 +186,18 @@ def explain(
     [('q', 'CG', 'base', 'stopped_before', 1, -2.0)]
     """
     x = Experiment(qrels, {"base": base, "new": new}, **options).name_by_files()
-    return x.explain(x.systems[0], x.systems[1], measures, results=results, uses=uses, top=top)
+    return x.explain(x.systems[0], x.systems[1], measures, results=results, uses=uses, outcomes=outcomes, top=top)
 
 
 def explain_pair(
-    of: Analyses, names: Sequence[str], measures: Measures, *, results: Any = None, uses: Any = None, top: int = 5
+    of: Analyses,
+    names: Sequence[str],
+    measures: Measures,
+    *,
+    results: Any = None,
+    uses: Any = None,
+    outcomes: Any = None,
+    top: int = 5,
 ) -> Explanation:
     """Explain the difference of two systems. The arguments are those of `gg.explain`."""
     opened, rel = of.opened, of.options["rel"]
@@ -194,8 +212,11 @@ def explain_pair(
     of.warn_of_labels([one.measure for one in parts.values()])
     read = read_results_of([*runs], results)
     of.count(find_rels(parts.values()))
-    qrels = opened.qrels
+    runs_of = {name: opened.names[name] for name in names}
+    broken = _find_broken(of, runs_of, outcomes)
+    qrels, pairs = opened.qrels, None
     if is_paired:
+        pairs = list_pairs(qrels.query_ids, *runs_of.values())
         qrels, single = pair_runs(qrels, runs)
         with collect_notices(lambda _: None):  # the notices on each run were given before
             alone = Analyses(qrels, single, OF_OPENED, KeptResults())
@@ -204,4 +225,21 @@ def explain_pair(
         searched = of.search([*parts.values()], {name: opened.names[name][0] for name in names})
     if few := describe_shared_queries({name: measure_coverage(one.counts).queries for name, one in searched.items()}):
         notice(few)
-    return explain_systems(qrels, searched, parts, read.spell_as(searched), uses=uses, top=top)
+    broke_off = select_broken(broken, runs_of, pairs)
+    missing, incomplete = of.options["missing"], of.options["incomplete"]
+    counted = {name: one.apply_options(missing, incomplete, broke_off[name]) for name, one in searched.items()}
+    return explain_systems(qrels, counted, parts, read.spell_as(searched), uses=uses, top=top, pairs=pairs)
+
+
+def _find_broken(of: Analyses, runs_of: Mapping[str, Sequence[str]], outcomes: Any) -> dict[str, pl.Series]:
+    """Return the queries of each run whose traces broke off, unless their results count (`incomplete="keep"`)."""
+    incomplete = of.options["incomplete"]
+    if incomplete == "keep":
+        return {}
+    rows = None if outcomes is None else read_outcomes_of_runs(outcomes)
+    check_completed(rows, incomplete)
+    called = {run: find_name(of.opened.runs[run]) for runs in runs_of.values() for run in runs}
+    broken = find_incomplete(rows, runs_of, called, of.opened.qrels.query_ids, incomplete)
+    for told in describe_incomplete(broken, incomplete):
+        notice(told.text)
+    return broken

@@ -240,7 +240,15 @@ class Experiment:
         return found
 
     def explain(
-        self, base: str, new: str, measures: Measures = "CG", *, results: Any = None, uses: Any = None, top: int = 5
+        self,
+        base: str,
+        new: str,
+        measures: Measures = "CG",
+        *,
+        results: Any = None,
+        uses: Any = None,
+        outcomes: Any = None,
+        top: int = 5,
     ) -> Explanation:
         """Explain why the system `new` is better or worse than `base`, query by query, as `gg.explain` does."""
         if unknown := [name for name in (base, new) if name not in self._systems]:
@@ -248,7 +256,8 @@ class Experiment:
         from goodgain.experiments.comparisons import explain_pair
 
         with self.tell():
-            return explain_pair(self.analyses, [base, new], measures, results=results, uses=uses, top=top)
+            tables = {"results": results, "uses": uses, "outcomes": outcomes}
+            return explain_pair(self.analyses, [base, new], measures, top=top, **tables)
 
     def spend(
         self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False

@@ -89,10 +89,6 @@ def report(
     return x.report(path, measures, details=details, format=format, spreadsheet=spreadsheet, **tables)
 
 
-#: The options that a report's command can contain.
-_WRITTEN = ("rel", "order", "provider")
-
-
 def write_report(
     x: Experiment,
     path: str | os.PathLike[str],
@@ -106,12 +102,13 @@ def write_report(
     """Write a report. Arguments, result and errors are those of `gg.report`."""
     target = make_path(path, "the file of the report")
     form = page.choose_format(target, format)
-    options, command = x.options, "Made in Python from data in memory."
-    # A command cannot contain other options of an experiment.
-    if all(options[name] == default for name, default in OF_OPENED.items() if name not in _WRITTEN):
-        shown = {"rel": options["rel"], "details": details, "order": options["order"]}
-        shown |= {"provider": options["provider"], "format": format}
-        command = page.write_command(*x.sources, path, measures, beside, shown) or command
+    options = {
+        name: value
+        for name, value in x.options.items()
+        if name == "order" or type(value) is not type(OF_OPENED[name]) or value != OF_OPENED[name]
+    }
+    own = {"details": details, "format": format}
+    command = page.write_command(*x.sources, path, measures, beside, options, own)
     made = gather_evidence(x, measures, beside, details=details, command=command)
     text = page.write_report(made, form, spreadsheet=spreadsheet)
     with atomic_write(target) as out:
@@ -161,7 +158,8 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
     check_whole_number("details", details, 0)
     explained = {str(plan.explained.measure): plan.explained}
     found = read_results_of([*scores], beside["results"]).spell_as(searched)
-    pairs_searched = {name: {one: searched[one] for one in (base, name)} for name in [*scores][1:]}
+    counted_queries = {name: one.apply_options(of.options["missing"]) for name, one in searched.items()}
+    pairs_searched = {name: {one: counted_queries[one] for one in (base, name)} for name in [*scores][1:]}
     uses = None if uses is None else read_uses_of([*scores], uses)
     texts = None if queries is None else read_queries(queries)
     return Evidence(

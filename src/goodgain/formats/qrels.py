@@ -173,7 +173,8 @@ class Qrels(PandasFacade):
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
         labels = f", labels={self.reading!r}" if self.reading else ""
-        return f"Qrels({name}{self.frame.get_column('query_id').n_unique():,} queries, {len(self):,} labels{labels})"
+        queries = count_of(self.frame.get_column("query_id").n_unique(), "query", "queries")
+        return f"Qrels({name}{queries}, {count_of(len(self), 'label')}{labels})"
 
 
 def read_qrels(

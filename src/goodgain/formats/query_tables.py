@@ -10,7 +10,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import BadLines, FrameRows, RowSource, TextLines, check_rows, lacks, number_lines, quote
 from goodgain.files.delimited import parse_text
 from goodgain.files.json_text import ObjectRows, begins_json, iterate_objects, put_on_lines
@@ -149,8 +149,9 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
         raise InputError(f"{label}: a group has the name all, reserved for the row of all queries. Rename the group.")
     if len(lacking):
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
-        number = f"{len(lacking):,} of {len(judged):,} queries"
-        notice(f"{label}: {number} have no group: {shown}. These queries count only in the row `all`.")
+        number = f"{len(lacking):,} of {count_of(len(judged), 'query', 'queries')}"
+        have = "has" if len(lacking) == 1 else "have"
+        notice(f"{label}: {number} {have} no group: {shown}. These queries count only in the row `all`.")
     return known
 
 

@@ -12,7 +12,7 @@ import narwhals as nw
 import polars as pl
 from ir_measures.util import ScoredDoc
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, find_problems
 from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.writing import write_frame
@@ -185,7 +185,8 @@ class Run(PandasFacade):
         name = f"{self.name!r}, " if self.name else ""
         if not isinstance(self.frame, pl.DataFrame):
             return f"Run({name}{type(self.frame).__module__.split('.')[0]} frame)"
-        return f"Run({name}{self.frame.get_column('query_id').n_unique():,} queries, {self.frame.height:,} rows)"
+        queries = count_of(self.frame.get_column("query_id").n_unique(), "query", "queries")
+        return f"Run({name}{queries}, {count_of(self.frame.height, 'row')})"
 
 
 def read_run(

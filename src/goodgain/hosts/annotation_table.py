@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.counting.joined_addresses import join_addresses
-from goodgain.errors import GoodgainError, InputError, notice
+from goodgain.errors import GoodgainError, InputError, count_of, notice
 from goodgain.evaluation import count_run, score_run
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.run import load_run
@@ -50,7 +50,9 @@ class NotWrittenError(GoodgainError):
     @classmethod
     def of(cls, why: str, written: int, total: int) -> NotWrittenError:
         again = ". The same command replaces them and goes on" if written else ""
-        return cls(f"{why}. {written:,} of {total:,} annotations were written{again}")
+        return cls(
+            f"{why}. {written:,} of {count_of(total, 'annotation')} {'was' if written == 1 else 'were'} written{again}"
+        )
 
 
 def annotate(
@@ -99,7 +101,8 @@ def annotate(
         told = f"the qrels have no judgments of the queries in the logs ({queries})"
         raise InputError(f"{told}; set query ids with {spell('query_ids')}")
     if unjudged := ids.height - of_trace.height:
-        notice(f"{unjudged} of {ids.height} queries have no judgments: they get no annotations")
+        has, they = ("has", "it gets") if unjudged == 1 else ("have", "they get")
+        notice(f"{unjudged} of {count_of(ids.height, 'query', 'queries')} {has} no judgments: {they} no annotations")
     found = []
     for name in list_runs(of_trace):
         rows = results.filter(is_of_run(name))

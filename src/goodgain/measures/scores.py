@@ -13,7 +13,7 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.counting.coverage import SharedQueries
-from goodgain.errors import InputError, MeasureError
+from goodgain.errors import InputError, MeasureError, count_of
 from goodgain.files.tables import Table, write_html
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import add_arrow
@@ -154,7 +154,7 @@ class Scores:
     def __repr__(self) -> str:
         shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
         values = ", ".join(f"{name}={value}" for name, value in shown.items())
-        return f"Scores({values}; {self._queries_of_means} queries)"
+        return f"Scores({values}; {count_of(self._queries_of_means, 'query', 'queries')})"
 
     def tables(self) -> list[Table]:
         """Return a list of one table, as notebooks show it: a row per measure with mean and interval, and the signature below."""
@@ -164,7 +164,7 @@ class Scores:
             for name, value in self.means.items()
         ]
         queries = self._queries_of_means
-        title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
+        title = f"Means over {count_of(queries, 'query', 'queries')}"
         made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
         return [Table.of(title, ["measure", "value"], 1, rows)._replace(notes=[made])]
 
@@ -255,10 +255,9 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     asked = pl.concat(tables).filter(pl.col("measure").is_in([*position]))
     averaged = asked.group_by("query_id", "measure").agg(pl.col("value").mean())
     averaged = averaged.sort("query_id", pl.col("measure").replace_strict(position, return_dtype=pl.Int64))
-    values: Mapping[Any, pl.DataFrame] = averaged.partition_by("measure", as_dict=True)
-    means = {
-        str(measure): _average_queries(measure, values[str(measure),].get_column("value"), runs) for measure in measures
-    }
+    values = {name: of_measure.get_column("value") for (name,), of_measure in averaged.group_by("measure")}
+    nothing = averaged.get_column("value").clear()  # every run lacks every query
+    means = {str(measure): _average_queries(measure, values.get(str(measure), nothing), runs) for measure in measures}
     added = pl.concat([of.coverage for of in runs]).group_by("iteration").agg(pl.col("judged", "unique").sum())
     share_of = pl.when(pl.col("unique") > 0).then(pl.col("judged") / pl.col("unique"))
     coverage = added.with_columns(coverage=share_of).sort("iteration", nulls_last=False)

@@ -12,7 +12,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import Frame
 from goodgain.options import check_choice
 from goodgain.ranking.first_occurrences_and_flattening import (
@@ -168,9 +168,10 @@ def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
     if results:
-        reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
+        reason = "ties in rank" if "rank" in columns else "neither rank nor score"
+        number = count_of(results, "result has", "results have")
         notice(
-            f"{results} results {reason}: they are ordered by doc_id, because the frame does not keep the order of rows",
+            f"{number} {reason}: they are ordered by doc_id, because the frame does not keep the order of rows",
             minor=True,
         )
 

@@ -30,7 +30,7 @@ from goodgain.analysis.comparing.replicate_tables import (
     tabulate_replicates,
 )
 from goodgain.analysis.comparing.statistical_tests import Matrix
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Table
 from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
@@ -207,7 +207,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         measures = self.means.get_column("measure").n_unique()
-        return f"Comparison({self.systems.height} systems, {measures} measures, {self.signature['queries']:,} queries)"
+        shown = [count_of(self.systems.height, "system"), count_of(measures, "measure")]
+        return f"Comparison({', '.join(shown)}, {count_of(self.signature['queries'], 'query', 'queries')})"
 
     def __str__(self) -> str:
         from rich.text import Text

@@ -9,7 +9,12 @@ import ir_measures
 import polars as pl
 
 from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
-from goodgain.analysis.comparing.outcomes import count_as_empty, leave_out_completed, leave_out_ratio
+from goodgain.analysis.comparing.outcomes import (
+    check_completed,
+    count_as_empty,
+    leave_out_completed,
+    leave_out_ratio,
+)
 from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_incomparable
 from goodgain.analysis.comparing.required_lines import BASELINE, Requirement, parse_requirement
 from goodgain.analysis.comparing.statistical_tests import Draw, Matrix, Settings, check_settings
@@ -69,13 +74,10 @@ class Question:
         if self.bounds and any(len(names) > 1 for names in self.runs_of.values()):
             raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
         if self.incomplete != "keep":
-            asked = spell("incomplete", self.incomplete)
             if self.bounds:
+                asked = spell("incomplete", self.incomplete)
                 raise InputError(f"{asked} and {bounds} cannot be combined. Leave out one of them.")
-            if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
-                raise InputError(
-                    f"{asked} needs {spell('outcomes')} with a column {COMPLETED}. goodgain convert --outcomes writes it."
-                )
+            check_completed(self.outcome_rows, self.incomplete)
         if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
             raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
         if self.pass_k is not None:

@@ -323,13 +323,18 @@ def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[
     for system, name, value, low, high, _, better in found.iter_rows():
         interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
         if name == "SearchesFor95":
-            searches = f"{value:.0f} search{'es' * (value != 1)}{interval}" if value else ""
+            searches = f"{_count_searches(value)}{interval}" if value else ""
             told = f"95 % of its gain is there after {searches}" if value else "no search finds anything good"
             yield f"{system}: {told}"
         elif name == "SearchesWorthPrice":
-            yield f"{system}: at a price of {price:g} each, {value:.0f}{interval} searches are worth it"
+            verb = "is" if value == 1 else "are"
+            yield f"{system}: at a price of {price:g} each, {_count_searches(value)}{interval} {verb} worth it"
         else:
             yield f"{system}: {add_arrow(name, better)} {'–' if value is None else format_amount(value)}{interval}"
+
+
+def _count_searches(value: float) -> str:
+    return count_of(round(value), "search", "searches")
 
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str], *, has_replicates: bool) -> list[str]:

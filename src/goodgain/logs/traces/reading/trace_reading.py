@@ -166,7 +166,7 @@ def read_batches(
         yield batch.value
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
-            f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
+            f"{summary.firsts['blank']}: the log has an empty text in place of the results of every search ({summary.blank}); "
             f"write a log that has the results, or pass {spell('unrecorded', 'empty')} to count each search as one with no results"
         )
     check_tools_called(options.tool_rule, summary.called_tools)
