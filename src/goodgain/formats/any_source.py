@@ -15,7 +15,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, FrameRows, RowSource, TextLines, number_lines, number_rows, quote
-from goodgain.files.delimited import is_row, read_names, read_text, warn_of_passed_over
+from goodgain.files.delimited import is_row, read_names, read_text, refuse_other_separator, warn_of_passed_over
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
@@ -213,7 +213,10 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
         return None
     first_row = next(number_rows(content), (0, b""))[1]
     line = next(number_lines(content), (0, b""))[1].decode("utf-8", "replace")
-    if separator not in line or is_row(first_row, RUN) or is_row(first_row, QRELS):
+    if is_row(first_row, RUN) or is_row(first_row, QRELS):
+        return None
+    if separator not in line:
+        refuse_other_separator(line, separator, path)
         return None
     names = read_names(line, separator, path)
     if separator == "\t" and not any(
