@@ -120,6 +120,8 @@ def compare(given: shared.Given) -> None:
     solved = () if given.outcomes is None else read_outcomes(given.outcomes).columns[2:]
     lines = [parse_requirement(text, rel=given.rel, outcomes=solved) for text in given.required]
     wanted = [*given.measures, *(line.measure for line in lines if line.measure not in solved)]
+    if not wanted:
+        raise InputError("no measure was named; name some with -m, such as -m 'nDCG@10 SRE@3 SRR'")
     _check_tables(given, wanted)
     questions = {} if given.queries is None else read_questions(given.queries)
     brief = output.form == "table" and not given.full
