@@ -74,7 +74,8 @@ class _CommandWithMeasures(click.Command):
         except click.UsageError as error:
             is_left_over = error.message.startswith("Got unexpected extra argument")
             if is_left_over and any(option.name == "measures" for option in self.params):
-                error.message += ". To name a measure, write it behind -m"
+                told = f"{error.message}. To name a measure, write it behind -m"
+                raise click.UsageError(told, context) from None
             raise
 
 

@@ -154,7 +154,11 @@ class SystemScores:
 
     def __getitem__(self, key: tuple[str, Any]) -> float | None:
         if not (isinstance(key, tuple) and len(key) == 2):
-            shown = f'["{[*self.systems][-1]}", "{key}"]'
+            measures = [*next(iter(self.systems.values())).means]
+            if key in self.systems:
+                shown = f"[{key!r}, {measures[0]!r}], or .systems[{key!r}] for all of its scores"
+            else:
+                shown = f"[{[*self.systems][-1]!r}, {key if key in measures else measures[0]!r}]"
             raise InputError(f"{key!r}: give one of {self._listed}, and a measure: {shown}")
         system, measure = key
         if system not in self.systems:
@@ -190,5 +194,4 @@ class SystemScores:
         return write_html(self.tables())
 
     def __repr__(self) -> str:
-        measures = [*next(iter(self.systems.values())).means]
-        return f"SystemScores({', '.join(self.systems)}; {', '.join(measures)})"
+        return write_plain(self.tables())

@@ -121,6 +121,21 @@ class OpenFrame(NamedTuple):
     columns: FoundColumns
 
 
+#: What stands in the column that tools ignore, in a file without iterations.
+_IGNORED = ("0", "Q0", "q0")
+
+
+def check_document_column(frame: Any, table: Table, label: str) -> None:
+    """Raise `InputError` if TREC text seems to have the document in column 2, and the ignored word or 0 in column 3."""
+    columns = frame.to_native()
+    documents = columns.get_column("doc_id")
+    if documents.is_empty() or documents[0] not in _IGNORED or (documents != documents[0]).any():
+        return
+    if columns.get_column("iteration").n_unique() > 1:
+        wrong = f"column 3 is {documents[0]!r} in all lines, so the document seems to stand in column 2"
+        raise InputError(f"{label}: {wrong}. Write the columns in this order: {' '.join(table.columns)}")
+
+
 def exists(path: str | os.PathLike[str]) -> bool:
     return os.path.exists(path)  # noqa: PTH110  # Path.exists raises errors for long texts
 
