@@ -194,4 +194,11 @@ class SystemScores:
         return write_html(self.tables())
 
     def __repr__(self) -> str:
-        return write_plain(self.tables())
+        (table,) = self.tables()
+        rows = [table.header, *([cell.text for cell in row] for row in table.rows)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = []
+        for name, *values in rows:
+            cells = [value.rjust(width) for value, width in zip(values, widths[1:], strict=True)]
+            lines.append("  ".join([name.ljust(widths[0]), *cells]))
+        return "\n".join(lines)
