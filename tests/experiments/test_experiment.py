@@ -370,11 +370,11 @@ def test_scores_of_several_systems_print_their_values_and_say_how_to_choose() ->
     assert str(found) == "measure    bm25  reformer\nR@5      0.5000    1.0000\nP@1      1.0000    1.0000"
     key: Any = "reformer"
     with pytest.raises(
-        gg.InputError, match=r"\['reformer', 'R@5'\], or \.systems\['reformer'\] for all of its scores$"
+        gg.InputError, match=r'\["reformer", "R@5"\], or \.systems\["reformer"\] for all of its scores$'
     ):
         found[key]
     key = "P@1"
-    with pytest.raises(gg.InputError, match=r"and a measure: \['reformer', 'P@1'\]$"):
+    with pytest.raises(gg.InputError, match=r'and a measure: \["reformer", "P@1"\]$'):
         found[key]
 
 
@@ -385,4 +385,4 @@ def test_a_misspelt_attribute_of_a_run_names_the_run_and_converts_nothing() -> N
     assert "_pandas" not in vars(run)
     assert run.doc_id.to_list() == ["a"]
     with pytest.raises(AttributeError, match="'Qrels' object has no attribute 'lables'"):
-        gg.read_qrels({"q": {"a": 1}}).lables
+        _ = gg.read_qrels({"q": {"a": 1}}).lables

@@ -156,9 +156,9 @@ class SystemScores:
         if not (isinstance(key, tuple) and len(key) == 2):
             measures = [*next(iter(self.systems.values())).means]
             if key in self.systems:
-                shown = f"[{key!r}, {measures[0]!r}], or .systems[{key!r}] for all of its scores"
+                shown = f'["{key}", "{measures[0]}"], or .systems["{key}"] for all of its scores'
             else:
-                shown = f"[{[*self.systems][-1]!r}, {key if key in measures else measures[0]!r}]"
+                shown = f'["{[*self.systems][-1]}", "{key}"]'
             raise InputError(f"{key!r}: give one of {self._listed}, and a measure: {shown}")
         system, measure = key
         if system not in self.systems:
