@@ -252,8 +252,8 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
         columns: a dict from names of columns in the source to names in goodgain.
 
     Returns:
-        A frame with the columns of a run: a pandas or pyarrow frame if `run` is one, else a Polars frame. If `run` is a
-        lazy frame, the result is lazy too.
+        A frame with the columns of a run, of the same library as `run` if `run` is a frame. If `run` is a lazy frame, the
+        result is lazy too. For a path, a dict, named tuples or a `Run`, the result is a pandas frame, which ir_measures takes.
 
     Raises:
         InputError: the run cannot be read, or the order is unknown.
@@ -266,8 +266,6 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
     if isinstance(given, nw.LazyFrame):
         return searched.flatten_lazily(order)
     ranking = searched.flatten(order)
-    if not isinstance(given, nw.DataFrame):
-        return ranking
-    if given.implementation.is_pandas():
+    if not isinstance(given, nw.DataFrame) or given.implementation.is_pandas():
         return ranking.to_pandas()
     return ranking.to_arrow() if given.implementation.is_pyarrow() else ranking

@@ -145,6 +145,17 @@ def spell(name: str, value: object = ...) -> str:
     return f"{flag} {'none' if value is None else shlex.quote(text)}"
 
 
+def advise_name(system: str) -> str:
+    """Return the remedy for a run whose name is not that of a system in a table: the run gets the name of `system`.
+
+    >>> advise_name("agent")
+    "Rename the run to 'agent'"
+    """
+    if FOR_COMMANDS.get():
+        return f"Name the run as the table does: {shlex.quote(f'{system}=RUN')}"
+    return f"Rename the run to {system!r}"
+
+
 def check_choice(name: str, value: object) -> None:
     """Raise `InputError` unless `value` is the default or one of the choices of the option `name`."""
     default, choices = OPTIONS[name].default, OPTIONS[name].choices

@@ -124,6 +124,8 @@ def compare(given: shared.Given) -> None:
     wanted = [*given.measures, *(line.measure for line in lines if not isinstance(line.measure, str))]
     if lines and not wanted and given.baseline_file is None:  # all lines are on outcomes or searched queries
         wanted = [NumIter]
+    if not wanted:
+        raise InputError("no measure was named; name some with -m, such as -m 'nDCG@10 SRE@3 SRR'")
     _check_tables(given, wanted)
     questions = {} if given.queries is None else read_questions(given.queries)
     brief = output.form == "table" and not given.full

@@ -14,7 +14,6 @@ from typing import Any
 import click
 import polars as pl
 
-from goodgain import evaluation
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import run_to_end, show_notices
 from goodgain.cli.printed_tables import open_console
@@ -108,7 +107,7 @@ def flatten(given: shared.Given) -> None:
     shared.check_outputs([given.output], [given.run])
     reading = {name: getattr(given, name) for name in ("gaps", "first", "columns", "errors")}
     searched = read_run(given.run, **reading)
-    ranking = Run(evaluation.flatten(searched, order=given.order), name=searched.name)
+    ranking = Run(searched.flatten(given.order), name=searched.name)
     ranking.never_searched = searched.never_searched
     write_run(ranking, given.output)
 

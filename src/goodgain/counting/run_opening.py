@@ -20,6 +20,7 @@ from goodgain.errors import InputError, NoticesOfSystems, count_of, notice
 from goodgain.files.escaping import check_name
 from goodgain.files.json_text import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_stream
+from goodgain.files.other_kinds import find_other_kind
 from goodgain.formats import any_source
 from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
@@ -203,6 +204,8 @@ def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
             while left >= 0 and (piece := file.read(_PIECE)):
                 left -= len(piece)
     content = Content(head.removeprefix(BOM))
+    if find_other_kind(content.data) is not None:
+        return False
     return left < 0 and not begins_json(content) and any_source.find_header(content, path, columns) is None
 
 

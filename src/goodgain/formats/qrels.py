@@ -269,7 +269,9 @@ def _read_judgments(
     opened: Frame, rows: RowSource, *, labels: str | None, errors: str, is_text: bool
 ) -> tuple[pl.DataFrame, RowSource]:
     problems = [_NOTHING]
-    if not is_text:
+    if is_text:
+        any_source.check_document_column(opened, QRELS, rows.label)
+    else:
         found = opened.collect_schema().get("iteration")
         if labels != "iteration" and found is not None:  # no value of an ignored column is an error
             can_be_text = found == nw.String or found.is_integer()

@@ -17,7 +17,7 @@ from goodgain.files.json_text import ObjectRows, begins_json, iterate_objects, p
 from goodgain.files.opening import container, make_path, read_lines, separator_by_name
 from goodgain.files.table_reading import cast_columns, cast_texts, read_frame, read_table
 from goodgain.formats.any_source import exists, load_data_set
-from goodgain.options import spell
+from goodgain.options import advise_name, spell
 from goodgain.schema import BLANKS, COSTS, IDS, USES
 
 _QUERY_TEXT = ("text", "query", "title")  # names of the column with the text of a query
@@ -367,7 +367,9 @@ def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
     if not known:
         return InputError(f"{argument} has no rows. Add rows whose system is {system}.")
     there = ", ".join(known[:10])
-    return InputError(f"{argument} has no rows of the system {system}, but has rows of {there}. Rename a system.")
+    return InputError(
+        f"{argument} has no rows of the system {system}, but has rows of {there}. {advise_name(known[0])}."
+    )
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:

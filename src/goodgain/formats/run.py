@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import narwhals as nw
@@ -63,7 +64,10 @@ class PandasFacade:
         return self.host_frame.to_pandas()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # copying and pickling look for private names: they must not find those of pandas
+        # Copying and pickling look for private names: they must not find those of pandas. The class of a pandas frame and its
+        # columns tell whether a name exists, without a conversion.
+        is_of_pandas = name in self.columns or hasattr(import_module("pandas").DataFrame, name)
+        if name.startswith("_") or not is_of_pandas:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._pandas, name)
 
@@ -262,7 +266,9 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
     columns = frame.collect_schema().names()
     run = Run(None, name=name, likely_iteration=found.likely_iteration, renamed=found.renamed)
     run.reading = reading.with_columns(found.names, found.renamed)
-    if not is_text:
+    if is_text:
+        any_source.check_document_column(frame, RUN, rows.label)
+    else:
         frame = any_source.cast_to_table(frame, RUN, rows.label)
         run.unnamed = iterations.find_unnamed_rows(frame, rows)
         frame = iterations.mark_empty_iterations(frame)
