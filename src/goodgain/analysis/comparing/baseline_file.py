@@ -24,12 +24,32 @@ from goodgain.formats.run import Reading
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import average_queries
-from goodgain.measures.names import find_declaration, find_null_rule, needs_results, parse_measure
+from goodgain.measures.names import (
+    find_declaration,
+    find_null_rule,
+    is_null_without_search,
+    needs_results,
+    parse_measure,
+)
 from goodgain.measures.scores import Scores, find_values
 from goodgain.options import DOCUMENTS, OPTIONS, spell
 
-#: In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without results.
-_VERSION, _CHANGED = 2, "EvidenceRecall"
+_VERSION = 3
+
+
+def _has_changed(measure: ir_measures.Measure, version: int) -> bool:
+    """Return whether values of a measure have changed since files of this version.
+
+    In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without results.
+    In version 2, measures over nuggets were null for a query without a search, and RBPResidual and AreaOver never were.
+    """
+    name = str(measure)
+    if version < 2 and (name.startswith("EvidenceRecall") or needs_results(measure)):
+        return True
+    is_area = name.startswith("AreaOver") and is_null_without_search(measure)
+    return version < 3 and (name.startswith("Nugget") or "RBPResidual" in name or is_area)
+
+
 #: Option that can change values -> default value, which also applies if a file of version 0.2.0 lacks the option.
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()} | Reading._field_defaults
 _KEY = ["query_id", "replicate", "measure"]
@@ -95,7 +115,7 @@ def read_baseline(
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
         about = msgspec.json.decode(first, type=_About)
-        if about.goodgain_baseline not in (1, _VERSION):
+        if not 1 <= about.goodgain_baseline <= _VERSION:
             raise ValueError(f"its version is {about.goodgain_baseline}")
         if not rest.startswith(b"{"):  # Polars decompresses without a limit
             raise ValueError("its second line is not a JSON object")
@@ -105,11 +125,11 @@ def read_baseline(
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
     signature, known = about.signature, about.measures
-    changed = {name for name in known if name.startswith(_CHANGED)} | {str(m) for m in measures if needs_results(m)}
-    if about.goodgain_baseline < _VERSION and changed:
+    changed = sorted(str(measure) for measure in measures if _has_changed(measure, about.goodgain_baseline))
+    if changed:
         raise InputError(
-            f"{path}: the file has version 1, and values of {', '.join(sorted(changed))} have changed since. Write it again "
-            "with this version of goodgain."
+            f"{path}: the file has version {about.goodgain_baseline}, and values of {', '.join(changed)} have changed since. "
+            "Write it again with this version of goodgain."
         )
     _check_options(path, signature, {"only": qrels.documents.get("only")})
     if signature.get("qrels") != qrels.digest:
@@ -120,7 +140,7 @@ def read_baseline(
     here = {"incomplete": incomplete} | ({"order": order} if "order" in signature else {})
     here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
     _check_options(path, signature, here)
-    is_older = about.goodgain_baseline < _VERSION and "urls" in qrels.documents  # version 1 did not join addresses
+    is_older = about.goodgain_baseline < 2 and "urls" in qrels.documents  # version 1 did not join addresses
     ids = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
     _check_options(path, {**({"urls": "keep"} if is_older else {}), **signature}, ids)
     _check_rows(rows, known, about.rows, qrels, label=str(path))
@@ -191,7 +211,7 @@ def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Q
         declared = getattr(parsed, "declaration", None) or find_declaration(parsed)
         if declared is None:
             continue
-        if not declared.null_if and not needs_results(parsed):
+        if not find_null_rule(parsed) and not needs_results(parsed):
             problems.append(((measure == name) & value.is_null(), f"has no value of {name}"))
         ends = {"max gain": find_largest_label(qrels.frame), "": float("inf")}
         least, most = (ends[end] if end in ends else float(end) for end in declared.bounds)
