@@ -47,16 +47,18 @@ def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -
     iterations, results = (
         average_rows([row[np.isfinite(row)] for row in full[str(one)]]) for one in (NumIter, NumResults)
     )
-    counts = ("queries", "absent_from_run", "without_judgments")
+    queries = [of.queries for of in scores.values()]
     return pl.DataFrame(
         {
             "system": list(scores),
-            **{name: [signature[name] for signature in signed] for name in counts},
+            "queries": full[str(NumIter)].shape[1],
+            "absent_from_run": [len(of.only_judged) for of in queries],
+            "without_judgments": [len(of.only_searched) for of in queries],
             "iterations": iterations,
             "results": results,
             "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
         },
-        schema_overrides={"coverage": pl.Float64},
+        schema_overrides={"queries": pl.Int64, "coverage": pl.Float64},
     )
 
 
