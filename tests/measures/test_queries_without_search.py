@@ -224,3 +224,19 @@ def test_the_signature_counts_the_queries_of_the_means() -> None:
         assert found.num_queries == {"NoProgress": 2, "nCG": 2} and "2 queries" in repr(found)
     compared = gg.compare(qrels, {"a": run, "b": run}, "nCG", missing="absent")
     assert compared.systems.select("queries", "absent_from_run").rows() == [(4, 2)] * 2
+
+
+def test_a_baseline_file_of_the_old_rule_is_refused_where_it_differs(tmp_path: Any) -> None:
+    qrels = {"p": {"a": 2}, "q": {"a": 2}}
+    whole, part = frame_of({"p": [["a"]], "q": [["a"]]}), frame_of({"p": [["a"]]})
+    for run, measure, is_refused in ((part, "RBPResidual", True), (whole, "RBPResidual", False), (part, "nCG", False)):
+        path = tmp_path / "b.jsonl"
+        gg.compare(qrels, {"old": run, "new": whole}, measure, resamples=9).write_baseline(path, "old")
+        assert gg.compare(qrels, {"new": whole}, measure, baseline_file=path, resamples=9)
+        text = path.read_text().replace(', "has_rule_without_search": true', "")
+        path.write_text(text)
+        try:
+            gg.compare(qrels, {"new": whole}, measure, baseline_file=path, resamples=9)
+            assert not is_refused
+        except gg.InputError as error:
+            assert is_refused and "values of RBPResidual for queries without a search have changed" in str(error)

@@ -219,7 +219,8 @@ PerIteration = _declare(
     },
     example=("PerIteration(measure='P@2')@2", 0.75),
     by_iteration=True,
-    remark="the better direction and the threshold are those of the measure; a document that comes again counts again; "
+    remark="the better direction and the threshold are those of the measure; if lower is better, a query that was not searched "
+    "has no value; a document that comes again counts again; "
     "scores order an iteration, as they order a run with one iteration",
 )
 SubtopicRecall = _declare(
@@ -303,7 +304,8 @@ AreaOver = _declare_beside(
     ),
     null_if=f"costs= is needed and {NOT_SEARCHED}, or costs= lacks the query",
     table=lambda given: "" if given["over"] in ("searches", "results") else "costs",
-    remark="the better direction is that of the measure; a budget of searches is a whole number up to 1,000",
+    remark="the better direction is that of the measure; if lower is better, a query that was not searched has no value; a "
+    "budget of searches is a whole number up to 1,000",
 )
 
 

@@ -34,22 +34,8 @@ from goodgain.measures.names import (
 from goodgain.measures.scores import Scores, find_values
 from goodgain.options import DOCUMENTS, OPTIONS, spell
 
-_VERSION = 3
-
-
-def _has_changed(measure: ir_measures.Measure, version: int) -> bool:
-    """Return whether values of a measure have changed since files of this version.
-
-    In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without results.
-    In version 2, measures over nuggets were null for a query without a search, and RBPResidual and AreaOver never were.
-    """
-    name = str(measure)
-    if version < 2 and (name.startswith("EvidenceRecall") or needs_results(measure)):
-        return True
-    is_area = name.startswith("AreaOver") and is_null_without_search(measure)
-    return version < 3 and (name.startswith("Nugget") or "RBPResidual" in name or is_area)
-
-
+#: In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without results.
+_VERSION, _CHANGED = 2, "EvidenceRecall"
 #: Option that can change values -> default value, which also applies if a file of version 0.2.0 lacks the option.
 _DEFAULTS = {name: option.default for name, option in OPTIONS.items()} | Reading._field_defaults
 _KEY = ["query_id", "replicate", "measure"]
@@ -67,6 +53,8 @@ class _About(msgspec.Struct):
     without_judgments: list[str]
     lacks_iterations: bool = False
     one_time: int = 0
+    #: Whether queries without a search follow the rule of `is_null_without_search`. Files of 0.3.0 lack this.
+    has_rule_without_search: bool = False
 
 
 def write_baseline(
@@ -95,6 +83,7 @@ def write_baseline(
         "without_judgments": scores.queries.only_searched.sort().to_list(),
         "lacks_iterations": scores.lacks_iterations,
         "one_time": scores.one_time,
+        "has_rule_without_search": True,
     }
     with atomic_write(make_path(path, "the baseline file")) as file:
         file.write(json.dumps(about, ensure_ascii=False, allow_nan=False).encode() + b"\n")
@@ -115,7 +104,7 @@ def read_baseline(
     first, _, rest = bytes(read_lines(path).data).partition(b"\n")
     try:
         about = msgspec.json.decode(first, type=_About)
-        if not 1 <= about.goodgain_baseline <= _VERSION:
+        if about.goodgain_baseline not in (1, _VERSION):
             raise ValueError(f"its version is {about.goodgain_baseline}")
         if not rest.startswith(b"{"):  # Polars decompresses without a limit
             raise ValueError("its second line is not a JSON object")
@@ -125,11 +114,11 @@ def read_baseline(
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
     signature, known = about.signature, about.measures
-    changed = sorted(str(measure) for measure in measures if _has_changed(measure, about.goodgain_baseline))
-    if changed:
+    changed = {name for name in known if name.startswith(_CHANGED)} | {str(m) for m in measures if needs_results(m)}
+    if about.goodgain_baseline < _VERSION and changed:
         raise InputError(
-            f"{path}: the file has version {about.goodgain_baseline}, and values of {', '.join(changed)} have changed since. "
-            "Write it again with this version of goodgain."
+            f"{path}: the file has version 1, and values of {', '.join(sorted(changed))} have changed since. Write it again "
+            "with this version of goodgain."
         )
     _check_options(path, signature, {"only": qrels.documents.get("only")})
     if signature.get("qrels") != qrels.digest:
@@ -140,7 +129,7 @@ def read_baseline(
     here = {"incomplete": incomplete} | ({"order": order} if "order" in signature else {})
     here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
     _check_options(path, signature, here)
-    is_older = about.goodgain_baseline < 2 and "urls" in qrels.documents  # version 1 did not join addresses
+    is_older = about.goodgain_baseline < _VERSION and "urls" in qrels.documents  # version 1 did not join addresses
     ids = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
     _check_options(path, {**({"urls": "keep"} if is_older else {}), **signature}, ids)
     _check_rows(rows, known, about.rows, qrels, label=str(path))
@@ -153,6 +142,8 @@ def read_baseline(
     is_idle = (pl.col("measure") == str(NumIter)) & (pl.col("value") == 0) & ~pl.col("query_id").is_in(absent.implode())
     idle = values.filter(is_idle).get_column("query_id")
     queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent, idle)
+    if not about.has_rule_without_search and len(queries.not_searched):
+        _check_rule_without_search(path, measures)
     rules = {str(measure): find_null_rule(measure) for measure in measures}
     means = {
         name: average_queries(of.get_column("value"), null_if=rules.get(name, ""))
@@ -167,6 +158,24 @@ def read_baseline(
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
     whole = queries._replace(only_judged=absent.clear())  # the rows lack absent queries already
     return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
+
+
+def _check_rule_without_search(path: Any, measures: Iterable[ir_measures.Measure]) -> None:
+    """Raise `InputError` for a measure that had another value for a query without a search in 0.3.0.
+
+    Measures over nuggets had no value there. RBPResidual and AreaOver always had one.
+    """
+    changed = []
+    for measure in measures:
+        name = str(measure)
+        is_area = name.startswith("AreaOver") and is_null_without_search(measure)
+        if name.startswith("Nugget") or "RBPResidual" in name or is_area:
+            changed.append(name)
+    if changed:
+        raise InputError(
+            f"{path}: values of {', '.join(changed)} for queries without a search have changed since the file was written. Write "
+            "it again with this version of goodgain."
+        )
 
 
 def check_run(
