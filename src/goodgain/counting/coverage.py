@@ -44,7 +44,7 @@ class SharedQueries(NamedTuple):
 
     @property
     def not_searched(self) -> pl.Series:
-        """The judged queries that the run lacks, or of which the run says that they never searched."""
+        """The judged queries that the run lacks, and those that never searched according to the run."""
         return pl.concat([self.only_judged, self.never_searched])
 
     @property
