@@ -225,9 +225,9 @@ def _list_corrected_means(
 def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, brief: bool) -> None:
     """Print on stderr how many queries were scored or left out. Unless `brief`, also print the signature and the coverage."""
     idle, shown = scores.queries.never_searched, _show_some(scores.queries.only_judged)
-    scored, lacking = signature["queries"], signature["absent_from_run"]
+    scored, lacking = signature["queries"], len(scores.queries.only_judged)
     if signature.get("missing") == "absent":
-        told = f"{scored - lacking} scored, {lacking} absent from the run{shown} left out"
+        told = f"{scored} scored, {lacking} absent from the run{shown} left out"
     else:
         told = f"{scored} scored, {lacking} of them absent from the run{shown}"
     told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
@@ -235,7 +235,7 @@ def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, 
     lack = "lacks judgments and is" if unjudged == 1 else "lack judgments and are"
     shared.say(f"{system}queries: {told}; {unjudged} of the run {lack} left out")
     for number, run in enumerate(scores.replicates, 1):
-        if len(lacked := run.queries.only_judged) > signature["absent_from_run"]:
+        if len(lacked := run.queries.only_judged) > lacking:
             shared.say(f"{system}run {number}: lacks {len(lacked)} of the queries{_show_some(lacked)}")
     if brief:
         return

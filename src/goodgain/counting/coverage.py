@@ -45,6 +45,11 @@ class SharedQueries(NamedTuple):
     never_searched: pl.Series = _NO_QUERIES  # in both, and the run says that the query never searched
 
     @property
+    def not_searched(self) -> pl.Series:
+        """The judged queries that the run lacks, and those that never searched according to the run."""
+        return pl.concat([self.only_judged, self.never_searched])
+
+    @property
     def searched(self) -> int:
         return len(self.both) + len(self.only_searched)
 

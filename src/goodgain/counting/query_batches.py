@@ -40,7 +40,7 @@ class QueryBatch(NamedTuple):
     table: RankingTable | None  # None if not requested
     #: query_id, doc_id, iteration of first occurrences; None without labels by iteration.
     first_iterations: pl.DataFrame | None
-    rows: pl.DataFrame | None = None  # all rows of the judged queries; None if not requested
+    rows: pl.DataFrame | None = None  # all rows of the queries; None if not requested
     orders: Orders = Orders()
     has_repeats: bool = False  # whether a document occurs twice in a query
     has_iterations: bool = True  # as in `Run`
@@ -55,7 +55,7 @@ class RankingRequest(NamedTuple):
     with_documents: bool = True  # whether the ranking with its doc_ids is needed
     with_table: bool = False  # whether the ranking table is needed
     positions: Collection[str] = ()  # the columns of positions that the table needs in addition to trec_eval's `k`
-    with_rows: bool = False  # whether the rows of the judged queries are needed, in memory
+    with_rows: bool = False  # whether all rows of the queries are needed, in memory
     unjudged: bool = False  # whether the table needs rows for documents without a label
 
 
@@ -146,13 +146,11 @@ class _Counter:
         ranking, table, orders = self._rank(run, whole, None if whole is not firsts else relevance)
         if run.unpaged is not None and first_iterations is not None:  # the labels of the ranking need these iterations
             first_iterations = run.unpaged.first_iterations
-        judged = None
-        if self._request is not None and self._request.with_rows:
-            judged = rows.filter(pl.col("query_id").is_in(self._judgments.query_ids.implode()))
+        requested = rows if self._request is not None and self._request.with_rows else None
         # Without the column, equal rows may be results of different searches: another notice says that iterations are missing.
         equal_rows = 0 if run.lacks_column else whole.equal_rows
         facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, equal_rows
-        return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, judged, *facts)
+        return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, requested, *facts)
 
     def _rank(
         self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None

@@ -23,7 +23,7 @@ from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs, read_groups
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.scores import Scores, average_groups, average_scores, find_values
+from goodgain.measures.scores import Scores, average_groups, average_scores, find_values, sign_queries_of_means
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, spell
 
@@ -80,6 +80,8 @@ class Analyses(SharedSteps):
         found = {}
         for name, of in opened.names.items():
             scores = average_scores([runs[run] for run in of], asked, missing=options["missing"])
+            if options["missing"] == "absent":
+                scores = sign_queries_of_means(scores, asked, opened.qrels.judgments)
             if members is not None:
                 by_group = average_groups(scores.per_query, asked, members)
                 signature = scores.signature | {"groups": digest_rows(members)}

@@ -9,7 +9,14 @@ import ir_measures
 
 from goodgain.errors import MeasureError
 from goodgain.measures import classic, not_in_ir_measures, session_gain, session_measures
-from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
+from goodgain.measures.declaration import (
+    NOT_SEARCHED,
+    Declaration,
+    GoodGainMeasure,
+    IterationMeasure,
+    RankedMeasure,
+    SessionMeasure,
+)
 from goodgain.measures.good_gain import DCGG, MEASURES, NumResults
 from goodgain.measures.names_elsewhere import READ_AS, refuse_name_elsewhere, suggest_name
 from goodgain.measures.not_in_ir_measures import RankDCG
@@ -39,6 +46,9 @@ HOST_NAMES: dict[str, GoodGainMeasure] = {
     if not measure.declaration.null_if
     for name, named in _name_for_hosts(measure).items()
 }
+
+#: Why a query is left out of a comparison. `describe_lack` returns the second, or a text about results.
+NO_SEARCH, NO_VALUE = "a system did not search", "a system has no value"
 
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
@@ -111,16 +121,35 @@ def needs_results(measure: ir_measures.Measure) -> bool:
     return find_meaning(measure).needs_results
 
 
+def is_null_without_search(measure: ir_measures.Measure) -> bool:
+    """Return whether a query that was not searched has no value. This is the rule of docs/measures.md for all measures.
+
+    What the guideline defines stays: SRR is 0. Else a query without a search is 0 if higher values are better. It has no value if
+    lower values are better, or if the measure needs search strings or costs. A measure that goodgain does not declare has the
+    default value of ir_measures.
+
+    >>> [is_null_without_search(measure) for measure in parse_measures("SRR nCG NoProgress Fallout@5 nDCG@10")]
+    [False, False, True, True, False]
+    """
+    if isinstance(measure, SessionMeasure) and measure.table:
+        return True
+    inner = find_inner(measure)
+    if inner is not None:
+        return find_direction(inner) == "down"
+    return find_meaning(measure).is_null_without_search
+
+
 def find_null_rule(measure: ir_measures.Measure) -> str:
     """Return a text that completes "the value is null if ...", or an empty text if the measure has a value for every query."""
     own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
-    return own or find_meaning(measure).null_if
+    rule = own or find_meaning(measure).null_if
+    return rule or (NOT_SEARCHED if is_null_without_search(measure) else "")
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:
     """Return a text that says why a query has no value, such as `a system has no results by iteration 2`."""
     if isinstance(measure, str) or not needs_results(measure):
-        return "a system has no value"
+        return NO_VALUE
     cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
     return "a system has no results" + ("" if cutoff is None else f" by iteration {cutoff}")
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_question import Question
@@ -34,6 +33,8 @@ from goodgain.analysis.comparing.pairs_table import (
     add_bounds_of_means,
     add_costs,
     arrange_values,
+    mark_queries,
+    mark_searched,
     tabulate_means,
     tabulate_systems,
 )
@@ -90,7 +91,8 @@ def compare_scores(
         given = given.pivot("measure", on_columns=outcomes, index=["query_id", "system"])
     members = None if question.groups is None else read_groups(question.groups, query_ids)
     about, means = tabulate_systems(scores, matrices), tabulate_means(tested, question.better, names)
-    pairs = add_costs(question.decide(question.test(tested, draw), scores), about)
+    nothing = question.find_nothing(query_ids, scores)
+    pairs = add_costs(question.decide(question.test(tested, nothing, draw), scores), about)
     if question.bounds:
         means, pairs = add_bounds_of_means(means, runs), add_bounds(pairs, asked, runs)
     found = Comparison(
@@ -137,7 +139,9 @@ def _list_absent(
     if question.missing == "zero" and any(len(one.queries.only_judged) for one in shown.values()):
         others = _stack_values(question, _average_runs(question, scored, kept, "absent"), query_ids)[0]
         without = arrange_values(others, map(str, question.asked), question.systems, query_ids)
-        notes.insert(0, describe_verdicts(found.pairs, question.decide(question.test(without), found.scores)))
+        nothing = question.find_nothing(query_ids, found.scores)
+        decided = question.decide(question.test(without, nothing), found.scores)
+        notes.insert(0, describe_verdicts(found.pairs, decided))
     return notes
 
 
@@ -146,18 +150,19 @@ def _list_notes(
 ) -> Iterator[GoodgainNotice | str]:
     question, query_ids, scores = found.question, found.query_ids, found.scores
     yield from describe_incomparable(found.pairs, scores, BASELINE if question.baseline_file is not None else None)
-    absent = _mark(query_ids, {name: [one.queries.only_judged] for name, one in scores.items()})
+    absent = mark_queries(query_ids, {name: [one.queries.only_judged] for name, one in scores.items()})
     left_out = absent & (question.missing == "absent")
     if question.incomplete == "absent":
         broken = {name: [*map(incomplete.get, question.runs_of.get(name, ()))] for name in scores}
-        left_out |= _mark(query_ids, broken)
+        left_out |= mark_queries(query_ids, broken)
     ours = [measure for measure in question.asked if isinstance(measure, GoodGainMeasure)]
     names = question.systems
     yield from describe_unjudged_queries(found.systems)
+    searched = mark_searched(query_ids, scores)
     for measure in question.asked:
-        yield from describe_left_out(measure, ~np.isfinite(matrices[str(measure)]) & ~left_out, names)
+        yield from describe_left_out(measure, ~np.isfinite(matrices[str(measure)]) & ~left_out, searched, names)
     for outcome in () if found.outcomes is None else found.outcomes.columns[2:]:
-        yield from describe_left_out(outcome, ~np.isfinite(matrices[outcome]), names)
+        yield from describe_left_out(outcome, ~np.isfinite(matrices[outcome]), searched, names)
     # Stops are compared between systems with iterations, on the queries that all of these have.
     if iterated := [k for k, one in enumerate(scores.values()) if not one.lacks_iterations]:
         is_whole = ~(absent | left_out)[iterated].any(axis=0)
@@ -166,13 +171,6 @@ def _list_notes(
     yield from describe_low_counts(question.asked, matrices, names)
     yield from describe_own_ideal(ours)
     yield from describe_replicates(scores, found.runs, len(query_ids))
-
-
-def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
-    joined = [
-        pl.concat([query_ids.clear(), *(of for of in several if of is not None)]) for several in of_systems.values()
-    ]
-    return np.array([query_ids.is_in(of.implode()).to_numpy() for of in joined])
 
 
 def _average_runs(

@@ -129,10 +129,11 @@ class Comparison:
     def groups(self) -> pl.DataFrame | None:
         if self.members is None:
             return None
-        tables = []
+        nothing, tables = self.question.find_nothing(self.query_ids, self.scores), []
         for (group,), of in self.members.group_by("group", maintain_order=True):
             is_member = self.query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
-            tested = self.question.test({name: of[:, is_member] for name, of in self.matrices.items()})
+            matrices = {name: of[:, is_member] for name, of in self.matrices.items()}
+            tested = self.question.test(matrices, nothing.select_queries(is_member))
             tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
         return self.question.decide(pl.concat(tables), self.scores)
 

@@ -15,7 +15,14 @@ from goodgain.analysis.comparing.outcomes import (
     leave_out_completed,
     leave_out_ratio,
 )
-from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_incomparable
+from goodgain.analysis.comparing.pairs_table import (
+    Nothing,
+    ScoredRun,
+    compare_pairs,
+    decide,
+    find_incomparable,
+    mark_searched,
+)
 from goodgain.analysis.comparing.required_lines import BASELINE, Requirement, parse_requirement
 from goodgain.analysis.comparing.statistical_tests import Draw, Matrix, Settings, check_settings
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
@@ -25,7 +32,14 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
 from goodgain.measures.bounds import find_contributions, find_largest_label
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.names import Measures, add_counts, find_direction, needs_results, parse_measures
+from goodgain.measures.names import (
+    Measures,
+    add_counts,
+    find_direction,
+    is_null_without_search,
+    needs_results,
+    parse_measures,
+)
 from goodgain.measures.parameters import is_number
 from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries
 from goodgain.options import check_whole_number, spell
@@ -155,14 +169,18 @@ class Question:
         directions = {str(measure): find_direction(measure) for measure in self.asked}
         return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
 
-    def test(self, matrices: Mapping[str, Matrix], draw: Draw | None = None) -> pl.DataFrame:
+    def find_nothing(self, query_ids: pl.Series, scores: Mapping[str, Scores]) -> Nothing:
+        need_results = [str(measure) for measure in self.asked if needs_results(measure)]
+        need_search = [str(measure) for measure in self.asked if is_null_without_search(measure)]
+        return Nothing(need_results, need_search, mark_searched(query_ids, scores))
+
+    def test(self, matrices: Mapping[str, Matrix], nothing: Nothing, draw: Draw | None = None) -> pl.DataFrame:
         """Test each pair of systems, and leave the p-values uncorrected."""
-        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings._replace(draw=draw))
+        settings = self.settings._replace(draw=draw)
+        return compare_pairs(matrices, self.better, self.systems, self.pairs, settings, nothing)
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
-        need_results = [str(measure) for measure in self.asked if needs_results(measure)]
-        incomparable = find_incomparable(self.asked, scores)
-        return decide(tested, self.settings.alpha, need_results=need_results, incomparable=incomparable)
+        return decide(tested, self.settings.alpha, incomparable=find_incomparable(self.asked, scores))
 
     def read_baseline(self, qrels: Qrels) -> Scores | None:
         if self.baseline_file is None:

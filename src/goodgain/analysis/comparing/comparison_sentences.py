@@ -21,7 +21,14 @@ from goodgain.errors import GoodgainNotice, InputError, count_of
 from goodgain.files.tables import Table
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import describe_lack, find_results_counts, needs_results
+from goodgain.measures.names import (
+    NO_SEARCH,
+    NO_VALUE,
+    describe_lack,
+    find_results_counts,
+    is_null_without_search,
+    needs_results,
+)
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
 
@@ -153,15 +160,25 @@ def _list_measures(pairs: pl.DataFrame) -> str:
 
 
 def describe_left_out(
-    measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], names: Sequence[str]
+    measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], searched: NDArray[np.bool_], names: Sequence[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield a notice on the queries that lack a value of a measure. The notice is minor unless a system returned nothing."""
-    listed = ", ".join(f"{name} {n:,}" for name, n in zip(names, lacks.sum(axis=1), strict=True) if n)
-    if listed:
-        queries, why = count_queries(int(lacks.any(axis=0).sum())), describe_lack(measure)
-        others = " A pair leaves out only queries that lack a value in one of both systems." if len(names) > 2 else ""
-        text = f"{measure} leaves out {queries} where {why} ({listed}).{others}"
-        yield GoodgainNotice(text, minor=why.endswith("value"))
+    """Yield notices on the queries that lack a value of a measure. A notice is minor unless a system returned nothing.
+
+    `lacks` and `searched` have a row per system and a column per query.
+    """
+    if isinstance(measure, str) or needs_results(measure) or not is_null_without_search(measure):
+        why = describe_lack(measure)
+        causes = [(lacks, why, why == NO_VALUE)]
+    else:
+        causes = [(lacks & ~searched, NO_SEARCH, False), (lacks & searched, NO_VALUE, True)]
+    for lacking, why, minor in causes:
+        listed = ", ".join(f"{name} {n:,}" for name, n in zip(names, lacking.sum(axis=1), strict=True) if n)
+        if listed:
+            queries = count_queries(int(lacking.any(axis=0).sum()))
+            others = (
+                " A pair leaves out only queries that lack a value in one of both systems." if len(names) > 2 else ""
+            )
+            yield GoodgainNotice(f"{measure} leaves out {queries} where {why} ({listed}).{others}", minor=minor)
 
 
 def describe_stops(
@@ -371,10 +388,14 @@ def describe_line(of: Outcome) -> str:
     said = f"has {of.value:.4f}, {way} {bound}; {'not ' * (not of.significant)}significant ({belief})"
     if of.left_out:
         why = describe_lack(of.requirement.measure)
+        if why == NO_VALUE and of.not_searched:
+            some = f" ({of.not_searched:,} of these), or has no value" if of.not_searched < of.left_out else ""
+            why = f"{NO_SEARCH}{some}"
         said += f"; {of.left_out:,} of {count_queries(of.queries + of.left_out)} left out because {why}"
         said += ": more than half, so the line fails" * of.leaves_out_most
         if of.evaluated is not None:
-            said += f"; with 0 for these the mean is {of.evaluated:.4f}, as evaluate prints it"
+            these = "these" if of.counted_as_0 == of.left_out else f"{of.counted_as_0:,} of these"
+            said += f"; with 0 for {these} the mean is {of.evaluated:.4f}, as evaluate prints it"
     if not of.holds and of.bound != of.baseline and of.verdict in ("better", "unclear", "equal"):
         said += f"; the table says {of.verdict}, because it compares with the baseline, and the line with its bound"
     return said

@@ -91,7 +91,8 @@ def check_completed(outcomes: pl.DataFrame | None, incomplete: str) -> None:
     """Raise `InputError` if the outcomes lack the column `completed`, which `incomplete` needs unless it is `keep`."""
     if outcomes is None or COMPLETED not in outcomes.columns:
         raise InputError(
-            f"{spell('incomplete', incomplete)} needs {spell('outcomes')} with a column {COMPLETED}. goodgain convert --outcomes writes it."
+            f"{spell('incomplete', incomplete)} needs {spell('outcomes')} with a column {COMPLETED}. "
+            "goodgain convert --outcomes writes it."
         )
 
 

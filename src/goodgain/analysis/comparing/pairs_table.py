@@ -1,5 +1,7 @@
 """Tabulates the means of systems, and the comparison of each pair on each measure: p-values, verdict, costs, bounds."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import permutations
@@ -9,6 +11,7 @@ import ir_measures
 import numpy as np
 import polars as pl
 import polars.selectors as cs
+from numpy.typing import NDArray
 
 from goodgain.analysis.comparing.statistical_tests import (
     RESIDUE,
@@ -47,16 +50,18 @@ def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -
     iterations, results = (
         average_rows([row[np.isfinite(row)] for row in full[str(one)]]) for one in (NumIter, NumResults)
     )
-    counts = ("queries", "absent_from_run", "without_judgments")
+    queries = [of.queries for of in scores.values()]
     return pl.DataFrame(
         {
             "system": list(scores),
-            **{name: [signature[name] for signature in signed] for name in counts},
+            "queries": full[str(NumIter)].shape[1],
+            "absent_from_run": [len(of.only_judged) for of in queries],
+            "without_judgments": [len(of.only_searched) for of in queries],
             "iterations": iterations,
             "results": results,
             "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
         },
-        schema_overrides={"coverage": pl.Float64},
+        schema_overrides={"queries": pl.Int64, "coverage": pl.Float64},
     )
 
 
@@ -84,16 +89,49 @@ def add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+class Nothing(NamedTuple):
+    """Tells which systems have no value of a measure because they returned nothing."""
+
+    need_results: Collection[str]  # the measures for which a query without results has no value
+    need_search: Collection[str]  # the measures for which a query without a search has no value
+    searched: NDArray[np.bool_]  # a row per system, a column per query
+
+    def explains_lack(self, measure: str, values: Matrix, pair: tuple[int, int]) -> bool:
+        """Return whether a system of the pair has no value in any query, because it has no results or never searched."""
+        has_no_value = ~np.isfinite(values[[*pair]]).any(axis=1)
+        if measure in self.need_results:
+            return bool(has_no_value.any())
+        never_searched = ~self.searched[[*pair]].any(axis=1)
+        return measure in self.need_search and bool((has_no_value & never_searched).any())
+
+    def select_queries(self, chosen: NDArray[np.bool_]) -> Nothing:
+        return self._replace(searched=self.searched[:, chosen])
+
+
+def mark_queries(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
+    """Return a matrix with a row per system and a column per query: true for the queries that the system lists."""
+    joined = [
+        pl.concat([query_ids.clear(), *(ids for ids in several if ids is not None)]) for several in of_systems.values()
+    ]
+    return np.array([query_ids.is_in(ids.implode()).to_numpy() for ids in joined])
+
+
+def mark_searched(query_ids: pl.Series, scores: Mapping[str, Scores]) -> NDArray[np.bool_]:
+    return ~mark_queries(query_ids, {name: [of.queries.not_searched] for name, of in scores.items()})
+
+
 def compare_pairs(
     values: Mapping[str, Matrix],
     better: Mapping[str, str | None],
     systems: Sequence[str],
     pairs: Sequence[tuple[int, int]],
     settings: Settings,
+    nothing: Nothing,
 ) -> pl.DataFrame:
     """Test every pair of systems on every measure, over the queries in which both systems have a value.
 
-    `decide` adds the corrected p-values and the verdicts. The column `lacks_all` is true if one of the two systems has no value.
+    `decide` adds the corrected p-values and the verdicts. The column `lacks_results` is true if one of the two systems has no
+    value of the measure because it returned nothing.
     """
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
@@ -117,9 +155,11 @@ def compare_pairs(
         "against": [systems[against] for _, (_, against) in rows],
         "queries": [of.shape[1] for of in matched],
     }
-    lacks_all = [not np.isfinite(values[name][[*pair]]).any(axis=1).all() for name, pair in rows]
+    lacks_results = [nothing.explains_lack(name, values[name], pair) for name, pair in rows]
     found = pl.DataFrame(named).hstack(pl.concat(tested).sort("k").drop("k"))
-    return found.with_columns(p_tukey=pl.Series(tukey, dtype=pl.Float64), lacks_all=pl.Series(lacks_all))
+    return found.with_columns(
+        p_tukey=pl.Series(tukey, dtype=pl.Float64), lacks_results=pl.Series(lacks_results, dtype=pl.Boolean)
+    )
 
 
 def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
@@ -179,14 +219,11 @@ def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
 
 
-def decide(
-    rows: pl.DataFrame, alpha: float, *, need_results: Collection[str], incomparable: Mapping[tuple[str, ...], str]
-) -> pl.DataFrame:
+def decide(rows: pl.DataFrame, alpha: float, *, incomparable: Mapping[tuple[str, ...], str]) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
     The columns `wins`, `ties` and `losses` replace `above` and `below`. They are null for measures whose `better` is null.
-    `need_results` has the measures for which a system without results has no value. `incomparable` maps (measure, system,
-    against) to a verdict; these pairs get no p-values.
+    `incomparable` maps (measure, system, against) to a verdict; these pairs get no p-values.
     """
     pairs = rows.select("measure", "system", "against").rows()
     rows = rows.with_columns(told=pl.Series([incomparable.get(pair) for pair in pairs], dtype=pl.String))
@@ -214,7 +251,7 @@ def decide(
     return (
         pl.concat(tables)
         .select(
-            pl.exclude("above", "below", "lacks_all", "told"),
+            pl.exclude("above", "below", "lacks_results", "told"),
             wins=pl.when(up).then(above).when(down).then(below),
             ties=ties,
             losses=pl.when(up).then(below).when(down).then(above),
@@ -222,7 +259,7 @@ def decide(
             .then("told")
             .when((queries > 0) & (up | down))
             .then(verdict)
-            .when(pl.col("lacks_all") & pl.col("measure").is_in([*need_results]))
+            .when(pl.col("lacks_results"))
             .then(pl.lit(NO_RESULTS)),
             significant=significant,
         )
