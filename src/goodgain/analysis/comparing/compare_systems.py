@@ -16,6 +16,7 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_question import BASELINE, Question
 from goodgain.analysis.comparing.comparison_sentences import (
     describe_absent,
+    describe_few_signs,
     describe_incomparable,
     describe_left_out,
     describe_low_counts,
@@ -142,6 +143,7 @@ def _list_notes(
     found: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
 ) -> Iterator[GoodgainNotice | str]:
     question, query_ids, scores = found.question, found.query_ids, found.scores
+    yield from describe_few_signs(found)
     yield from describe_incomparable(found.pairs, scores, BASELINE if question.baseline_file is not None else None)
     absent = _mark(query_ids, {name: [one.queries.only_judged] for name, one in scores.items()})
     left_out = absent & (question.missing == "absent")
@@ -201,7 +203,7 @@ def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFram
     *_, last = scores.values()  # a baseline file comes first
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
     made = {name: value for name, value in last.signature.items() if name not in (*of_run, *Reading._fields)}
-    made |= question.settings.signature
+    made |= question.settings.signature | question.sign_draws(0 if members is None else members["group"].n_unique())
     made |= {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
     made |= sign_reading({name: of.signature for name, of in scores.items()})
     beside = {

@@ -12,7 +12,7 @@ from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
 from goodgain.analysis.comparing.outcomes import count_as_empty, leave_out_completed, leave_out_ratio
 from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_incomparable
 from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
-from goodgain.analysis.comparing.statistical_tests import Draw, Matrix, Settings, check_settings
+from goodgain.analysis.comparing.statistical_tests import Draw, Matrix, Settings, check_settings, count_signs
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError
@@ -156,9 +156,21 @@ class Question:
         directions = {str(measure): find_direction(measure) for measure in self.asked}
         return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
 
-    def test(self, matrices: Mapping[str, Matrix], draw: Draw | None = None) -> pl.DataFrame:
-        """Test each pair of systems, and leave the p-values uncorrected."""
-        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings._replace(draw=draw))
+    def count_signs(self, groups: int = 1) -> int:
+        """Return the number of random signs of each test. Holm's method corrects over the pairs of all groups of queries."""
+        return count_signs(self.settings, groups * len(self.pairs))
+
+    def sign_draws(self, groups: int) -> dict[str, int]:
+        """Return the numbers of random signs that differ from `resamples`, for the signature."""
+        numbers = {"signs": self.count_signs()}
+        if groups:
+            numbers["signs_of_groups"] = self.count_signs(groups)
+        return {name: number for name, number in numbers.items() if number != self.settings.resamples}
+
+    def test(self, matrices: Mapping[str, Matrix], draw: Draw | None = None, *, groups: int = 1) -> pl.DataFrame:
+        """Test each pair of systems, and leave the p-values uncorrected. `groups` is the number of groups that are tested."""
+        settings, signs = self.settings._replace(draw=draw), self.count_signs(groups)
+        return compare_pairs(matrices, self.better, self.systems, self.pairs, settings, signs)
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
         need_results = [str(measure) for measure in self.asked if needs_results(measure)]

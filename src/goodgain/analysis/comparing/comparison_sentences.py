@@ -15,7 +15,14 @@ from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_number, list_some
 from goodgain.analysis.comparing.replicates import LEAST_QUERIES, POWER, measure_noise
 from goodgain.analysis.comparing.required_lines import is_equal
-from goodgain.analysis.comparing.statistical_tests import Matrix, count_least_queries
+from goodgain.analysis.comparing.statistical_tests import (
+    MOST_RESAMPLES,
+    Matrix,
+    Settings,
+    count_least_queries,
+    count_signs,
+    lacks_signs,
+)
 from goodgain.counting.coverage import LOW_SHARE, SharedQueries, join_examples, list_examples, share_of_smaller
 from goodgain.errors import GoodgainNotice, InputError, count_of
 from goodgain.files.tables import Table
@@ -120,6 +127,33 @@ def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNot
     shown += [f"and {changed.height - _EXAMPLES:,} more"] * (changed.height > _EXAMPLES)
     remedy = f"{spell('missing', 'absent')} leaves such queries out."
     return GoodgainNotice(f"Verdicts that rest on queries absent from a run: {'; '.join(shown)}. {remedy}")
+
+
+def describe_few_signs(found: Comparison) -> Iterator[str]:
+    """Yield a sentence if the random signs are too few to find any difference of a measure, or of its groups, significant."""
+    settings = found.question.settings
+    pairs_of = dict(
+        found.pairs.drop_nulls("p_randomisation").group_by("measure", maintain_order=True).len().iter_rows()
+    )
+    undecided = [measure for measure, pairs in pairs_of.items() if lacks_signs(settings, pairs)]
+    if undecided:
+        pairs = max(pairs_of[measure] for measure in undecided)
+        yield f"{list_some(undecided)}: {explain_few_signs(settings, pairs)}."
+        return
+    groups = 0 if found.members is None else found.members.get_column("group").n_unique()
+    pairs = groups * max(pairs_of.values(), default=0)
+    if pairs and lacks_signs(settings, pairs):
+        yield f"{count_of(groups, 'group')}: {explain_few_signs(settings, pairs)}."
+
+
+def explain_few_signs(settings: Settings, pairs: int) -> str:
+    """Say that no difference can be significant if Holm's method corrects so many pairs, and what to do."""
+    signs = count_signs(settings, pairs)
+    remedy = f"Leave out {spell('resamples')}: then enough are drawn"
+    if signs == MOST_RESAMPLES:
+        remedy = f"Compare fewer pairs, or raise {spell('alpha')}"
+    among = count_of(pairs, "pair")
+    return f"with {signs:,} random signs no difference among {among} can be significant at {settings.alpha:g}. {remedy}"
 
 
 def describe_incomparable(pairs: pl.DataFrame, scores: Mapping[str, Scores], of_file: str | None) -> Iterator[str]:
@@ -291,8 +325,15 @@ def _explain_columns(found: Comparison) -> str:
         f"{_explain_intervals(made)} t-test to {last} are p-values. Holm is the p of the randomisation test, corrected over "
         f"the pairs of a measure. * marks a significant difference (Holm <= {made['alpha']:g}); only these have the verdict "
         f"better or worse. {_explain_dagger(pairs)}Effect is the mean of the differences divided by their standard deviation. "
-        f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}."
+        f"{_explain_draws(made)}, seed {made['seed']}."
     )
+
+
+def _explain_draws(signature: Mapping[str, Any]) -> str:
+    resamples = f"{signature['resamples']:,} resamples"
+    if "signs" not in signature:
+        return f"Randomisation and bootstrap: {resamples}"
+    return f"Randomisation: {signature['signs']:,} random signs. Bootstrap: {resamples}"
 
 
 def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:

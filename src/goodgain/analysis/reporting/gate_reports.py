@@ -147,7 +147,8 @@ def write_comment(
     if spend is not None:
         spent = [(*names, "–" if of is None else f"{of:.4g}") for *names, of in spend.select(_SPEND).iter_rows()]
         parts.append(_fold(Table.of("What each system spends", _SPEND, len(_SPEND), spent)))
-    made = (f"{name}={comparison.signature[name]}" for name in ("goodgain", "qrels", "seed", "resamples", "alpha"))
+    shown = ("goodgain", "qrels", "seed", "resamples", "alpha", "signs")
+    made = (f"{name}={comparison.signature[name]}" for name in shown if name in comparison.signature)
     return "\n\n".join([*parts, f"<sub>{escape_markdown(' '.join(made))}</sub>"]) + "\n"
 
 
