@@ -161,6 +161,7 @@ class Experiment:
         asked = parse_measures(measures, rel=self._options["rel"])
         with self.tell() as heard:
             found = self.analyses.evaluate(asked, groups, interval=interval)
+            self.analyses.warn_of_empty_queries(asked)
         return {name: replace(of, notes=heard.texts) for name, of in found.items()}
 
     def compare(

@@ -156,6 +156,8 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
     recalls = of.draw_recalls(plan.good).join(
         pl.DataFrame({"system": [*firsts.values()], "name": [*firsts]}), on="system", maintain_order="left"
     )
+    if comparison is None:
+        of.warn_of_empty_queries(plan.measured)
     qrels, scores = opened.qrels, of.evaluate(plan.measured) if comparison is None else dict(comparison.scores)
     check_uses(qrels, uses)
     check_whole_number("details", details, 0)
