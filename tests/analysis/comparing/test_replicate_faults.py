@@ -32,7 +32,7 @@ def test_equal_values_by_query_have_no_residue() -> None:
     noise = measure_noise(values, np.full(30, 7.0))
     assert noise is not None
     assert not noise.floor
-    assert not noise.dependent
+    assert noise.p_independent == 1
 
 
 def test_a_family_has_only_lines_that_a_test_decides() -> None:

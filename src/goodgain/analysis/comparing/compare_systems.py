@@ -46,6 +46,7 @@ from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumIter
 from goodgain.measures.scores import Scores, average_scores, sign_reading
 
 _VALUES = ("query_id", "measure", "system", "value")
@@ -160,8 +161,9 @@ def _list_notes(
     # Stops are compared between systems with iterations, on the queries that all of these have.
     if iterated := [k for k, one in enumerate(scores.values()) if not one.lacks_iterations]:
         is_whole = ~(absent | left_out)[iterated].any(axis=0)
-        searching = {name: of[iterated][:, is_whole] for name, of in matrices.items()}
-        yield from describe_stops(ours, searching, [names[k] for k in iterated])
+        values = {name: matrix[iterated][:, is_whole] for name, matrix in matrices.items()}
+        runs = {names[k]: arrange_runs(scores[names[k]], [str(NumIter)], query_ids)[str(NumIter)] for k in iterated}
+        yield from describe_stops(ours, values, {name: matrix[:, is_whole] for name, matrix in runs.items()})
     yield from describe_low_counts(question.asked, matrices, names)
     yield from describe_own_ideal(ours)
     yield from describe_replicates(scores, found.runs, len(query_ids))
