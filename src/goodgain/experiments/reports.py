@@ -165,6 +165,9 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
     found = read_results_of([*scores], beside["results"]).spell_as(searched)
     pairs_searched = {name: {one: searched[one] for one in (base, name)} for name in [*scores][1:]}
     uses = None if uses is None else read_uses_of([*scores], uses)
+    used = None
+    if uses is not None:
+        used = funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))).in_order([*scores])
     texts = None if queries is None else read_queries(queries)
     return Evidence(
         qrels=qrels,
@@ -185,7 +188,7 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
         searches=tabulate_searches(counted, plan.good, paid),
         results=found,
         uses=uses,
-        funnel=None if uses is None else funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))),
+        funnel=used,
         texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
         groups=None if groups is None else read_groups(groups, qrels.query_ids),
         details=min(details, len(qrels.query_ids)),
