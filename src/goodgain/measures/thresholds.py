@@ -8,7 +8,7 @@ from typing import Any
 import ir_measures
 import polars as pl
 
-from goodgain.errors import count_of, notice
+from goodgain.errors import GoodgainNotice, count_of, notice
 from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
 from goodgain.measures.good_gain import NEVER
 from goodgain.measures.names import is_computed_here, needs_results
@@ -21,8 +21,13 @@ _LARGEST_LABEL = 4
 #: The largest number of measures in a notice on queries without results.
 _MOST_SHARES = 3
 
-#: A report first shows the notices that begin with these words.
+#: The beginning of the notices that explain values of 0. They are shown first: see `explains_values`.
 NO_LABEL = "no label of the qrels reaches the threshold"
+
+
+def explains_values(shown: GoodgainNotice | str) -> bool:
+    """Return whether a notice explains why all values are 0, so that a reader must see this notice first."""
+    return NO_LABEL in str(shown)
 
 
 def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:

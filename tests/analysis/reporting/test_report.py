@@ -216,7 +216,9 @@ def test_the_picture_of_uses_has_the_systems_in_the_order_of_the_report(tmp_path
     folder = ROOT / "qrels_examples" / "opened_and_cited"
     results = gg.read_traces(folder / "logs.jsonl")
     runs = {name: gg.to_run(results, system=name) for name in ("careful", "agent")}
-    page = gg.report(folder / "judgments.qrels", runs, tmp_path / "a.html", "CG", uses=folder / "uses.jsonl").read_text()
+    page = gg.report(
+        folder / "judgments.qrels", runs, tmp_path / "a.html", "CG", uses=folder / "uses.jsonl"
+    ).read_text()
     picture = page[page.index(">Returned, opened, cited</title>") :]
     assert 0 < picture.index(">careful<") < picture.index(">agent<")
 

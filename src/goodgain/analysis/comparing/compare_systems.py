@@ -48,6 +48,7 @@ from goodgain.formats.run import Reading
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.scores import Scores, average_scores, sign_reading
+from goodgain.measures.thresholds import explains_values
 
 _VALUES = ("query_id", "measure", "system", "value")
 #: The name of an `.unread` file, and the ids of its queries: convert could not read them.
@@ -112,8 +113,9 @@ def compare_scores(
         rel=question.rel,
     )
     said = [
+        *_list_reasons(found, of_inputs),
         *_list_absent(found, scored, kept, unread),
-        *of_inputs,
+        *(one for one in of_inputs if not explains_values(one)),
         *([] if few_shared is None else [few_shared]),
         *_list_notes(found, matrices, incomplete),
     ]
@@ -121,6 +123,14 @@ def compare_scores(
     for note in notes:
         notice(note.text, minor=note.minor)
     return replace(found, warnings=tuple(note.text for note in notes))
+
+
+def _list_reasons(found: Comparison, of_inputs: Sequence[GoodgainNotice]) -> Iterator[GoodgainNotice | str]:
+    """Yield the notes that explain verdicts such as `equal`, `unclear` and `not comparable`. These notes come first."""
+    yield from filter(explains_values, of_inputs)
+    yield from describe_few_signs(found)
+    of_file = BASELINE if found.question.baseline_file is not None else None
+    yield from describe_incomparable(found.pairs, found.scores, of_file)
 
 
 def _list_absent(
@@ -144,8 +154,6 @@ def _list_notes(
     found: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
 ) -> Iterator[GoodgainNotice | str]:
     question, query_ids, scores = found.question, found.query_ids, found.scores
-    yield from describe_few_signs(found)
-    yield from describe_incomparable(found.pairs, scores, BASELINE if question.baseline_file is not None else None)
     absent = _mark(query_ids, {name: [one.queries.only_judged] for name, one in scores.items()})
     left_out = absent & (question.missing == "absent")
     if question.incomplete == "absent":
