@@ -158,6 +158,9 @@ def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> Non
 def warn_of_empty_queries(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
     """Give a notice if queries without results count as 0, the best value, in shares such as SRR."""
     shares = [measure for measure in measures if needs_results(measure) and scores.means[str(measure)] is not None]
+    if not shares:
+        return
+    scores = scores.select(shares)
     others = leave_out_empty(scores, shares)
     counts, counts_of_others = scores.num_queries, others.num_queries
     figures = []
@@ -169,9 +172,9 @@ def warn_of_empty_queries(scores: Scores, measures: Iterable[ir_measures.Measure
             figures.append(f"{name} in {count_of(empty, 'query', 'queries')} ({rest})")
     if figures:
         rule = "queries without results count as 0, the best value"
-        shown = ", ".join(figures[:_MOST_SHARES]) + f" and {len(figures) - _MOST_SHARES} more" * (
-            len(figures) > _MOST_SHARES
-        )
+        shown = ", ".join(figures[:_MOST_SHARES])
+        if len(figures) > _MOST_SHARES:
+            shown += f" and {len(figures) - _MOST_SHARES} more"
         notice(f"{rule}: {shown}. Report the mean of the others too.", of_several=(f"{rule}.", shown))
 
 
