@@ -162,7 +162,7 @@ class _Place(NamedTuple):
     columns: dict[str, Any]
     values: dict[str, pl.Series]  # by measure
     is_searching: pl.Series
-    has_nothing: pl.Series  # whether the query has no result up to this place
+    has_nothing: pl.Series  # whether the query has no result up to this iteration or, over amounts, none at all
 
 
 #: One mean of a curve: its row without the interval, and the values of the queries behind the mean.
@@ -196,6 +196,7 @@ def _list_spends(
     queries = pl.DataFrame({"query_id": spends.query_ids})
     totals = queries.join(rows.group_by("query_id").last(), on="query_id", how="left", maintain_order="left")
     total = totals.get_column("spend") * (1 + RESIDUE)
+    has_nothing = totals.get_column(str(NumResults())).fill_null(0) == 0
     for spend in chosen:
         # rounding errors must not put a sum of costs above the spend
         reached = rows.filter(pl.col("spend") <= spend * (1 + RESIDUE)).group_by("query_id").last()
@@ -204,7 +205,6 @@ def _list_spends(
             str(measure): of if measure.declaration.null_if else of.fill_null(0.0)
             for measure, of in zip(measures, reached.select(map(str, measures)), strict=True)
         }
-        has_nothing = reached.get_column(str(NumResults())).fill_null(0) == 0
         # a query without a search does not search, even at a spend of 0
         yield _Place({"over": over, "spend": spend}, at_spend, (total >= spend).fill_null(False), has_nothing)
 
