@@ -101,7 +101,9 @@ BESIDE = (
     Option("groups", "A table of query_id and group: print values for each group too.", Path),
 )
 TABLES = BESIDE[:2]  # the tables that some measures need
-_AT_MOST = "At most 1,000,000. In a curve 0 omits the intervals."
+_AT_MOST = (
+    "At most 1,000,000. In a curve 0 omits the intervals. By default, `compare` draws more random signs for many pairs."
+)
 STATISTICS = (
     Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, 42),
     Option("resamples", "The number of random resamples.", int, 9_999, detail=_AT_MOST),

@@ -165,6 +165,8 @@ def curve(
 
         - mean: null if a query has no finite value.
         - searching: the number of judged queries that have this iteration, in any run of the system.
+        - without_results: only if a lower-is-better share such as SRR has queries without results so far (with `over`:
+          without any), which count as 0: their number, in any run of the system.
         - queries: the number of all judged queries.
         - low, high: the bootstrap percentile interval of the mean, with the same draws as in `compare`; null if the mean
           is null, or with resamples=0. Use `compare` to test whether two systems differ.

@@ -27,7 +27,7 @@ from goodgain.measures.ledger_values import check_along_iterations, tabulate_led
 from goodgain.measures.names import Measures, parse_measure, parse_measures
 from goodgain.measures.parameters import check_rel
 from goodgain.measures.scores import Scores
-from goodgain.measures.thresholds import find_thresholds, warn_of_rel
+from goodgain.measures.thresholds import explains_values, find_thresholds, warn_of_rel
 from goodgain.options import DOCUMENTS, READING, check_choice
 
 if TYPE_CHECKING:
@@ -162,6 +162,7 @@ class Experiment:
         asked = parse_measures(measures, rel=self._options["rel"])
         with self.tell() as heard:
             found = self.analyses.evaluate(asked, groups, interval=interval)
+            self.analyses.warn_of_empty_queries(asked)
         return {name: replace(of, notes=heard.texts) for name, of in found.items()}
 
     def compare(
@@ -345,7 +346,7 @@ class Experiment:
         finally:
             new = {str(one): one for one in heard if str(one) not in self._told}
             self._told.update(heard.texts)
-            repeat(new.values())
+            repeat(sorted(new.values(), key=explains_values, reverse=True))
 
 
 Experiment.__doc__ = describe_options(Experiment.__doc__ or "", OF_OPENED)

@@ -153,6 +153,8 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
     recalls = of.draw_recalls(plan.good).join(
         pl.DataFrame({"system": [*firsts.values()], "name": [*firsts]}), on="system", maintain_order="left"
     )
+    if comparison is None:
+        of.warn_of_empty_queries(plan.measured)
     qrels, scores = opened.qrels, of.evaluate(plan.measured) if comparison is None else dict(comparison.scores)
     check_uses(qrels, uses)
     check_whole_number("details", details, 0)
@@ -161,6 +163,9 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
     counted_queries = {name: one.apply_options(of.options["missing"]) for name, one in searched.items()}
     pairs_searched = {name: {one: counted_queries[one] for one in (base, name)} for name in [*scores][1:]}
     uses = None if uses is None else read_uses_of([*scores], uses)
+    used = None
+    if uses is not None:
+        used = funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))).in_order([*scores])
     texts = None if queries is None else read_queries(queries)
     return Evidence(
         qrels=qrels,
@@ -181,7 +186,7 @@ def _gather(of: Analyses, measures: Measures, beside: Mapping[str, Any], details
         searches=tabulate_searches(counted, plan.good, paid),
         results=found,
         uses=uses,
-        funnel=None if uses is None else funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))),
+        funnel=used,
         texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
         groups=None if groups is None else read_groups(groups, qrels.query_ids),
         details=min(details, len(qrels.query_ids)),

@@ -36,8 +36,8 @@ from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_costs
 from goodgain.measures.declaration import IterationMeasure, SessionMeasure
 from goodgain.measures.names import add_counts
-from goodgain.measures.scores import Scores
-from goodgain.measures.thresholds import find_thresholds, warn_of_ends
+from goodgain.measures.scores import Scores, leave_out_absent
+from goodgain.measures.thresholds import find_thresholds, warn_of_empty_queries, warn_of_ends
 from goodgain.options import DOCUMENTS, READING, SCORING, TABLES, spell
 
 T = TypeVar("T")
@@ -254,6 +254,15 @@ class SharedSteps:
             for name, of in scores.items():
                 with notices.of(name):
                     warn_of_ends(of, asked)
+
+    def warn_of_empty_queries(self, asked: Sequence[ir_measures.Measure]) -> None:
+        """Give notices on queries without results, which `evaluate` counts as 0, the best value of shares such as SRR."""
+        missing = self.options["missing"]
+        with NoticesOfSystems() as notices:
+            for name, scores in self.score_runs(asked).items():
+                with notices.of(name):
+                    of_run = leave_out_absent(scores, asked) if missing == "absent" else scores
+                    warn_of_empty_queries(of_run.select(asked), asked)
 
     def search(self, parts: Sequence[Parts], runs: Mapping[str, str]) -> dict[str, Searched]:
         """Return the documents found by one run of each system. `runs` maps names of systems to names of runs."""

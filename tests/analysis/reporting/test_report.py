@@ -227,6 +227,17 @@ def test_uses_say_what_was_never_opened(tmp_path: Path) -> None:
     assert "Returned, opened, cited" in path.read_text()
 
 
+def test_the_picture_of_uses_has_the_systems_in_the_order_of_the_report(tmp_path: Path) -> None:
+    folder = ROOT / "qrels_examples" / "opened_and_cited"
+    results = gg.read_traces(folder / "logs.jsonl")
+    runs = {name: gg.to_run(results, system=name) for name in ("careful", "agent")}
+    page = gg.report(
+        folder / "judgments.qrels", runs, tmp_path / "a.html", "CG", uses=folder / "uses.jsonl"
+    ).read_text()
+    picture = page[page.index(">Returned, opened, cited</title>") :]
+    assert 0 < picture.index(">careful<") < picture.index(">agent<")
+
+
 @pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path, page: str) -> None:
     again = gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "report.html", MEASURES, groups=AGENTS / "groups.csv")

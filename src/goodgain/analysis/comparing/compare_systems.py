@@ -15,6 +15,7 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.comparison_sentences import (
     describe_absent,
+    describe_few_signs,
     describe_incomparable,
     describe_left_out,
     describe_low_counts,
@@ -48,7 +49,9 @@ from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumIter
 from goodgain.measures.scores import Scores, average_scores, sign_reading
+from goodgain.measures.thresholds import explains_values
 
 _VALUES = ("query_id", "measure", "system", "value")
 #: The name of an `.unread` file, and the ids of its queries: convert could not read them.
@@ -115,8 +118,9 @@ def compare_scores(
         broke_off=count_broken_off(incomplete, question.runs_of),
     )
     said = [
+        *_list_reasons(found, of_inputs),
         *_list_absent(found, scored, kept, unread),
-        *of_inputs,
+        *(one for one in of_inputs if not explains_values(one)),
         *([] if few_shared is None else [few_shared]),
         *_list_notes(found, matrices, incomplete),
     ]
@@ -124,6 +128,14 @@ def compare_scores(
     for note in notes:
         notice(note.text, minor=note.minor)
     return replace(found, warnings=tuple(note.text for note in notes))
+
+
+def _list_reasons(found: Comparison, of_inputs: Sequence[GoodgainNotice]) -> Iterator[GoodgainNotice | str]:
+    """Yield the notes that explain verdicts such as `equal`, `unclear` and `not comparable`. These notes come first."""
+    yield from filter(explains_values, of_inputs)
+    yield from describe_few_signs(found)
+    of_file = BASELINE if found.question.baseline_file is not None else None
+    yield from describe_incomparable(found.pairs, found.scores, of_file)
 
 
 def _list_absent(
@@ -149,7 +161,6 @@ def _list_notes(
     found: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
 ) -> Iterator[GoodgainNotice | str]:
     question, query_ids, scores = found.question, found.query_ids, found.scores
-    yield from describe_incomparable(found.pairs, scores, BASELINE if question.baseline_file is not None else None)
     absent = mark_queries(query_ids, {name: [one.queries.only_judged] for name, one in scores.items()})
     left_out = absent & (question.missing == "absent")
     if question.incomplete == "absent":
@@ -166,8 +177,9 @@ def _list_notes(
     # Stops are compared between systems with iterations, on the queries that all of these have.
     if iterated := [k for k, one in enumerate(scores.values()) if not one.lacks_iterations]:
         is_whole = ~(absent | left_out)[iterated].any(axis=0)
-        searching = {name: of[iterated][:, is_whole] for name, of in matrices.items()}
-        yield from describe_stops(ours, searching, [names[k] for k in iterated])
+        values = {name: matrix[iterated][:, is_whole] for name, matrix in matrices.items()}
+        runs = {names[k]: arrange_runs(scores[names[k]], [str(NumIter)], query_ids)[str(NumIter)] for k in iterated}
+        yield from describe_stops(ours, values, {name: matrix[:, is_whole] for name, matrix in runs.items()})
     yield from describe_low_counts(question.asked, matrices, names)
     yield from describe_own_ideal(ours)
     yield from describe_replicates(scores, found.runs, len(query_ids))
@@ -202,7 +214,7 @@ def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFram
     *_, last = scores.values()  # a baseline file comes first
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
     made = {name: value for name, value in last.signature.items() if name not in (*of_run, *Reading._fields)}
-    made |= question.settings.signature
+    made |= question.settings.signature | question.sign_draws(0 if members is None else members["group"].n_unique())
     made |= {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
     made |= sign_reading({name: of.signature for name, of in scores.items()})
     beside = {

@@ -24,7 +24,7 @@ from goodgain.analysis.comparing.pairs_table import (
     mark_searched,
 )
 from goodgain.analysis.comparing.required_lines import BASELINE, Requirement, parse_requirement
-from goodgain.analysis.comparing.statistical_tests import Draw, Matrix, Settings, check_settings
+from goodgain.analysis.comparing.statistical_tests import Draw, Matrix, Settings, check_settings, count_signs
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError
@@ -174,10 +174,23 @@ class Question:
         need_search = [str(measure) for measure in self.asked if is_null_without_search(measure)]
         return Nothing(need_results, need_search, mark_searched(query_ids, scores))
 
-    def test(self, matrices: Mapping[str, Matrix], nothing: Nothing, draw: Draw | None = None) -> pl.DataFrame:
-        """Test each pair of systems, and leave the p-values uncorrected."""
-        settings = self.settings._replace(draw=draw)
-        return compare_pairs(matrices, self.better, self.systems, self.pairs, settings, nothing)
+    def count_signs(self, groups: int = 1) -> int:
+        """Return the number of random signs of each test. Holm's method corrects over the pairs of all groups of queries."""
+        return count_signs(self.settings, groups * len(self.pairs))
+
+    def sign_draws(self, groups: int) -> dict[str, int]:
+        """Return the numbers of random signs that differ from `resamples`, for the signature."""
+        numbers = {"signs": self.count_signs()}
+        if groups:
+            numbers["signs_of_groups"] = self.count_signs(groups)
+        return {name: number for name, number in numbers.items() if number != self.settings.resamples}
+
+    def test(
+        self, matrices: Mapping[str, Matrix], nothing: Nothing, draw: Draw | None = None, *, groups: int = 1
+    ) -> pl.DataFrame:
+        """Test each pair of systems, and leave the p-values uncorrected. `groups` is the number of groups that are tested."""
+        settings, signs = self.settings._replace(draw=draw), self.count_signs(groups)
+        return compare_pairs(matrices, self.better, self.systems, self.pairs, settings, nothing, signs)
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
         return decide(tested, self.settings.alpha, incomparable=find_incomparable(self.asked, scores))

@@ -127,11 +127,12 @@ def compare_pairs(
     pairs: Sequence[tuple[int, int]],
     settings: Settings,
     nothing: Nothing,
+    signs: int,
 ) -> pl.DataFrame:
     """Test every pair of systems on every measure, over the queries in which both systems have a value.
 
-    `decide` adds the corrected p-values and the verdicts. The column `lacks_results` is true if one of the two systems has no
-    value of the measure because it returned nothing.
+    `signs` is the number of random signs in each randomisation test. `decide` adds the corrected p-values and the verdicts.
+    The column `lacks_results` is true if one of the two systems has no value of the measure because it returned nothing.
     """
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
@@ -142,7 +143,7 @@ def compare_pairs(
     for same in by_queries.values():
         for start in range(0, len(same), _ROWS):
             at = same[start : start + _ROWS]
-            tested.append(_run_tests([matched[k] for k in at], settings).with_columns(k=pl.Series(at)))
+            tested.append(_run_tests([matched[k] for k in at], settings, signs).with_columns(k=pl.Series(at)))
     tukey: list[float] = []
     for of in values.values():
         whole = of[:, np.isfinite(of).all(axis=0)]
@@ -185,13 +186,13 @@ def arrange_values(
     return found
 
 
-def _run_tests(matched: Sequence[Matrix], settings: Settings) -> pl.DataFrame:
+def _run_tests(matched: Sequence[Matrix], settings: Settings, signs: int) -> pl.DataFrame:
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
     low = high = p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
-        sampling = {"seed": settings.seed, "resamples": settings.resamples}
         low, high = find_intervals(stacked, settings)
-        p_t, p_randomisation = run_t_test(stacked), run_randomisation_test(stacked, **sampling)
+        p_t = run_t_test(stacked)
+        p_randomisation = run_randomisation_test(stacked, seed=settings.seed, resamples=signs)
         effect = compute_effect_size(stacked)
     mean, mean_against = np.array([average_rows(of) for of in matched]).T
     difference, size = np.array(average_rows(stacked)), np.array(average_rows(np.abs(stacked)))

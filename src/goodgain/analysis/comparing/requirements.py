@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from goodgain.analysis.comparing.comparison_sentences import describe_line
+from goodgain.analysis.comparing.comparison_sentences import describe_line, explain_few_signs
 from goodgain.analysis.comparing.lost_queries import tabulate_searched
 from goodgain.analysis.comparing.pairs_table import (
     arrange_values,
@@ -27,6 +27,8 @@ from goodgain.analysis.comparing.statistical_tests import (
     Settings,
     correct_by_holm,
     count_least_queries,
+    count_signs,
+    lacks_signs,
     run_randomisation_test,
     run_t_test,
     subtract_without_residue,
@@ -132,13 +134,15 @@ def check_requirements(
         raise InputError(f"{spell('family', family)}: give 'holm', or leave it out")
     if isinstance(found, (Scores, Mapping)):
         scores = {"the run": found} if isinstance(found, Scores) else found
-        checked = [_check_scores(name, of, line) for line in requirements for name, of in scores.items()]
+        settings = _set_signs(Settings(alpha=alpha), len(requirements) * len(scores) if family else 1)
+        checked = [_check_scores(name, of, line, settings) for line in requirements for name, of in scores.items()]
         return _decide(checked, alpha, family)
     made, shares = found.signature, dict(found.systems.select("system", "coverage").iter_rows())
     settings = Settings(made["seed"], made["resamples"], made["alpha"])
     outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
     lines = [parse_requirement(line, rel=found.rel, outcomes=outcomes) for line in requirements]
-    _refuse_lines(found, lines, settings.alpha, family)
+    tests_of = {line: _count_tests(line, lines, found, family) for line in lines}
+    _refuse_lines(found, tests_of, settings)
     values = found.values
     if any(line.measure == SEARCHED for line in lines) and SEARCHED not in outcomes:
         values = pl.concat([values, tabulate_searched(found.scores).select(values.columns)])
@@ -146,27 +150,49 @@ def check_requirements(
     checked = [
         replace(one, verdict=verdicts.get((str(line.measure), one.system, found.baseline)))
         for line in lines
-        for one in _check_line(line, values, shares, found.scores, found.baseline, settings, found.noise)
+        for one in _check_line(
+            line, values, shares, found.scores, found.baseline, _set_signs(settings, tests_of[line]), found.noise
+        )
     ]
     return _decide(checked, settings.alpha, family)
 
 
-def _refuse_lines(found: Comparison, lines: Sequence[Requirement], alpha: float, family: str | None) -> None:
-    pairs = find_unranked(found.pairs).rows_by_key("measure", named=True)
-    for line in (one for one in lines if str(one.measure) in pairs):
-        first = pairs[str(line.measure)][0]
+def _count_tests(line: Requirement, lines: Sequence[Requirement], found: Comparison, family: str | None) -> int:
+    """Return how many p-values Holm's method corrects together with that of a line."""
+    systems = max(1, found.systems.height - 1)  # all but the baseline
+    tested = [one for one in lines if one.significant or one.is_tested_by_noise]
+    if family and line in tested:
+        return systems * len(tested)
+    return systems if line.bound is None else 1
+
+
+def _set_signs(settings: Settings, tests: int) -> Settings:
+    return settings._replace(resamples=count_signs(settings, tests))
+
+
+def _refuse_lines(found: Comparison, tests_of: Mapping[Requirement, int], settings: Settings) -> None:
+    unranked = find_unranked(found.pairs).rows_by_key("measure", named=True)
+    for line in tests_of:
+        if str(line.measure) not in unranked:
+            continue
+        first = unranked[str(line.measure)][0]
         between = f"between {first['system']} and {first['against']}"
         raise InputError(
             f"{line.text!r}: {line.measure} is {first['verdict']} {between}. See the notes, or leave out the requirement."
         )
-    together = sum(line.significant or line.is_tested_by_noise for line in lines) if family else 1
-    for line in (one for one in lines if one.significant and one.bound is None):
-        queries = found.pairs.filter(measure=str(line.measure), against=found.baseline).get_column("queries").to_list()
-        least = count_least_queries(alpha, max(together * len(queries), 1))
-        if 0 < (most := max(queries, default=0)) < least:
+    for line, tests in tests_of.items():
+        if not line.significant or line.bound is not None:
+            continue
+        if lacks_signs(settings, tests):
+            told = explain_few_signs(settings, tests)
+            raise InputError(f"{line.text!r} cannot fail: {told}, or leave out 'significant'.")
+        of_line = found.pairs.filter(measure=str(line.measure), against=found.baseline)
+        queries: int = of_line.get_column("queries").max() or 0  # type: ignore[assignment]  # counts
+        least = count_least_queries(settings.alpha, tests)
+        if 0 < queries < least:
             raise InputError(
-                f"{line.text!r} cannot fail: on {count_queries(most)} no difference can be significant at {alpha:g}. Give "
-                f"at least {least:,} queries, or leave out 'significant'."
+                f"{line.text!r} cannot fail: on {count_queries(queries)} no difference can be significant at "
+                f"{settings.alpha:g}. Give at least {least:,} queries, or leave out 'significant'."
             )
 
 
@@ -194,16 +220,16 @@ def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> lis
     return decided
 
 
-def _check_scores(name: str, scores: Scores, asked: Requirement | str) -> Outcome:
+def _check_scores(name: str, scores: Scores, asked: Requirement | str, settings: Settings) -> Outcome:
     line = parse_requirement(asked, rel=scores.rel)
     share = {name: scores.coverage.item(0, "coverage")}
     if line.measure == SEARCHED:
-        (outcome,) = _check_line(line, tabulate_searched({name: scores}), share, {name: scores}, None, Settings())
+        (outcome,) = _check_line(line, tabulate_searched({name: scores}), share, {name: scores}, None, settings)
         return outcome
     measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]
     kept = leave_out_empty(scores, measures)
     values = kept.per_query.with_columns(system=pl.lit(name))
-    (outcome,) = _check_line(line, values, share, {name: scores}, None, Settings())
+    (outcome,) = _check_line(line, values, share, {name: scores}, None, settings)
     shown = kept[line.measure]
     if outcome.value is not None and shown is not None and not is_equal(outcome.value, shown):
         raise InputError(

@@ -1,7 +1,7 @@
 """Counts the documents that systems returned, opened and cited, and the good documents lost between these stages."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -81,6 +81,11 @@ class Funnel:
             (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),
         )
         return has_value.group_by("system", maintain_order=True).agg(pl.col(*FUNNEL).sum().cast(pl.Int64))
+
+    def in_order(self, systems: Sequence[str]) -> "Funnel":
+        """Return the funnel with the systems in this order. Other systems come last."""
+        place = pl.col("system").replace_strict({name: k for k, name in enumerate(systems)}, default=len(systems))
+        return replace(self, frame=self.frame.sort(place, maintain_order=True))
 
     def __repr__(self) -> str:
         queries = count_of(self.frame.item(0, "queries"), "query", "queries")

@@ -35,7 +35,7 @@ class _Size(NamedTuple):
 
 _LINES, _NOTES, _QUERIES, _FOLDED = _Size(10, 3), _Size(6, 2), _Size(5, 5), _Size(12, 2)
 _LONGEST = 80  # characters of a question, or of a search string
-_SIGNED = ("goodgain", "qrels", "seed", "resamples", "alpha")
+_SIGNED = ("goodgain", "qrels", "seed", "resamples", "alpha", "signs")
 _SPEND = ("system", "quantity", "value")
 _DISTRUST = "What to distrust"
 _VERDICTS = ("better", "worse", "unclear", "equal", NO_RESULTS)
@@ -161,8 +161,9 @@ def write_comment(
     if spend is not None:
         spent = [(*names, "–" if of is None else f"{of:.4g}") for *names, of in spend.select(_SPEND).iter_rows()]
         parts.append(_fold(Table.of("What each system spends", _SPEND, len(_SPEND), spent)))
-    made = " ".join(f"{name}={comparison.signature[name]}" for name in _SIGNED)
-    parts.append(_Part(lambda _: f"<sub>{escape_markdown(made)}</sub>"))
+    made = (f"{name}={comparison.signature[name]}" for name in _SIGNED if name in comparison.signature)
+    signature = escape_markdown(" ".join(made))
+    parts.append(_Part(lambda _: f"<sub>{signature}</sub>"))
     return _write_within(parts, _MOST_LINES)
 
 

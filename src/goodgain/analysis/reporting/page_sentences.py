@@ -111,12 +111,12 @@ def describe_headline(of: Opening) -> Iterator[str]:
     more: dict[str, list[str]] = {}
     for name, row in rows.items():
         if name not in (first, _SEARCHES):
-            more.setdefault("unclear" if row["verdict"] == "equal" else row["verdict"], []).append(name)
+            more.setdefault(row["verdict"], []).append(name)
     said = [f"{verdict} in {join_words(more[verdict])}" for verdict in ("better", "worse") if verdict in more]
     if said:
         yield f"Beyond chance, {of.lead} is {', but '.join(said)}."
-    elif "unclear" in more:
-        yield f"No other difference is beyond chance: {join_words(more['unclear'])}."
+    else:
+        yield from _describe_no_difference(more, too=rows[first]["verdict"] == "unclear")
     others = of.pairs.filter(pl.col("system") != of.lead, measure=first)
     verdicts = []
     for (verdict,), some in others.group_by(pl.col("verdict").fill_null("without a value"), maintain_order=True):
@@ -125,6 +125,15 @@ def describe_headline(of: Opening) -> Iterator[str]:
         verdicts.append(f"{who} {'is' if len(names) == 1 else 'are'} {verdict}")
     if verdicts:
         yield f"In {first} against {rows[first]['against']}, {join_words(verdicts)}."
+
+
+def _describe_no_difference(measures_of: Mapping[str, Sequence[str]], *, too: bool) -> Iterator[str]:
+    """Yield sentences on the measures with the verdicts `unclear` and `equal`. `too`: the first measure may be chance, too."""
+    if unclear := measures_of.get("unclear"):
+        noun = "difference" if len(unclear) == 1 else "differences"
+        yield f"The {noun} in {join_words(unclear)} may {'also ' * too}be chance."
+    if equal := measures_of.get("equal"):
+        yield f"{join_words(equal)} {'is' if len(equal) == 1 else 'are'} equal in every query."
 
 
 def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:

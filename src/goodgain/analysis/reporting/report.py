@@ -34,7 +34,7 @@ from goodgain.files.tables import Line, Table, write_markdown
 from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, parse_measure, parse_measures
-from goodgain.measures.thresholds import NO_LABEL
+from goodgain.measures.thresholds import explains_values
 from goodgain.options import DOCUMENTS, READING, spell
 from goodgain.providers import pause_garbage_collection
 
@@ -214,7 +214,7 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
         table = of.queries
         return (guard_formulas(table) if spreadsheet else table).write_csv()
     comparison = of.comparison
-    first = [one for one in of.doubts if NO_LABEL in one]
+    first = [*filter(explains_values, of.doubts)]
     verdicts, why = _summarise(of)
     said = {
         "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",
