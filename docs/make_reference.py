@@ -79,7 +79,7 @@ def write_measures() -> str:
     parts = [
         "# All measures\n",
         NOTE,
-        "A document is good if its label is at least `rel`, 2 by default. Classic measures call it relevant; their `rel` is 1.\n",
+        "A document is good (in classic measures: relevant) if its label is at least `rel`. Parameters have their defaults.\n",
         f"The values below are those of two examples:\n\n```pycon\n{ITERATIONS}{RANKING}\n```\n",
     ]
     for family, (heading, common) in FAMILIES.items():
@@ -96,7 +96,7 @@ def write_measure(declaration: Declaration) -> str:
         "Written": f"`{declaration.usage}`",
         "Better": {"up": "higher", "down": "lower", None: "neither"}[declaration.better],
         "Values": f"{low} to {high}" if high else f"{low} or more",
-        "Parameters": ", ".join(f"`{parameter}`" for parameter in declaration.parameters),
+        "Parameters": ", ".join(f"`{parameter}`" for parameter in list_parameters(declaration)),
         "Source": declaration.source,
         "Note": declaration.note,
         "Example": f"`gg.evaluate({data}, {name!r}{more})` gives {value:.4f}",
@@ -107,6 +107,12 @@ def write_measure(declaration: Declaration) -> str:
         + "\n".join(lines)
         + "\n"
     )
+
+
+def list_parameters(declaration: Declaration) -> list[str]:
+    """Return the parameters of a measure, each with its default if it has one."""
+    defaults = read_parameters(declaration.measure)
+    return [f"{name}={defaults[name]!r}" if defaults.get(name) is not None else name for name in declaration.parameters]
 
 
 def find_example(declaration: Declaration) -> tuple[str, float, str, str]:

@@ -67,6 +67,12 @@ def find_measures_of_the_page() -> Iterable[str]:
     return (name.removesuffix("@i") for row in rows for name in re.findall("`(.*?)`", row))
 
 
+def find_bounded_of_the_page() -> Iterable[str]:
+    """The measures in the rows of docs/judging.md that say `yes` or `both bounds equal the value`."""
+    rows = re.findall(r"^\| ([^|]+) \| (?:yes|both bounds)[^|]*\|$", text("docs/judging.md"), flags=re.MULTILINE)
+    return (name for row in rows for name in row.split(", "))
+
+
 def find_types(*, same: bool) -> set[str]:
     return {name for pair in PAIRS if pair.same is same and (name := type_of(pair)) is not None}
 
@@ -88,6 +94,10 @@ LISTS: dict[str, Callable[[], tuple[Iterable[str], Iterable[str]]]] = {
     "every measure that a label can only raise is tried for its bounds": lambda: (
         find_bounded(),
         (str(measure.__name__) for measure in parse_measures(BOUNDED)),
+    ),
+    "every measure with bounds is in the table of the page on judging": lambda: (
+        find_bounded(),
+        find_bounded_of_the_page(),
     ),
     "every measure that no host has is exported": lambda: (
         HOSTLESS,

@@ -118,6 +118,8 @@ class GoodgainNotice(UserWarning):
         return partial(GoodgainNotice, **options), (self.kind, self.text, self.about)
 
 
+#: The kinds of notices that explain values of 0 and verdicts. They are given first.
+REASONS = ("no_good_label",)
 Collect = Callable[[GoodgainNotice], None]
 #: Receives notices instead of `warnings`; each thread and task has its own collector.
 _collector: ContextVar[Collect | None] = ContextVar("_collector", default=None)

@@ -78,7 +78,8 @@ _INCOMPLETE = (
 _BOUNDS = "Also give bounds of each value: every unjudged result has the label 0, or the largest label."
 _NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have no bounds."
 _OF_MEASURES = (
-    "It applies to measures of iterations that name no `rel`; None means 2. Classic measures keep their threshold."
+    "It applies to measures of iterations that name no `rel`; None means their default (2 for most). Classic measures keep "
+    "their threshold."
 )
 _PROVIDER = "The provider of ir_measures for the classic measures."
 SCORING = (
@@ -100,7 +101,9 @@ BESIDE = (
     Option("groups", "A table of query_id and group: print values for each group too.", Path),
 )
 TABLES = BESIDE[:2]  # the tables that some measures need
-_AT_MOST = "At most 1,000,000. In a curve 0 omits the intervals."
+_AT_MOST = (
+    "At most 1,000,000. In a curve 0 omits the intervals. By default, `compare` draws more random signs for many pairs."
+)
 STATISTICS = (
     Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, 42),
     Option("resamples", "The number of random resamples.", int, 9_999, detail=_AT_MOST),
@@ -142,6 +145,17 @@ def spell(name: str, value: object = ...) -> str:
         value = int(value)
     text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return f"{flag} {'none' if value is None else shlex.quote(text)}"
+
+
+def advise_name(system: str) -> str:
+    """Return the remedy for a run whose name is not that of a system in a table: the run gets the name of `system`.
+
+    >>> advise_name("agent")
+    "Rename the run to 'agent'"
+    """
+    if FOR_COMMANDS.get():
+        return f"Name the run as the table does: {shlex.quote(f'{system}=RUN')}"
+    return f"Rename the run to {system!r}"
 
 
 def check_choice(name: str, value: object) -> None:

@@ -10,7 +10,7 @@ import decimal
 import gc
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -23,10 +23,13 @@ from goodgain.errors import MeasureError
 from goodgain.formats import Run
 from goodgain.formats.any_source import to_nested_dict
 from goodgain.formats.label_rules import LOWEST_LABEL, check_levels, clip_for_trec_eval
+from goodgain.schema import EMPTY_DOC
 
+#: The provider of measures that the user defined with `ir_measures.define` or `define_byquery`.
+RUNTIME = "runtime"
 #: Providers that need all queries in one call: a user's function may look at all of them, and ranx requires run and qrels
 #: to have the same queries.
-_AT_ONCE = {"runtime", "ranx"}
+_AT_ONCE = {RUNTIME, "ranx"}
 #: The largest label that gdeval.pl accepts (its MAX_JUDGMENT).
 _GDEVAL_MOST = 4
 #: The largest scaled label: trec_eval allocates a list of all levels up to it for every query.
@@ -36,10 +39,12 @@ _LARGEST_SCALED = 100_000
 class ProvidedValues(NamedTuple):
     """The values that providers computed for one run."""
 
-    means: dict[ir_measures.Measure, float]  # over all queries, as ir_measures aggregates them: NumRet is a sum
+    means: dict[ir_measures.Measure, float]  # over the judged queries, as ir_measures aggregates them: NumRet is a sum
     #: query_id, measure, value for all queries of the qrels. A query that the provider omits has the measure's default value.
     per_query: pl.DataFrame
     providers: dict[str, list[ir_measures.Measure]]
+    #: Measure -> its mean in ir_measures, and the number of queries of this mean: those of qrels and run together.
+    means_in_ir_measures: dict[ir_measures.Measure, tuple[float, int]]
 
 
 class ProviderScores:
@@ -55,38 +60,54 @@ class ProviderScores:
         labels = qrels.get_column("relevance")
         self._fractional = labels.filter(labels % 1 != 0).unique(maintain_order=True)
         self._provider = provider
-        self._query_ids: Iterable[str] = qrels.get_column("query_id").unique().sort() if measures else []
+        self._query_ids: list[str] = qrels.get_column("query_id").unique().sort().to_list() if measures else []
         self._at_once = False
         for measure in measures:
             with suppress(MeasureError):  # raised later, once the form of the labels is known
                 self._at_once |= choose_provider(measure, provider).NAME in _AT_ONCE
         self._waiting: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+        self._rows: list[pl.DataFrame] = []  # all rows of the run, for the user's functions
         self._providers: dict[str, list[ir_measures.Measure]] = {}
         self._values: dict[ir_measures.Measure, dict[str, float]] = {measure: {} for measure in measures}
 
-    def add(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+    def add(self, labels: pl.DataFrame, ranking: pl.DataFrame, rows: pl.DataFrame | None = None) -> None:
+        """Add the labels and the flattened ranking of some queries. `rows` has all their rows, if functions need them."""
         if self._at_once:
             self._waiting.append((labels, ranking.select(Run.columns)))
+            self._rows += [] if rows is None else [rows]
         elif not labels.is_empty():
             self._ask(labels, ranking)
 
-    def finish(self, rest: pl.DataFrame) -> ProvidedValues:
-        """Return the values of the run; `rest` has the labels of the queries that the run lacks."""
+    def finish(self, rest: pl.DataFrame, *, has_iterations: bool = False) -> ProvidedValues:
+        """Return the values of the run. `rest` has the labels of the queries that the run lacks.
+
+        If the run has iterations, the user's functions get all rows of the run with their iterations, not its ranking.
+        """
         if self._at_once:
             labels, rankings = zip(*self._waiting, strict=True)
-            self._ask(pl.concat([*labels, rest]), pl.concat(rankings))
+            rows = _list_results(pl.concat(self._rows)) if has_iterations and self._rows else None
+            self._ask(pl.concat([*labels, rest]), pl.concat(rankings), rows)
+
+        judged: dict[ir_measures.Measure, dict[str, float]] = {}
+        means_in_ir_measures: dict[ir_measures.Measure, tuple[float, int]] = {}
         for measure, values in self._values.items():
-            for query_id in self._query_ids:  # a provider may omit a query, as Accuracy does without a relevant result
-                values.setdefault(query_id, measure.DEFAULT)
-        means = {measure: _aggregate(measure, values) for measure, values in self._values.items()}
+            # A provider may omit a query, as Accuracy does without a relevant result.
+            of_judged = {query_id: values.get(query_id, measure.DEFAULT) for query_id in self._query_ids}
+            of_all = values | of_judged
+            judged[measure] = of_judged
+            means_in_ir_measures[measure] = _aggregate(measure, of_all), len(of_all)
+
+        means = {measure: _aggregate(measure, values) for measure, values in judged.items()}
         types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
         columns = [
             pl.DataFrame({"query_id": list(of), "measure": str(measure), "value": list(of.values())}, types)
-            for measure, of in self._values.items()
+            for measure, of in judged.items()
         ]
-        return ProvidedValues(means, pl.concat([pl.DataFrame(schema=types), *columns]), self._providers)
+        per_query = pl.concat([pl.DataFrame(schema=types), *columns])
+        return ProvidedValues(means, per_query, self._providers, means_in_ir_measures)
 
-    def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame) -> None:
+    def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame, rows: pl.DataFrame | None = None) -> None:
+        """Ask the providers for the values of some queries. The user's functions get `rows`, if given, in place of the ranking."""
         ranking = ranking.select(Run.columns)
 
         @cache  # a provider converts any other form row by row in Python, which is slower
@@ -104,15 +125,41 @@ class ProviderScores:
                     _CHECKS[name](list(request.named), labels, ranking)
                 if request.labelling.rel is None and request.labelling.whole:
                     check_levels(labels)
-                run: Any = ranking.to_pandas() if name in _AT_ONCE else make_run()
+                run: Any = make_run() if name not in _AT_ONCE else ranking.to_pandas()
+                if name == RUNTIME and rows is not None:
+                    run = rows.to_pandas()
                 if name in _AT_ONCE or name == "pyndeval":  # pyndeval reads subtopics from column 2, which dicts lack
                     qrels: Any = labels.with_columns(request.labelling.relevance).to_pandas()
                 else:
                     qrels = make_qrels(request.labelling)
-                for metric in _call_provider(request, qrels, run):
+                metrics = _call_provider(request, qrels, run)
+                if name == RUNTIME:
+                    _check_query_ids(metrics, {*self._query_ids, *ranking.get_column("query_id")})
+                for metric in metrics:
                     self._values[request.named[metric.measure]][metric.query_id] = float(metric.value)
                 computed = self._providers.setdefault(name, [])
                 computed += [measure for measure in request.named.values() if measure not in computed]
+
+
+def is_own_function(measure: ir_measures.Measure) -> bool:
+    """Return whether the user defined the measure as a Python function."""
+    return hasattr(measure, "runtime_impl")
+
+
+def _list_results(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the results of a run with their iterations, in the order of the run."""
+    results = rows.filter(pl.col("doc_id") != EMPTY_DOC).sort("query_id", "iteration", "rank", maintain_order=True)
+    return results.select(*Run.columns, "iteration")
+
+
+def _check_query_ids(metrics: Iterable[ir_measures.Metric], known: Collection[str]) -> None:
+    """Raise `MeasureError` if the user's function returned a value for a query that neither the qrels nor the run have."""
+    for metric in metrics:
+        if metric.query_id not in known:
+            raise MeasureError(
+                f"{metric.measure} returned a value for query {metric.query_id!r}, which neither the qrels nor the run have. "
+                "Return the query ids of the run, as text."
+            )
 
 
 @contextmanager
@@ -183,11 +230,11 @@ def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
     return made
 
 
-def _call_provider(request: _Request, qrels: Any, run: Any) -> Iterable[ir_measures.Metric]:
+def _call_provider(request: _Request, qrels: Any, run: Any) -> list[ir_measures.Metric]:
     try:
         return list(request.provider.iter_calc(list(request.named), qrels, run))
     except Exception as error:
-        if request.provider.NAME == "runtime":  # a user's function: the user needs its traceback
+        if request.provider.NAME == RUNTIME:  # a user's function: the user needs its traceback
             raise
         raise MeasureError(
             f"{', '.join(map(str, request.named))}: provider {request.provider.NAME} of ir_measures fails on this input "
@@ -304,7 +351,7 @@ def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tup
     """
     if fractional.is_empty():
         return measure, Labelling()
-    if hasattr(measure, "runtime_impl"):
+    if is_own_function(measure):
         return measure, Labelling(whole=False)
     rel = measure["rel"] if "rel" in measure.SUPPORTED_PARAMS else None
     if isinstance(rel, (int, float)):

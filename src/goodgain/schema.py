@@ -11,8 +11,10 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-#: A column of outcomes. `convert` writes 0 for a trace that broke off according to the log.
+#: A column of outcomes. `convert` writes 0 for a trace that broke off according to the log, and 1 for each other trace.
 COMPLETED = "completed"
+#: What a line of `require` may test without a table: 1 for a query that searched in the run, 0 for any other judged query.
+SEARCHED = "searched"
 #: The doc_id of a row for an iteration without results.
 EMPTY_DOC = "-"
 
@@ -85,7 +87,7 @@ RESULTS = Table.of(
     text: doc_id? type? url? title? snippet?
     number: score?
     pairs: ids? fields?
-    text: call_id? search_query? status?
+    text: call_id? search_query? arguments? status?
     """,
 )
 

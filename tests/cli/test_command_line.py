@@ -93,7 +93,7 @@ def test_flatten_writes_a_run_that_every_tool_reads(tmp_path: Path, order: str) 
     goodgain("flatten", RUN, "-o", flat, "--order", order)
     scored = list(ir_measures.read_trec_run(str(flat)))
     assert [(d.doc_id, d.score) for d in scored] == list(
-        gg.flatten(RUN, order=order).select("doc_id", "score").iter_rows()
+        gg.read_run(RUN).flatten(order).select("doc_id", "score").iter_rows()
     )
     assert (
         goodgain("evaluate", QRELS, flat, "nDCG@10")[0]

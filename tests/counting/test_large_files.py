@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from goodgain.counting import run_opening
 from goodgain.counting.run_in_blocks import RunFile, partition_by_query, text_blocks
 from goodgain.files.opening import Content, open_stream, read_bytes
 from tests.evaluation.test_against_oracle import all_cases
+from tests.evaluation.test_missing_iterations import frame_of
 from tests.support.counts import some_of
 from tests.support.forms import in_blocks
 from tests.support.tables import SESSIONS, no_notices, qrels_frame, run_frame
@@ -186,14 +186,14 @@ def test_notices_count_over_all_blocks(tmp_path: Path) -> None:
     ]
 
 
-def test_a_large_file_of_single_searches_has_one_order_and_no_notice_of_two(tmp_path: Path) -> None:
+def test_a_large_file_of_single_searches_has_one_order_and_one_notice_of_it(tmp_path: Path) -> None:
     """The ranks of each query have the opposite order of its scores: all queries are ordered by score."""
     path = tmp_path / "agent.run"
     path.write_text("".join(f"q{k} 1 d{r} {r} {r} t\n" for k in range(9) for r in (1, 2)))
     qrels = {f"q{k}": {"d1": 2, "d2": 0} for k in range(9)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pytest.warns(gg.GoodgainNotice, match="^in 9 queries with one search, classic measures sort by score") as told:
         assert gg.evaluate(qrels, in_blocks(path, block=50), "RR")["RR"] == 1 / 2
+    assert len(told) == 1
 
 
 LINES = [f"q{k} {i} d{r} {r} 1.0 t\n" for k in range(30) for i in (1, 2) for r in (1, 2, 3)]
@@ -402,3 +402,29 @@ def test_two_byte_order_marks_are_one_and_a_letter(tmp_path: Path, block: int) -
     qrels = gg.read_qrels({"q0": {"d1": 2}, "\ufeffq0": {"d1": 3}})
     same_scores(qrels, in_blocks(path, block=block), path, OURS)
     assert gg.evaluate({"\ufeffq0": {"d1": 3}}, path, "CG")["CG"] == 3.0
+
+
+@pytest.mark.parametrize("ending", ["run", "run.gz", "parquet"])
+@pytest.mark.parametrize("block", [40, 2**20])
+def test_a_large_file_that_was_appended_to_itself_is_refused(tmp_path: Path, ending: str, block: int) -> None:
+    for rows in ("q 1 a 1 2 t|q 2 b 1 1 t|p 1 a 1 1 t|", "q 1 a 1 2 t|q 2 b 1 1 t|"):
+        text = rows.replace("|", "\n") * 3
+        path = tmp_path / f"twice.{ending}"
+        if ending == "parquet":
+            frame_of(text).write_parquet(path)
+        else:
+            path.write_bytes(gzip.compress(text.encode()) if ending.endswith("gz") else text.encode())
+        file = RunFile(path, "close", 1, is_text=ending != "parquet", compressed=ending.endswith("gz"), block=block)
+        with pytest.raises(gg.InputError, match=rf"the run has 3 copies of the same {rows.count('|')} rows"):
+            gg.evaluate({"q": {"a": 2}}, file, "SRR")
+
+
+def test_equal_rows_of_a_large_file_are_counted_over_its_blocks(tmp_path: Path) -> None:
+    path = tmp_path / "calls.run"
+    path.write_text(
+        "".join(f"q{k} 1 {doc} {rank} 1 t\n" for k in range(9) for rank, doc in ((1, "a"), (2, "b"), (1, "a")))
+    )
+    file = RunFile(path, "close", 1, is_text=True, block=40)
+    with pytest.warns(gg.GoodgainNotice, match=r"9 rows equal an earlier row") as told:
+        assert gg.evaluate({"q1": {"a": 2}}, file, "SRR")["SRR"] == pytest.approx(1 / 3)
+    assert len([one for one in told if "equal" in str(one.message)]) == 1

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import warnings
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import ir_measures
@@ -15,6 +18,8 @@ from ir_measures import NRBP, NumRet, P, R, alpha_nDCG, nDCG
 
 import goodgain as gg
 from goodgain.counting import run_opening
+from tests.support.call_cases import make_run
+from tests.support.counts import how_many
 from tests.support.tables import in_one_search, no_notices
 
 QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
@@ -171,3 +176,32 @@ def test_labels_beyond_the_scale_of_the_default_threshold_are_said_in_ir_measure
     run = gg.read_run(in_one_search({"q": {"a": 2.0, "b": 1.0}}))
     with pytest.warns(gg.GoodgainNotice, match=r"labels go up to 10, .* as in CG\(rel=5\)"):
         ir_measures.calc_aggregate([gg.CG], {"q": {"a": 10, "b": 3}}, run)
+
+
+@pytest.mark.parametrize("seed", range(how_many(10, full=200)))
+def test_the_sentence_on_queries_without_results_is_that_of_a_count(seed: int) -> None:
+    """Random runs, in which queries are absent, never searched, or found nothing in some searches."""
+    random = Random(seed)
+    qrels = {f"q{k}": {"a": 2, "b": 0} for k in range(random.randint(1, 6))}
+    searches: dict[str, list[list[str]] | None] = {}
+    for query_id in qrels:
+        kind = random.choice(["absent", "never", "searched", "searched"])
+        if kind != "absent":
+            lists = [random.choices("abc", k=random.randint(0, 3)) for _ in range(random.randint(1, 3))]
+            searches[query_id] = lists if kind == "searched" else None
+    searches["q0"] = [["a"]]
+    cutoff = random.randint(1, 3)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", gg.GoodgainNotice)
+        gg.evaluate(qrels, make_run(searches), f"SRR@{cutoff}")
+    values = []
+    for lists in searches.values():
+        results = [doc_id for docs in (lists or [])[:cutoff] for doc_id in docs]
+        if results:
+            values.append(1 - len(set(results)) / len(results))
+    empty = len(qrels) - len(values)
+    said = [str(one.message) for one in caught if "queries without results" in str(one.message)]
+    mean = f"(mean of the others {math.fsum(values) / len(values):.4f})"
+    number = f"{empty} quer{'y' if empty == 1 else 'ies'}"
+    told = f"queries without results count as 0, the best value: SRR@{cutoff} in {number} {mean}."
+    assert said == ([f"{told} Report the mean of the others too."] if empty else [])

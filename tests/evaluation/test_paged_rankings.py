@@ -182,3 +182,37 @@ def test_the_command_pages_all_systems_or_one(tmp_path: Path) -> None:
     refused = run_command("compare", qrels, bm25, cut, "-m", "CG", "--page", SIZE)
     assert refused.returncode == 2 and "--page 3: cut has iterations already" in refused.stderr
     assert "--page SYSTEM=3" in refused.stderr
+
+
+@pytest.mark.parametrize("source", ["frame", "DuckDB", "large text"])
+def test_pages_have_the_order_of_classic_measures(source: str, tmp_path: Path) -> None:
+    """After i pages of 3, the good documents are those of the first 3 i ranks: ranks, scores and ties are random."""
+    random = Random(5)
+    rows = [
+        (f"q{query}", "Q0", f"d{doc}", rank, random.choice([0.5, 1.0, 1.0 + 1e-9, -2.0, float(rank)]))
+        for query in range(12)
+        for rank, doc in enumerate(random.sample(range(30), random.randint(1, 14)), 1)
+    ]
+    text = "".join(" ".join(map(str, (*row, "t"))) + "\n" for row in rows)
+    names = [name for i in (1, 2, 3) for name in (f"NumGood(rel=1)@{i}", f"P@{3 * i}")]
+    with pytest.warns(
+        gg.GoodgainNotice, match="^in .* with one search, pages and classic measures sort by score"
+    ) as told:
+        found = score(_open(source, text, tmp_path), names, page=3)
+    values = found.per_query.pivot("measure", index="query_id", values="value")
+    for i in (1, 2, 3):
+        good = values[f"P@{3 * i}"] * 3 * i
+        assert values[f"NumGood(rel=1)@{i}"].to_list() == pytest.approx(good.to_list())
+    assert sum("sort by score" in str(one.message) for one in told) == 1
+
+
+def _open(source: str, text: str, folder: Path) -> Any:
+    if source == "large text":
+        return read_in_blocks(write(folder, text), block=200)
+    return duckdb.connect().from_arrow(frame_of(text).to_arrow()) if source == "DuckDB" else frame_of(text)
+
+
+def test_a_paged_run_that_is_written_keeps_the_order_of_its_scores(tmp_path: Path) -> None:
+    rising = frame_of("".join(f"q Q0 d{k} {k} {k} t\n" for k in range(1, 6)))
+    gg.write_run(gg.read_run(rising, page=2), tmp_path / "pages.run")
+    assert gg.flatten(tmp_path / "pages.run")["doc_id"].to_list() == ["d5", "d4", "d3", "d2", "d1"]

@@ -12,6 +12,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from goodgain.experiments.analyses import GROUPS, SystemScores
+from goodgain.experiments.shared_steps import MOST_KEPT, KeptResults, make_key
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
@@ -19,9 +21,6 @@ from goodgain.analysis.comparing import pairs_table
 from goodgain.analysis.reporting import curves
 from goodgain.counting import query_batches, run_opening
 from goodgain.options import OPTIONS
-from goodgain.scoring.kept import MOST_KEPT, KeptResults, make_key
-from goodgain.scoring.scoring import DEFAULTS
-from goodgain.statistics import statistical_tests
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 
@@ -364,3 +363,30 @@ def test_a_ledger_of_several_runs_is_refused_where_nothing_tells_their_rows_apar
     with pytest.raises(gg.InputError, match="ledger takes one run"):
         gg.ledger(QRELS, [*SYSTEMS.values()])
     assert gg.Experiment(QRELS, {"both": [*SYSTEMS.values()]}).ledger()["system"].n_unique() == 2
+
+
+def test_scores_of_several_systems_print_their_values_and_say_how_to_choose() -> None:
+    qrels = {"q": {"a": 2, "b": 2}}
+    found = gg.Experiment(qrels, {"bm25": {"q": {"a": 1.0}}, "reformer": {"q": {"a": 2.0, "b": 1.0}}}).evaluate(
+        "R@5 P@1"
+    )
+    assert isinstance(found, SystemScores)
+    assert str(found) == "measure    bm25  reformer\nR@5      0.5000    1.0000\nP@1      1.0000    1.0000"
+    key: Any = "reformer"
+    with pytest.raises(
+        gg.InputError, match=r'\["reformer", "R@5"\], or \.systems\["reformer"\] for all of its scores$'
+    ):
+        found[key]
+    key = "P@1"
+    with pytest.raises(gg.InputError, match=r'and a measure: \["reformer", "P@1"\]$'):
+        found[key]
+
+
+def test_a_misspelt_attribute_of_a_run_names_the_run_and_converts_nothing() -> None:
+    run = gg.read_run({"q": {"a": 1.0}})
+    with pytest.raises(AttributeError, match="'Run' object has no attribute 'flaten'"):
+        run.flaten()
+    assert "_pandas" not in vars(run)
+    assert run.doc_id.to_list() == ["a"]
+    with pytest.raises(AttributeError, match="'Qrels' object has no attribute 'lables'"):
+        _ = gg.read_qrels({"q": {"a": 1}}).lables

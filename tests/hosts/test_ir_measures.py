@@ -13,8 +13,9 @@ from typing import Any
 
 import ir_measures
 import pandas as pd
+import polars as pl
 import pytest
-from ir_measures import ERR, RBP, RR, Accuracy, Compat, Judged, NumRet, P, alpha_nDCG, nDCG
+from ir_measures import ERR, RBP, RR, Accuracy, Compat, Judged, NumRet, P, ScoredDoc, alpha_nDCG, nDCG
 
 import goodgain as gg
 from goodgain.hosts.ir_measures import register
@@ -241,6 +242,20 @@ def test_subtopics_reach_diversity_measures(tmp_path: Path) -> None:
         alpha_nDCG @ 3
     ] == pytest.approx(wanted[alpha_nDCG @ 3], abs=1e-12)
     assert len(qrels) == 3
+
+
+def test_ir_measures_takes_what_flatten_makes_of_any_input_but_a_frame_of_another_library(tmp_path: Path) -> None:
+    qrels = {"q": {"a": 1, "b": 2, "c": 0}}
+    rows = [("q", 1, "c", 1, 2.0), ("q", 1, "a", 2, 1.0), ("q", 2, "b", 1, 9.0)]
+    frame = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank", "score"], orient="row")
+    gg.write_run(frame, tmp_path / "a.run")
+    iterated = (tmp_path / "a.run", str(tmp_path / "a.run"), gg.read_run(frame), frame.to_pandas())
+    of_one = ({"q": {"c": 3.0, "a": 2.0, "b": 1.0}}, [ScoredDoc("q", doc, -k) for k, doc in enumerate("cab")])
+    wanted = gg.evaluate(qrels, frame, "nDCG@10 RR").mean()
+    for run in (*iterated, *of_one):
+        found = ir_measures.calc_aggregate([nDCG @ 10, RR], qrels, gg.flatten(run))
+        assert {str(measure): value for measure, value in found.items()} == pytest.approx(wanted)
+    assert type(gg.flatten(frame)) is pl.DataFrame
 
 
 def test_labels_by_iteration_through_a_host_are_the_largest_with_a_notice() -> None:

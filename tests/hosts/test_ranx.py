@@ -55,7 +55,7 @@ def same_as_everywhere(qrels: Any, run: Any, cutoff: int, **reading: Any) -> Non
 def plain_ranx(qrels: gg.Qrels, run: Any, metric_names: list[str]) -> dict[str, float]:
     """ranx's own classes on the flattened ranking, with our measures taken out of ranx."""
     flat: dict[str, dict[str, float]] = {}
-    for query_id, doc_id, score in gg.flatten(run).select("query_id", "doc_id", "score").iter_rows():
+    for query_id, doc_id, score in gg.read_run(run).flatten().select("query_id", "doc_id", "score").iter_rows():
         flat.setdefault(query_id, {})[doc_id] = score
     labels: dict[str, dict[str, int]] = {}
     for query_id, doc_id, label in qrels.largest.iter_rows():

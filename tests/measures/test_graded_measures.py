@@ -7,6 +7,7 @@ import math
 import re
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import ir_measures
 import polars as pl
@@ -51,15 +52,21 @@ CASE.labels["none_graded"] = {"a": 2.0, "b": 0.0}
 MEASURES = [*GRADED, *HOSTLESS]
 
 
+#: Lower is better: a query that was not searched has no value.
+LOWER = ("Fallout", "Unjudged", "RBPResidual")
+
+
 def wanted(case: RankedCase) -> dict[str, list[float | None]]:
     """The values of all judged queries in order, by the oracle."""
-    return {
-        str(m): [
-            ranking_oracle.value(str(m.__name__), parameters_of(m), case.scores.get(query, {}), case.labels[query])
-            for query in sorted(case.labels)
-        ]
-        for m in MEASURES
-    }
+
+    def work_out(measure: Any, query: str) -> float | None:
+        if query not in case.scores and measure.__name__ in LOWER:
+            return None
+        return ranking_oracle.value(
+            str(measure.__name__), parameters_of(measure), case.scores.get(query, {}), case.labels[query]
+        )
+
+    return {str(measure): [work_out(measure, query) for query in sorted(case.labels)] for measure in MEASURES}
 
 
 def write_text(case: RankedCase, folder: Path) -> tuple[Path, Path]:

@@ -48,7 +48,7 @@ def test_names_and_measures_may_stand_in_lists() -> None:
     found = parse_measures(["AvgGain@1-2", "CG@2-3 CG@1-3"])
     assert list(map(str, found)) == ["AvgGain@1", "AvgGain@2", "CG@2", "CG@3", "CG@1"]
     assert parse_measures(["nDCG@10 SRE", gg.SRR @ 2, gg.SRE(rel=2)]) == parse_measures("nDCG@10 SRE SRR@2")
-    with pytest.raises(gg.MeasureError, match="one per iteration; name one"):
+    with pytest.raises(gg.MeasureError, match="one for each cutoff; name one"):
         parse_measure("CG@1-3")
 
 
@@ -104,6 +104,9 @@ def test_a_name_somebody_else_took_in_ir_measures_is_theirs_or_ours(monkeypatch:
     other = ir_measures.define(lambda qrels, run: [], name="DCG")
     monkeypatch.setitem(ir_measures.measures.registry, "DCG", other)
     assert parse_measure("DCG@3") == other @ 3
+    for name in ("F1", "Gain"):
+        monkeypatch.setitem(ir_measures.measures.registry, name, other)
+        assert parse_measures(f"{name}@5 {name.lower()}@6") == [other @ 5, other @ 6]
     monkeypatch.setitem(ir_measures.measures.registry, "SRE", other)
     assert parse_measure("SRE@3") == gg.SRE @ 3
 

@@ -27,8 +27,6 @@ def make_table(rows: list[Row]) -> pl.DataFrame:
 
 
 def wanted(name: str, rows: list[Row], query: str, searches: list[list[str]], rel: float) -> float | None:
-    if not searches:
-        return None
     seen = {doc for documents in searches for doc in documents}
     values, coverages = [], []
     for nugget in {row[1] for row in rows if row[0] == query}:
@@ -72,12 +70,12 @@ def test_nulls_are_left_out_of_the_mean_in_every_door() -> None:
     rows: list[Row] = [("q", "1", "a", 2, 1), ("q", "2", "b", 1, 0), ("r", "1", "a", 0, 1), ("s", "1", "a", 2, 1)]
     qrels, run = gg.read_qrels(make_table(rows), labels="subtopic"), frame_of({"q": [["a"]], "r": [["a"]]})
     scores = gg.evaluate(qrels, run, "NuggetRecall@1 CT@1")
-    assert scores["NuggetRecall@1"] == 0.5
-    assert scores.signature["without_value"] == ["NuggetRecall@1:2"]
+    assert scores["NuggetRecall@1"] == 0.25  # s was not searched, and r has no nugget that a document supports
+    assert scores.signature["without_value"] == ["NuggetRecall@1:1"]
     asked = parse_measure("NuggetRecall@1")
-    assert ir_measures.calc_aggregate([asked], qrels, gg.read_run(run)) == {asked: 0.5}
+    assert ir_measures.calc_aggregate([asked], qrels, gg.read_run(run)) == {asked: 0.25}
     compared = gg.compare(qrels, {"a": run, "b": frame_of({"q": [["a", "b"]]})}, "NuggetRecall@1")
-    assert compared.pairs.select("queries", "difference").row(0) == (1, 0.5)
+    assert compared.pairs.select("queries", "difference").row(0) == (2, 0.25)
 
 
 def test_qrels_without_nuggets_or_without_vital_are_refused() -> None:

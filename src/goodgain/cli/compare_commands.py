@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_forms import FORMS as COMPARISON_FORMS
 from goodgain.analysis.comparing.comparison_forms import ROWS, Layout, render_briefly, render_on_terminal, stack_groups
 from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
-from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
+from goodgain.analysis.comparing.required_lines import Requirement, find_baseline, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome
 from goodgain.analysis.reporting.gate_reports import choose_change, write_comment
 from goodgain.analysis.reporting.plots.pictures import draw_comparison, write_picture
@@ -29,6 +29,7 @@ from goodgain.experiments.reports import gather_evidence
 from goodgain.files.terminal_tables import ANY_WIDTH, print_drawn
 from goodgain.formats.query_tables import read_outcomes, read_questions
 from goodgain.measures.declaration import SessionMeasure
+from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.scores import leave_out_empty
 from goodgain.scoring.shared_arguments import OF_REPORTS
@@ -95,7 +96,8 @@ _gate_options = shared.join_options(
 @shared.rel_option
 @_comparison_options
 @require_option(
-    " or 'CG@3>=baseline-noise'. The baseline is the system of --baseline, else the run called baseline, else the first run."
+    " or 'CG@3>=baseline-noise' or 'searched>=0.98'. The baseline is the system of --baseline, else the run called baseline, else "
+    "the first run. Without --baseline, lines that compare with numbers only are checked for all runs."
 )
 @_gate_options
 @_layout_options
@@ -119,7 +121,11 @@ def compare(given: shared.Given) -> None:
     shared.check_outputs([given.plot, output.path, *gate], inputs)
     solved = () if given.outcomes is None else read_outcomes(given.outcomes).columns[2:]
     lines = [parse_requirement(text, rel=given.rel, outcomes=solved) for text in given.required]
-    wanted = [*given.measures, *(line.measure for line in lines if line.measure not in solved)]
+    wanted = [*given.measures, *(line.measure for line in lines if not isinstance(line.measure, str))]
+    if lines and not wanted and given.baseline_file is None:  # all lines are on outcomes or searched queries
+        wanted = [NumIter]
+    if not wanted:
+        raise InputError("no measure was named; name some with -m, such as -m 'nDCG@10 SRE@3 SRR'")
     _check_tables(given, wanted)
     questions = {} if given.queries is None else read_questions(given.queries)
     brief = output.form == "table" and not given.full
@@ -180,7 +186,7 @@ def _write_comment(
             of_each = dict(zip(x.systems, results, strict=True))
             results = [of_each[against], of_each[system]]
         with without_notices():  # the comparison has given them
-            explanation = x.explain(against, system, measure, results=results)
+            explanation = x.explain(against, system, measure, results=results, outcomes=given.outcomes)
     spend = x.spend(given.costs) if given.costs else None
     return write_comment(comparison, outcomes, explanation, questions=questions, spend=spend)
 
@@ -205,16 +211,15 @@ def _write_one(x: Experiment, measures: list[Any], given: shared.Given) -> None:
     shared.say(f"written: {given.write_baseline}")
 
 
-def _find_baseline(lines: Iterable[Requirement], names: Sequence[str], against: str | None) -> str | None:
-    line = next((line for line in lines if line.bound is None), None)
-    if line is None:
-        return None
-    if against is not None:
+def _find_baseline(lines: Sequence[Requirement], names: Sequence[str], against: str | None) -> str | None:
+    baseline = find_baseline(lines, names)
+    if baseline is not None and against is not None:
+        text = next(line.text for line in lines if line.bound is None)
         raise InputError(
-            f"--require {line.text!r} needs a baseline, and --against {against} has none; leave out either option, or require a "
+            f"--require {text!r} needs a baseline, and --against {against} has none; leave out either option, or require a "
             "number"
         )
-    return "baseline" if "baseline" in names else names[0]
+    return baseline
 
 
 @shared.command(

@@ -16,12 +16,13 @@ from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signatur
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.counting.joined_addresses import join_labels
 from goodgain.counting.run_opening import map_documents
-from goodgain.errors import InputError, MeasureError, notice
+from goodgain.errors import InputError, MeasureError, count_of, notice
 from goodgain.experiments.experiment import Experiment
 from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
 from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
+from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import find_null_rule, parse_measures
 from goodgain.measures.scores import MEANS, Scores
 
@@ -94,7 +95,9 @@ def evaluate(given: shared.Given) -> None:
     if not named and len(arguments) < 2 and not lines:
         raise click.UsageError("Missing argument 'MEASURE...': name measures after RUN, or before RUN with -m.")
     try:
-        asked = parse_measures([*(given.measures or arguments[1:]), *(line.measure for line in lines)], rel=given.rel)
+        of_lines = [line.measure for line in lines if not isinstance(line.measure, str)]
+        named_measures = [*(given.measures or arguments[1:]), *of_lines]
+        asked = parse_measures(named_measures or [NumIter], rel=given.rel)
     except MeasureError:
         files = [] if named else [name for name in arguments[1:] if exists(name)]
         if not files:
@@ -212,7 +215,9 @@ def _list_corrected_means(
         for name, run in zip(names, opened.runs.values(), strict=True)
     }
     one = next(iter(next(iter(found.values())).values()))
-    shared.say(f"means corrected by people's labels of {one.queries:,} queries, with 95 % intervals")
+    shared.say(
+        f"means corrected by people's labels of {count_of(one.queries, 'query', 'queries')}, with 95 % intervals"
+    )
     return [
         Value(None, measure, system, estimate.powered[0], ends=dict(zip(INTERVAL, estimate.powered[1:], strict=True)))
         for system, of in found.items()
@@ -223,15 +228,17 @@ def _list_corrected_means(
 def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, brief: bool) -> None:
     """Print on stderr how many queries were scored or left out. Unless `brief`, also print the signature and the coverage."""
     idle, shown = scores.queries.never_searched, _show_some(scores.queries.only_judged)
-    scored, lacking = signature["queries"], signature["absent_from_run"]
+    scored, lacking = signature["queries"], len(scores.queries.only_judged)
     if signature.get("missing") == "absent":
-        told = f"{scored - lacking} scored, {lacking} absent from the run{shown} left out"
+        told = f"{scored} scored, {lacking} absent from the run{shown} left out"
     else:
         told = f"{scored} scored, {lacking} of them absent from the run{shown}"
     told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
-    shared.say(f"{system}queries: {told}; {signature['without_judgments']} of the run lack judgments and are left out")
+    unjudged = signature["without_judgments"]
+    lack = "lacks judgments and is" if unjudged == 1 else "lack judgments and are"
+    shared.say(f"{system}queries: {told}; {unjudged} of the run {lack} left out")
     for number, run in enumerate(scores.replicates, 1):
-        if len(lacked := run.queries.only_judged) > signature["absent_from_run"]:
+        if len(lacked := run.queries.only_judged) > lacking:
             shared.say(f"{system}run {number}: lacks {len(lacked)} of the queries{_show_some(lacked)}")
     if brief:
         return

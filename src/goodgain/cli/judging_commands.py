@@ -9,7 +9,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.counting.run_opening import open_systems
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of
 from goodgain.files.opening import container
 from goodgain.files.tables import format_cell
 from goodgain.files.writing import write_frame
@@ -196,8 +196,12 @@ def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[
 
     def print_estimate(title: str, kind: str, found: conclusions.PoweredEstimate) -> None:
         print(f"{measure}: {title}", kind, "low", "high", sep="\t")
-        print(f"people, {found.queries} queries", *(f"{value:.4f}" for value in found.human), sep="\t")
-        both = f"people and {found.further} further queries of the model, weight {found.weight:.2f}"
+        print(
+            f"people, {count_of(found.queries, 'query', 'queries')}",
+            *(f"{value:.4f}" for value in found.human),
+            sep="\t",
+        )
+        both = f"people and {count_of(found.further, 'further query', 'further queries')} of the model, weight {found.weight:.2f}"
         print(both, *(f"{value:.4f}" for value in found.powered), sep="\t")
 
     print()

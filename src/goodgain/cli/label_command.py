@@ -12,7 +12,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of
 from goodgain.files.writing import write_frame
 from goodgain.formats.results import check_results_name
 from goodgain.judgments.judging.aggregation import find_disputed
@@ -182,7 +182,9 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.
             can_ask = sys.stdin.isatty() and sys.stderr.isatty()
             if not (can_ask and click.confirm("Send them?", err=True)):
                 why = older or f"more than {_ASK_ABOVE} need confirmation"
-                raise InputError(f"{calls:,} calls were not sent: {why}. Give --yes to send them")
+                raise InputError(
+                    f"{count_of(calls, 'call was', 'calls were')} not sent: {why}. Give --yes to send them"
+                )
         try:
             with show_progress() as tell:
                 counts: Counter[str] = Counter()
@@ -223,7 +225,9 @@ def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key, shortfa
         of_query = of_query.sort("missing", "query_id", descending=[True, False])
         some = [f"{query} ({statuses})" for query, statuses, _ in of_query.head(_NAMED_QUERIES).iter_rows()]
         more = ", ..." * (of_query.height > _NAMED_QUERIES)
-        shared.say(f"missing grades: {missing.height:,}, in {of_query.height:,} queries: {', '.join(some)}{more}")
+        shared.say(
+            f"missing grades: {missing.height:,}, in {count_of(of_query.height, 'query', 'queries')}: {', '.join(some)}{more}"
+        )
     if isinstance(budget.ended, str):
         limits = (("calls", budget.max_calls), ("tokens", budget.max_tokens))
         may = " and ".join(f"{most:,} {name}" for name, most in limits if most is not None)

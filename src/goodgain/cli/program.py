@@ -26,7 +26,7 @@ from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
 from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.options import FOR_COMMANDS
-from goodgain.scoring import score_run
+from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, warn_of_equal_rows
 from goodgain.version import __version__
 
 #: Heading of --help -> command -> file.
@@ -107,7 +107,7 @@ def flatten(given: shared.Given) -> None:
     shared.check_outputs([given.output], [given.run])
     reading = {name: getattr(given, name) for name in ("gaps", "first", "columns", "errors")}
     searched = read_run(given.run, **reading)
-    ranking = Run(score_run.flatten(searched, order=given.order), name=searched.name)
+    ranking = Run(searched.flatten(given.order), name=searched.name)
     ranking.never_searched = searched.never_searched
     write_run(ranking, given.output)
 
@@ -146,6 +146,8 @@ def validate(given: shared.Given) -> None:
         f"({searched.height - results.select('query_id', 'iteration').unique().height} of them without results), "
         f"{count_of(results.height, 'result')}, {repeats:,} of them repeats{told}"
     )
+    if not run.lacks_column:
+        warn_of_equal_rows(find_first_occurrences(rows).equal_rows, about=run.name)
     if not run.has_iterations and rows.height:
         warn_of_missing_iterations(run)
     first: Any = searched.get_column("iteration").min()

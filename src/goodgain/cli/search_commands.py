@@ -115,6 +115,10 @@ def curve(given: shared.Given) -> None:
         shared.say(f"picture: {given.plot}")
 
 
+#: Quantity that a curve runs over -> the word for one of it. A cost has no other word.
+_SINGULAR = {"searches": "search", "results": "result", "tokens": "token", "seconds": "second"}
+
+
 def _print_curve(frame: pl.DataFrame, given: shared.Given) -> None:
     values = [Value(None, _name_point(row), row["system"], row["mean"]) for row in frame.rows(named=True)]
     of_one = frame.filter(measure=frame.item(0, "measure"))  # equal for all measures
@@ -124,7 +128,8 @@ def _print_curve(frame: pl.DataFrame, given: shared.Given) -> None:
     print_values(values, given)
     if "over" in frame.columns:
         first = frame.row(0, named=True)
-        spent = f"{format_amount(first['spend'])} {first['over']}"
+        unit = _SINGULAR.get(first["over"], first["over"]) if first["spend"] == 1 else first["over"]
+        spent = f"{format_amount(first['spend'])} {unit}"
         print(f"{_name_point(first)} is the mean of {first['measure']} where each query has spent at most {spent}.")
     if sys.stdout.isatty():
         print_sparklines(frame, given.places)
@@ -150,6 +155,8 @@ def _name_point(row: dict[str, Any]) -> str:
 @click.option("--query", metavar="ID", help="Print both agents side by side for one query.")
 @shared.declared_option("results", "One file of both systems, or one each: for BASE, then for NEW.", multiple=True)
 @shared.declared_option("uses")
+@shared.declared_option("outcomes", "--incomplete needs its column completed.")
+@shared.declared_options("missing", "incomplete")
 @click.option(
     "--top", type=click.IntRange(0), default=5, help="How many improved and how many worsened queries to show."
 )
@@ -166,11 +173,13 @@ def explain(given: shared.Given) -> None:
     results, output, given.runs = given.results or [], given.output, [given.base, given.new]
     if len(results) > 2:
         raise InputError("--results was given more than twice. Give one file of both systems, or one for each.")
-    shared.check_outputs([output.path], [given.qrels, *shared.find_files(given.runs), *results, given.uses])
+    shared.check_outputs(
+        [output.path], [given.qrels, *shared.find_files(given.runs), *results, given.uses, given.outcomes]
+    )
     with notices_after_output(full=True):
         x = shared.make_experiment(given)
         with show_progress():
-            tables = {"results": given.results, "uses": given.uses}
+            tables = {"results": given.results, "uses": given.uses, "outcomes": given.outcomes}
             explained = x.explain(x.systems[0], x.systems[1], list(given.measures), top=given.top, **tables)
         if output.form == "table":
             console = open_console(sys.stdout)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
+import shlex
 import shutil
 import sys
 import textwrap
@@ -18,10 +19,11 @@ import click
 from goodgain.analysis.comparing.comparison_forms import PLACES, ROWS
 from goodgain.analysis.reporting.plots.pictures import check_picture_name
 from goodgain.counting.run_opening import find_likely_replicates, number_repeats
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, MeasureError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats.any_source import exists
+from goodgain.measures.names import parse_measures
 from goodgain.options import DOCUMENTS, OPTIONS, READING
 
 if TYPE_CHECKING:
@@ -63,10 +65,24 @@ def make_epilog(*examples: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
+class _CommandWithMeasures(click.Command):
+    """A command that tells where measures stand, if an argument is left over and the command has the option -m."""
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, arguments)
+        except click.UsageError as error:
+            is_left_over = error.message.startswith("Got unexpected extra argument")
+            if is_left_over and any(option.name == "measures" for option in self.params):
+                told = f"{error.message}. To name a measure, write it behind -m"
+                raise click.UsageError(told, context) from None
+            raise
+
+
 def command(*examples: str) -> Callable[[Command], click.Command]:
     def decorate(function: Command) -> click.Command:
         call = wraps(function)(lambda **given: function(Given(**given)))
-        return click.command(epilog=make_epilog(*examples))(call)
+        return click.command(cls=_CommandWithMeasures, epilog=make_epilog(*examples))(call)
 
     return decorate
 
@@ -145,7 +161,9 @@ _PARSED = {
     "columns": columns_option,
     "page": declared_option("page", multiple=True, callback=parse_with(_read_pages, _OF_PAGES)),
 }
-rel_option = declared_option("rel", "It is for measures of iterations without their own rel.  [default: 2]")
+rel_option = declared_option(
+    "rel", "It is for measures of iterations without their own rel.  [default: that of the measure, mostly 2]"
+)
 _READING = [option.name for option in (*READING, *DOCUMENTS)]
 reading_options = join_options(*(_PARSED.get(name) or declared_option(name) for name in _READING))
 
@@ -231,6 +249,8 @@ def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
     >>> find_systems(["old=main/agent.run", "new/agent.run"])
     {'old': ['main/agent.run'], 'agent': ['new/agent.run']}
     """
+    for run in runs:
+        _refuse_measures(run)
     divided = [split_name(run) for run in runs]
     own = iter(name_systems([path for name, path in divided if not name]))
     named: dict[str, list[str]] = {}
@@ -242,6 +262,19 @@ def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:
         named[system] = find_replicates(path) if name else [path]
     _suggest_replicates(named)
     return named
+
+
+def _refuse_measures(run: str) -> None:
+    """Raise `InputError` if a measure stands where a run is expected."""
+    if exists(run):
+        return
+    try:
+        parse_measures(run, complete=False)
+    except MeasureError:
+        if re.search(r"@\d", run) is None:
+            return
+    option = f"-m {shlex.quote(run)}"
+    raise InputError(f"{run}: there is no such run. To name a measure, write {option} behind the runs")
 
 
 def find_files(runs: Sequence[str]) -> list[str]:

@@ -25,6 +25,8 @@ LOW_SHARE = 0.5
 COVERAGE = Table.of("coverage", "whole: iteration judged unique; number: coverage").polars
 _EXAMPLES = 3  # query ids that a message lists
 _LISTED = 10  # iterations that a notice lists
+#: The smallest @ that looks like a cutoff in ranks.
+_LEAST_RANKS = 5
 #: Largest samples of unjudged and judged URLs. Parsing a URL takes 2 µs.
 _UNJUDGED, _JUDGED = 1_500, 3_000
 #: The prefix of one-time addresses: the service creates a new address of the same page for each call.
@@ -41,6 +43,11 @@ class SharedQueries(NamedTuple):
     only_searched: pl.Series  # only in the run
     only_judged: pl.Series  # only in the qrels
     never_searched: pl.Series = _NO_QUERIES  # in both, and the run says that the query never searched
+
+    @property
+    def not_searched(self) -> pl.Series:
+        """The judged queries that the run lacks, and those that never searched according to the run."""
+        return pl.concat([self.only_judged, self.never_searched])
 
     @property
     def searched(self) -> int:
@@ -99,6 +106,11 @@ class Coverage(NamedTuple):
         """The lowest iteration number in the run; None for an empty run."""
         lowest: Any = self.numbering.get_column("lowest").min()
         return None if lowest is None else int(lowest)
+
+    def find_first_iteration(self, run: Run | RunFile) -> int | None:
+        """Return the lowest iteration number in the run; None if the run has no iterations of its own."""
+        is_paged = run.reading.page is not None
+        return None if is_paged or self.lacks_iterations(run) else self.lowest
 
     def lacks_iterations(self, run: Run | RunFile) -> bool:
         highest: Any = self.numbering.get_column("highest").max()
@@ -192,13 +204,18 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
     if share is not None and share < LOW_COVERAGE and (share or labels is not None):
         shares = f"(by iteration {list_shares(coverages)})"
         sentence = (
-            "coverage is low: {} unique results have a label{}; most measures count the others as not relevant. Judge more of "
+            "coverage is low: {} a label{}; most measures count the others as not relevant. Judge more of "
             f"them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
         )
         notice(
             "low_coverage",
-            sentence.format(f"{share:.2f} of the {unique:,}", f" {shares}"),
-            of_several=(sentence.format(f"under {LOW_COVERAGE} of the", ""), f"{share:.2f} of {unique:,} {shares}"),
+            sentence.format(
+                f"{share:.2f} of the {count_of(unique, 'unique result has', 'unique results have')}", f" {shares}"
+            ),
+            of_several=(
+                sentence.format(f"under {LOW_COVERAGE} of the unique results have", ""),
+                f"{share:.2f} of {unique:,} {shares}",
+            ),
         )
 
 
@@ -223,13 +240,49 @@ def warn_of_run(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> int:
     has_variants = _warn_of_url_variants(judgments, run)
     if coverage.share == 0 and not has_variants and qrels.labels is None:
         as_given = (qrels.given or qrels).frame.select("query_id", "doc_id")
-        warn_if_none_is_judged(as_given, sample_rows(run), f"{coverage.unique:,} unique results")
+        warn_if_none_is_judged(as_given, sample_rows(run), count_of(coverage.unique, "unique result"))
     one_time = count_one_time(run, qrels.query_ids)
     if one_time:
         found = f"in {count_of(one_time, 'query', 'queries')} several iterations returned addresses that are new for each call"
         effect = "SRR, SRE and NumDup are not comparable with those of other systems"
         notice("one_time_addresses", f"{found}. Repeated pages are not recognised, so {effect}.")
     return one_time
+
+
+def warn_of_cutoffs(cutoffs: Mapping[str, int], coverages: Sequence[pl.DataFrame]) -> None:
+    """Give a notice on measures of iterations whose cutoff was probably meant as a rank.
+
+    These are cutoffs from 5 that are larger than the number of iterations of every query in every run of the call, such as
+    `SRE@10` if no query has more than 4 iterations. Runs without iterations have a notice of their own. `cutoffs` maps names of
+    measures to cutoffs.
+    """
+    highest = [coverage.get_column("iteration").max() for coverage in coverages]
+    most: Any = max((number for number in highest if number is not None), default=0)
+    beyond = [name for name, cutoff in cutoffs.items() if cutoff > most and cutoff >= _LEAST_RANKS]
+    if beyond and most:
+        listed = ", ".join(beyond[:_EXAMPLES]) + ", ..." * (len(beyond) > _EXAMPLES)
+        longest = f"no query has more than {count_of(most, 'iteration')}, and later ones count as empty"
+        text = f"{listed}: @ counts iterations, not ranks; {longest}. For ranks, use measures such as nDCG@10."
+        notice("cutoffs_beyond_iterations", text)
+
+
+def warn_of_first_iterations(firsts: Mapping[str, int | None]) -> None:
+    """Give a notice if runs begin with different iteration numbers. `firsts` has None for runs without iterations."""
+    names: dict[int, list[str]] = {}
+    for name, first in firsts.items():
+        if first is not None:
+            names.setdefault(first, []).append(name)
+    if len(names) < 2:
+        return
+    listed = [
+        f"{first} in {', '.join(of[:_EXAMPLES])}" + ", ..." * (len(of) > _EXAMPLES)
+        for first, of in sorted(names.items())
+    ]
+    remedy = f"If a missing number is a search without results, read the runs with {spell('gaps', 'empty')}."
+    notice(
+        "different_first_iterations",
+        f"the first iteration is {'; '.join(listed)}, so iterations were renumbered 1, 2, 3 ... in each run. {remedy}",
+    )
 
 
 def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:

@@ -8,7 +8,7 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.counting.ledger import find_unit, label_by_iteration, tally, tally_first_occurrences
-from goodgain.counting.run_in_blocks import Block, RunFile, map_ahead, partition_by_query
+from goodgain.counting.run_in_blocks import Block, RunFile, check_only_block, map_ahead, partition_by_query
 from goodgain.errors import notice
 from goodgain.files.delimited import warn_of_passed_over
 from goodgain.formats import Qrels, Run
@@ -20,13 +20,14 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     Orders,
     find_first_occurrences,
     make_ranking,
+    warn_of_equal_rows,
     warn_of_orders,
 )
 from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurrences, tabulate_ranking
 
 _Result = TypeVar("_Result")
 
-#: The columns that place a result in a ranking. Counts need the first three.
+#: The columns that place a result in a ranking. Counts need all but the last.
 _PLACES = ("query_id", "iteration", "doc_id", "rank", "score")
 
 
@@ -39,11 +40,12 @@ class QueryBatch(NamedTuple):
     table: RankingTable | None  # None if not requested
     #: query_id, doc_id, iteration of first occurrences; None without labels by iteration.
     first_iterations: pl.DataFrame | None
-    rows: pl.DataFrame | None = None  # all rows of the judged queries; None if not requested
+    rows: pl.DataFrame | None = None  # all rows of the queries; None if not requested
     orders: Orders = Orders()
     has_repeats: bool = False  # whether a document occurs twice in a query
     has_iterations: bool = True  # as in `Run`
     unnamed: UnnamedRows = UnnamedRows()  # as in `Run`
+    equal_rows: int = 0  # as in `FirstOccurrences`
 
 
 class RankingRequest(NamedTuple):
@@ -53,7 +55,7 @@ class RankingRequest(NamedTuple):
     with_documents: bool = True  # whether the ranking with its doc_ids is needed
     with_table: bool = False  # whether the ranking table is needed
     positions: Collection[str] = ()  # the columns of positions that the table needs in addition to trec_eval's `k`
-    with_rows: bool = False  # whether the rows of the judged queries are needed, in memory
+    with_rows: bool = False  # whether all rows of the queries are needed, in memory
     unjudged: bool = False  # whether the table needs rows for documents without a label
 
 
@@ -80,14 +82,15 @@ def consume_batches(
     with suppress(_ScatteredQueriesError):
         return consume(_count_blocks(run, run.blocks(), count))
     # Not inside an except clause, where the error would keep the first call in memory.
-    return consume(_count_blocks(run, partition_by_query(run), count))
+    return consume(_count_blocks(run, partition_by_query(run, with_check=True), count))
 
 
 def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
     """Count and rank a run in memory, or on the engine that holds the rows."""
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
         batch = _Counter(qrels, rels, request).count(run)
-        warn_of_orders(batch.orders)
+        warn_of_equal_rows(batch.equal_rows, about=run.name)
+        warn_of_orders(batch.orders, paged=run.unpaged is not None)
         return batch
     ranking, table = None, None
     if request is not None and request.with_table and not request.with_documents:
@@ -123,7 +126,7 @@ class _Counter:
 
     def __init__(self, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> None:
         self._qrels, self._rels, self._request = qrels, rels, request
-        self._columns = _PLACES if request is not None else _PLACES[:3]
+        self._columns = _PLACES if request is not None else _PLACES[:-1]
         # Computed before threads start, because `judgments` is a cached property.
         self._judgments, self._unit = qrels.judgments, find_unit(qrels.frame.get_column("relevance"))
 
@@ -137,21 +140,25 @@ class _Counter:
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
             relevance = label_by_iteration(first_iterations, qrels.frame)
         tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=self._unit)
-        ranking, table, orders = self._rank(run, firsts, relevance)
+        whole = firsts  # before pages were cut
+        if run.unpaged is not None:
+            whole = find_firsts(run.unpaged, run.unpaged.rows.select(_PLACES))
+        ranking, table, orders = self._rank(run, whole, None if whole is not firsts else relevance)
         if run.unpaged is not None and first_iterations is not None:  # the labels of the ranking need these iterations
             first_iterations = run.unpaged.first_iterations
-        judged = None
-        if self._request is not None and self._request.with_rows:
-            judged = rows.filter(pl.col("query_id").is_in(self._judgments.query_ids.implode()))
-        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed
-        return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, judged, *facts)
+        requested = rows if self._request is not None and self._request.with_rows else None
+        # Without the column, equal rows may be results of different searches: another notice says that iterations are missing.
+        equal_rows = 0 if run.lacks_column else whole.equal_rows
+        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, equal_rows
+        return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, requested, *facts)
 
     def _rank(
         self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None
     ) -> tuple[pl.DataFrame | None, RankingTable | None, Orders]:
+        """Return what the request asks for, and the orders of the ranking. `firsts` are those before pages were cut."""
         if (request := self._request) is None:
-            return None, None, Orders()
-        if request.order != "seen" or run.unpaged is not None:
+            return None, None, Orders() if run.unpaged is None else firsts.orders
+        if request.order != "seen":
             ranked = run if run.unpaged is None else run.unpaged
             firsts, relevance = find_firsts(ranked, ranked.rows.select(self._columns), request.order), None
         ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
@@ -166,6 +173,7 @@ class _Counter:
 
 def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     orders, unnamed, met = list[Orders](), list[UnnamedRows](), set[str]()
+    equal_rows: list[int] = []  # of each batch
     repeats_without_iterations = False
     for batch in _count_ahead(blocks, count):
         unnamed.append(batch.unnamed)
@@ -176,9 +184,13 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
             raise _ScatteredQueriesError
         met.update(query_ids)
         orders.append(batch.orders)
+        equal_rows.append(batch.equal_rows)
         yield batch
     warn_of_file(file, unnamed, is_empty=not met)
-    warn_of_orders(Orders(*map(sum, zip(Orders(), *orders, strict=True))))
+    if len(equal_rows) == 1 and equal_rows[0]:
+        check_only_block(file)
+    warn_of_equal_rows(sum(equal_rows), about=file.name)
+    warn_of_orders(Orders(*map(sum, zip(Orders(), *orders, strict=True))), paged=file.page is not None)
     if repeats_without_iterations and file.page is None:
         warn_of_missing_iterations(file)
 
@@ -194,13 +206,16 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
 def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     """Yield the counts of each block, while threads count the next blocks.
 
-    `has_repeats` is false for blocks with an `iteration` column: in such blocks, repeated documents need no notice.
+    `has_repeats` is false for blocks with an `iteration` column: in such blocks, repeated documents need no notice. Blocks without
+    the column have no `equal_rows`, as in memory.
     """
 
     def count_block(block: Block) -> QueryBatch:
         counted = count(block.run)
         lacks_column = block.frame is not None and "iteration" not in block.frame.columns
-        return counted._replace(has_repeats=lacks_column and counted.has_repeats)
+        if lacks_column:
+            return counted._replace(equal_rows=0)
+        return counted._replace(has_repeats=False)
 
     return map_ahead(count_block, blocks)
 

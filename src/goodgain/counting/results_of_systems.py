@@ -10,7 +10,7 @@ from goodgain.counting.joined_addresses import spell_like
 from goodgain.errors import InputError
 from goodgain.files.table_reading import read_frame
 from goodgain.formats.results import list_searches, name_results, open_results
-from goodgain.options import spell
+from goodgain.options import advise_name, spell
 
 
 class Results(NamedTuple):
@@ -39,9 +39,11 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
         # Results of one system are taken under any name: convert -o names the run, and not the results. If another file
         # has the name of the run, the files are in the wrong order.
         if name not in known and (len(known) > 1 or len(opened) < len(names) or name in chain(*systems)):
-            others = ", ".join(sorted({repr(one) for one in known if one is not None})) or "none with a name"
+            others = sorted({other for other in known if other is not None})
+            shown = ", ".join(map(repr, others)) or "none with a name"
+            remedy = advise_name(others[0]) if others else "Rename the runs"
             raise InputError(
-                f"the results hold no system {name!r}, only {others}. Rename the runs, or give "
+                f"the results hold no system {name!r}, only {shown}. {remedy}, or give "
                 f"{spell('results')} for each run, in the order of the runs."
             )
         of_run = source.filter(system=name) if name in known else source

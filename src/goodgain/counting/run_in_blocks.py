@@ -25,6 +25,7 @@ from goodgain.files.table_reading import explain_container_errors, frame_of
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
+from goodgain.formats.equal_rows import check_copies, hash_identity, select_identity
 from goodgain.formats.iterations import cut_run
 from goodgain.formats.run import Reading, Run, make_run
 from goodgain.ranking.dataframe_engines import collect
@@ -291,16 +292,17 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
             yield before, kept
 
 
-def partition_by_query(file: RunFile) -> Iterator[Block]:
+def partition_by_query(file: RunFile, *, with_check: bool = False) -> Iterator[Block]:
     """Yield a run in blocks. No query is in two blocks. Within a block, rows keep the order of the file.
 
     Rows are first divided among temporary files by a hash of query_id. Together, these files are as large as the run in plain text.
+    With `with_check`, a file that was appended to itself raises `InputError` (see `check_copies`).
     """
     file.kept.clear()  # the rows would be in memory twice
     parts = min(file.text_size // (2 * file.block) + 2, _FILES)
     with temporary_folder() as folder:
         paths = [folder / f"{part}.arrow" for part in range(parts)]
-        _write_partitions(file, paths)
+        _write_partitions(file, paths, with_check=with_check)
         for number, path in enumerate(paths):
             tell_progress(f"sorting {file.path.name}", number, len(paths))
             if path.exists():
@@ -312,13 +314,16 @@ def partition_by_query(file: RunFile) -> Iterator[Block]:
                 yield Block(file, frame=frame.drop(_ROW), rows=place)
 
 
-def _write_partitions(file: RunFile, paths: Sequence[Path]) -> None:
+def _write_partitions(file: RunFile, paths: Sequence[Path], *, with_check: bool) -> None:
     import pyarrow as pa
 
+    identities: list[pl.DataFrame] = []  # of each block
     with ExitStack() as stack:
         writers: dict[int, pa.RecordBatchStreamWriter] = {}
         for block in file.blocks():
             frame = _add_row_numbers(block)
+            if with_check and (identity := select_identity(frame)) is not None:
+                identities.append(hash_identity(identity))
             part = frame.get_column("query_id").hash() % len(paths)
             for (number,), some in frame.with_columns(part=part).partition_by("part", as_dict=True).items():
                 table = some.drop("part").to_arrow()
@@ -326,6 +331,8 @@ def _write_partitions(file: RunFile, paths: Sequence[Path]) -> None:
                     sink = stack.enter_context(pa.OSFile(str(paths[number]), "wb"))
                     writers[number] = stack.enter_context(pa.ipc.new_stream(sink, table.schema))
                 writers[number].write_table(table)
+    if identities:
+        check_copies(pl.concat(identities), str(file.path))
 
 
 def _add_row_numbers(block: Block) -> pl.DataFrame:
@@ -341,6 +348,17 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
         lines = [number for number, _ in number_rows(rows.content)]
     numbers = pl.col("rank", "score").cast(pl.Float64)
     return frame.with_columns(pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, lines))
+
+
+def check_only_block(file: RunFile) -> None:
+    """Raise `InputError` if the only block of a file consists of copies of the same rows.
+
+    If the copies are in several blocks, so are rows of one query, and `partition_by_query` checks the rows.
+    """
+    for block in file.blocks():
+        identity = select_identity(block.read().frame.to_native())
+        if identity is not None:
+            check_copies(identity, str(file.path))
 
 
 def sample_rows(run: Run | RunFile) -> pl.DataFrame:

@@ -20,6 +20,7 @@ from goodgain.errors import InputError, Subject, count_of, joined_notices, notic
 from goodgain.files.escaping import check_name
 from goodgain.files.json_text import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_stream
+from goodgain.files.other_kinds import find_other_kind
 from goodgain.formats import any_source
 from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
@@ -140,7 +141,8 @@ def map_documents(
         judged, kept_ids = _map_qrels(mapping, judged, kept), len(kept)
         if judged.ids_mapped and kept_ids and found:
             remedy = f"if the qrels name documents, read them as they are with {spell('documents_of', 'run')}"
-            kept_count = f"{kept_ids} ids of the qrels are documents of the run too and were kept"
+            of_run = count_of(kept_ids, "id of the qrels is a document", "ids of the qrels are documents")
+            kept_count = f"{of_run} of the run too and {'was' if kept_ids == 1 else 'were'} kept"
             notice("ids_not_mapped", f"{kept_count}; other ids were mapped; {remedy}")
     if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
         of_table = f"the table of {spell('documents')}"
@@ -202,6 +204,8 @@ def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
             while left >= 0 and (piece := file.read(_PIECE)):
                 left -= len(piece)
     content = Content(head.removeprefix(BOM))
+    if find_other_kind(content.data) is not None:
+        return False
     return left < 0 and not begins_json(content) and any_source.find_header(content, path, columns) is None
 
 

@@ -7,9 +7,10 @@ import polars as pl
 
 from goodgain.analysis.comparing.compare_systems import compare_scores, read_unread
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_question import BASELINE, Question
+from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.comparison_sentences import describe_incomplete
 from goodgain.analysis.comparing.outcomes import find_incomplete
+from goodgain.analysis.comparing.required_lines import BASELINE
 from goodgain.counting.run_opening import check_systems, name_runs
 from goodgain.errors import GoodgainNotice, collect_notices, without_notices
 from goodgain.formats import read_run

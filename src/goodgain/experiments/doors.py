@@ -15,9 +15,9 @@ from goodgain.experiments.experiment import Experiment
 from goodgain.measures.names import Measures
 from goodgain.scoring.shared_arguments import (
     OF_REPORTS,
-    CountingOptions,
     CurveOptions,
     ExperimentOptions,
+    ExplainOptions,
     RankingOptions,
     ReportOptions,
     takes_options,
@@ -130,6 +130,8 @@ def curve(
 
         - mean: null if a query has no finite value.
         - searching: the number of judged queries that have this iteration, in any run of the system.
+        - without_results: only if a lower-is-better share such as SRR has queries without results so far (with `over`:
+          without any), which count as 0: their number, in any run of the system.
         - queries: the number of all judged queries.
         - low, high: the bootstrap percentile interval of the mean, with the same draws as in `compare`; null if the mean
           is null, or with resamples=0. Use `compare` to test whether two systems differ.
@@ -205,8 +207,9 @@ def explain(
     *,
     results: Any = None,
     uses: Any = None,
+    outcomes: Any = None,
     top: int = 5,
-    **options: Unpack[CountingOptions],
+    **options: Unpack[ExplainOptions],
 ) -> Explanation:
     """Explain why a system is better or worse than another, by queries, searches and documents.
 
@@ -219,11 +222,13 @@ def explain(
         results: the frame from `read_traces`, or a file of this frame, for search strings and titles. Give one table of both
             systems, or a list with a table of each system.
         uses: the documents that each system used, as in `funnel`, to show which good documents were never opened or cited.
+        outcomes: outcomes with a column `completed`, as in `compare`, if `incomplete` is `zero` or `absent`.
         top: how many queries to show, in each direction.
         {options}
 
     Returns:
-        An `Explanation` of all queries of the qrels. It has no significance tests: `compare` has them.
+        An `Explanation` of all queries of the qrels. Queries and values are those of `compare` with the same options. The
+        explanation has no significance tests: `compare` has them.
 
     Raises:
         InputError: input that cannot be read, or two systems that share no judged query.
@@ -238,7 +243,7 @@ def explain(
     """
     x = Experiment(qrels, {"base": base, "new": new}, **options).name_by_files()
     base_name, new_name = x.systems
-    return x.explain(base_name, new_name, measures, results=results, uses=uses, top=top)
+    return x.explain(base_name, new_name, measures, results=results, uses=uses, outcomes=outcomes, top=top)
 
 
 @takes_options

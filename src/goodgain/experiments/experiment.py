@@ -11,7 +11,7 @@ from typing import Any, Self
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
+from goodgain.analysis.comparing.required_lines import Requirement, find_baseline, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.analysis.comparing.use_of_documents import Funnel, funnel
 from goodgain.analysis.explaining.explanation import Explanation
@@ -22,6 +22,7 @@ from goodgain.experiments.comparisons import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls, find_hits_of_runs, join_counts_of_systems
 from goodgain.experiments.explanations import explain_pair
 from goodgain.formats.query_tables import read_costs, read_outcomes
+from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import Measures, parse_measure
 from goodgain.measures.parameters import check_rel
@@ -111,13 +112,22 @@ class Experiment(Scoring):
         return recalls
 
     def explain(
-        self, base: str, new: str, measures: Measures = "CG", *, results: Any = None, uses: Any = None, top: int = 5
+        self,
+        base: str,
+        new: str,
+        measures: Measures = "CG",
+        *,
+        results: Any = None,
+        uses: Any = None,
+        outcomes: Any = None,
+        top: int = 5,
     ) -> Explanation:
         """Explain why the system `new` is better or worse than `base`, query by query, as `gg.explain` does."""
         if unknown := [name for name in (base, new) if name not in self.systems]:
             raise InputError(f"{unknown[0]!r} is not one of the systems; they are {', '.join(self.systems)}")
         with self.tell():
-            return explain_pair(self, [base, new], measures, results=results, uses=uses, top=top)
+            tables = {"results": results, "uses": uses, "outcomes": outcomes}
+            return explain_pair(self, [base, new], measures, top=top, **tables)
 
     def spend(
         self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False
@@ -152,15 +162,18 @@ class Experiment(Scoring):
 
         Args:
             lines: one or several requirements: `SRR@3<=0.3`, `nCG@6>=baseline significant`.
-            baseline: the system that `baseline` stands for in requirements; None: the first system.
+            baseline: the system that `baseline` stands for in requirements; it is not checked itself. None: the system called
+                `baseline`, else the first. If no requirement names the baseline, all systems are checked.
             family: `holm` corrects the p-values of all tested requirements together.
         """
         from goodgain.analysis.reporting.gate_reports import check  # it loads templates
 
         listed = [lines] if isinstance(lines, str) else [*lines]
-        measures = [parse_requirement(line, rel=self._options["rel"]).measure for line in listed]
+        parsed = [parse_requirement(line, rel=self._options["rel"]) for line in listed]
+        measures = [line.measure for line in parsed if not isinstance(line.measure, str)] or [NumIter]
         if len(self.systems) > 1:
-            comparison = self.compare(measures, baseline=baseline or self.systems[0], require=listed)
+            baseline = baseline or find_baseline(parsed, self.systems)
+            comparison = self.compare(measures, baseline=baseline, require=listed)
             return check(comparison, listed, family=family)
         scores: Any = self.evaluate(measures)
         outcomes = check_requirements(scores, listed, alpha=self._options["alpha"], family=family)

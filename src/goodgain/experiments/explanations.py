@@ -5,25 +5,35 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.comparison_sentences import describe_shared_queries
+from goodgain.analysis.comparing.comparison_sentences import describe_incomplete, describe_shared_queries
+from goodgain.analysis.comparing.outcomes import check_completed, find_incomplete
 from goodgain.analysis.comparing.use_of_documents import check_uses
 from goodgain.analysis.explaining.causes import Parts, Searched, divide_measure, find_documents
-from goodgain.analysis.explaining.explanation import Explanation, explain_systems, pair_runs
+from goodgain.analysis.explaining.explanation import Explanation, explain_systems, list_pairs, pair_runs, select_broken
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import Counts
 from goodgain.counting.results_of_systems import Results, read_results_of
 from goodgain.counting.run_in_blocks import RunFile, read_whole
-from goodgain.errors import InputError, notice, without_notices
+from goodgain.errors import InputError, give, notice, without_notices
 from goodgain.formats import Qrels, Run
+from goodgain.formats.query_tables import read_outcomes_of_runs
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import check_whole_number, spell
+from goodgain.scoring.opened import find_name
 from goodgain.scoring.score_run import count_run
 from goodgain.scoring.scoring import Scoring
 
 
 def explain_pair(
-    x: Scoring, names: Sequence[str], measures: Measures, *, results: Any = None, uses: Any = None, top: int = 5
+    x: Scoring,
+    names: Sequence[str],
+    measures: Measures,
+    *,
+    results: Any = None,
+    uses: Any = None,
+    outcomes: Any = None,
+    top: int = 5,
 ) -> Explanation:
     """Explain the difference of two systems. The arguments are those of `gg.explain`."""
     opened = x.opened
@@ -42,17 +52,39 @@ def explain_pair(
     counts = x.count_runs(rels)
     x.warn_of_counts(counts)
 
+    runs_of = {name: opened.names[name] for name in names}
+    broken = _find_broken(x, runs_of, outcomes)
+    qrels, pairs = opened.qrels, None
     if is_paired:
-        qrels, pairs = pair_runs(opened.qrels, runs)
+        pairs = list_pairs(qrels.query_ids, *runs_of.values())
+        qrels, single = pair_runs(qrels, runs)
         with without_notices():  # the notices on each run were given before
-            searched = {name: _find_documents(qrels, run, count_run(qrels, run, rels)) for name, run in pairs.items()}
+            searched = {name: _find_documents(qrels, run, count_run(qrels, run, rels)) for name, run in single.items()}
     else:
-        qrels = opened.qrels
         searched = find_searched(x, [*parts.values()], {name: opened.names[name][0] for name in names})
     queries = {name: measure_coverage(system.counts).queries for name, system in searched.items()}
     if few_shared := describe_shared_queries(queries):
         notice("few_shared_queries", few_shared)
-    return explain_systems(qrels, searched, parts, spell_results_as(tables, searched), uses=uses, top=top)
+
+    broke_off = select_broken(broken, runs_of, pairs)
+    missing, incomplete = x.options["missing"], x.options["incomplete"]
+    counted = {name: system.apply_options(missing, incomplete, broke_off[name]) for name, system in searched.items()}
+    results_as_in_runs = spell_results_as(tables, searched)
+    return explain_systems(qrels, counted, parts, results_as_in_runs, uses=uses, top=top, pairs=pairs)
+
+
+def _find_broken(x: Scoring, runs_of: Mapping[str, Sequence[str]], outcomes: Any) -> dict[str, pl.Series]:
+    """Return the queries of each run whose traces broke off, unless their results count (`incomplete="keep"`)."""
+    incomplete = x.options["incomplete"]
+    if incomplete == "keep":
+        return {}
+    rows = None if outcomes is None else read_outcomes_of_runs(outcomes)
+    check_completed(rows, incomplete)
+    other_names = {run: find_name(x.opened.runs[run]) for runs in runs_of.values() for run in runs}
+    broken = find_incomplete(rows, runs_of, other_names, x.opened.qrels.query_ids, incomplete)
+    for notice_on_run in describe_incomplete(broken, incomplete):
+        give(notice_on_run)
+    return broken
 
 
 def find_rels(parts: Sequence[Parts]) -> list[float]:

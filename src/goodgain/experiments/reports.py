@@ -28,9 +28,6 @@ from goodgain.measures.names import Measures, find_direction, parse_measures
 from goodgain.options import check_whole_number
 from goodgain.scoring.scoring import DEFAULTS, Scoring
 
-#: The options that a report's command can contain.
-_WRITTEN = ("rel", "order", "provider")
-
 
 def write_report(
     x: Scoring,
@@ -45,12 +42,13 @@ def write_report(
     """Write a report. Arguments, result and errors are those of `gg.report`."""
     target = make_path(path, "the file of the report")
     form = page.choose_format(target, format)
-    options, command = x.options, "Made in Python from data in memory."
-    # A command cannot contain other options of an experiment.
-    if all(options[name] == default for name, default in DEFAULTS.items() if name not in _WRITTEN):
-        shown = {"rel": options["rel"], "details": details, "order": options["order"]}
-        shown |= {"provider": options["provider"], "format": format}
-        command = page.write_command(*x.sources, path, measures, beside, shown) or command
+    options = {
+        name: value
+        for name, value in x.options.items()
+        if name == "order" or type(value) is not type(DEFAULTS[name]) or value != DEFAULTS[name]
+    }
+    own = {"details": details, "format": format}
+    command = page.write_command(*x.sources, path, measures, beside, options, own)
     made = gather_evidence(x, measures, beside, details=details, command=command)
     text = page.write_report(made, form, spreadsheet=spreadsheet)
     with atomic_write(target) as out:
@@ -112,8 +110,11 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
     uses = None if uses is None else read_uses_of([*scores], uses)
     explanations = {}
     for system in [*scores][1:]:
-        pair = {name: searched[name] for name in (base, system)}
+        pair = {name: searched[name].apply_options(x.options["missing"]) for name in (base, system)}
         explanations[system] = explain_systems(qrels, pair, explained, results, uses=uses, top=1)
+    used = None
+    if uses is not None:
+        used = funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))).in_order([*scores])
     texts = None if queries is None else read_queries(queries)
     return Evidence(
         qrels=qrels,
@@ -131,7 +132,7 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
         searches=tabulate_searches(counts_of_first, plan.good, paid),
         results=results,
         uses=uses,
-        funnel=None if uses is None else funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))),
+        funnel=used,
         texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
         groups=None if groups is None else read_groups(groups, qrels.query_ids),
         details=min(details, len(qrels.query_ids)),

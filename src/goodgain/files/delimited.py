@@ -59,6 +59,21 @@ def read_names(line: str, separator: str, path: Path) -> list[str]:
     return [name.strip() for name in found]
 
 
+def refuse_other_separator(line: str, separator: str, path: Path) -> None:
+    """Raise `InputError` if the first line of a CSV or TSV file is divided by another sign than the file's name says."""
+    if separator in line:
+        return
+    if separator == "," and ";" in line:
+        wrong, remedy = "its columns are divided by semicolons", "Write commas (and decimal points, if it has numbers)"
+    elif separator == "," and "\t" in line:
+        wrong, remedy = "its columns are divided by tabs", "Rename it to end in .tsv"
+    elif separator == "\t" and "," in line and " " not in line.strip():
+        wrong, remedy = "its columns are divided by commas", "Rename it to end in .csv"
+    else:
+        return
+    raise InputError(f"{path}: {wrong}. {remedy}")
+
+
 def read_cells(content: Content, separator: str, path: Path, *, errors: str | None) -> Cells:
     """Read the values of a CSV or TSV file. TSV has no quoting. Rows without any value are left out.
 
@@ -71,6 +86,7 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
     if separator == "," and line.count('"') % 2:  # Polars would read all rows as a part of the header
         wrong = f"line {before + 1}: the header has a quote that is not closed on its line"
         raise InputError(f"{path}, {wrong}; close the quote or remove it, and write all names on one line")
+    refuse_other_separator(line, separator, path)
     names = read_names(line, separator, path)
     has_quotes = separator == "," and b'"' in text
     # Polars fills short rows with null and refuses long rows. If the number of separators is right, all rows are right.
@@ -288,8 +304,7 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
         if wrong.endswith(_SWAPPED):
             bad.refuse(number, wrong, remedy="give the qrels first, then the run", can_skip=False)
         elif wrong:
-            is_wide = len(fields) > len(table.columns)
-            bad.refuse(number, wrong, remedy=_WRITE_BLANKS if is_wide else "correct the line")
+            bad.refuse(number, wrong, remedy=_find_remedy(fields, table))
         else:
             named = zip(table.columns, fields, strict=True)
             clean.append("\t".join(repr(float(field)) if name in table.numbers else field for name, field in named))
@@ -301,6 +316,14 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
         raise InputError(f"{label}: has numbers that cannot be read; write them with digits and a decimal point")
     comments = _cut_comments(content.data, table)[1]
     return frame, TextLines(label, content, lines), PassedOver(comments, longer)
+
+
+def _find_remedy(fields: Sequence[str], table: Table) -> str:
+    if len(fields) > len(table.columns):
+        return _WRITE_BLANKS
+    if len(fields) == 1 and re.search(r"[,;].*[,;]", fields[0]):
+        return "if the file is CSV, write commas and rename it to end in .csv"
+    return "correct the line"
 
 
 #: The remedy for a line with too many fields.

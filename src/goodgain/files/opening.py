@@ -20,6 +20,7 @@ from typing import IO, Any, NamedTuple
 import zstandard
 
 from goodgain.errors import InputError
+from goodgain.files.other_kinds import find_other_kind
 
 #: The byte order mark that Excel and other programs write before UTF-8.
 BOM = b"\xef\xbb\xbf"
@@ -260,19 +261,26 @@ class Content(NamedTuple):
 def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
     """Read a file without its byte order mark; decompress it if the first bytes are those of gzip or Zstandard.
 
-    With `has_lines` a line that is too long raises an error. The file is not memory-mapped, because the process would
+    A file of another kind, such as a spreadsheet or UTF-16 text, raises an error that names the kind. With `has_lines` a line
+    that is too long raises an error, as do Parquet and Arrow data. The file is not memory-mapped, because the process would
     crash if another program truncated the file.
     """
     with explain_read_errors(path), open_plain(path) as file:
-        size, kind = _file_size(file), compression_of(file.peek(len(_ZSTD)))
+        size, begin = _file_size(file), file.peek()
+        kind = compression_of(begin)
         if kind is not None:
             with unpack(file, kind, path, size) as stream:
-                return Content(_read_pieces(stream, path, has_lines=has_lines))
+                data = _read_pieces(stream, path, has_lines=has_lines)
+            _refuse_other_kind(data, path, has_lines=has_lines)
+            return Content(data)
         if path.suffix.lower() in COMPRESSED:
             kind = path.suffix[1:]
             raise InputError(f"{path}: not {kind} data, despite its name; rename the file, or download it again")
         if size is None:  # a pipe, or a device that may never end
-            return Content(_read_pieces(file, path, has_lines=has_lines))
+            data = _read_pieces(file, path, has_lines=has_lines)
+            _refuse_other_kind(data, path, has_lines=has_lines)
+            return Content(data)
+        _refuse_other_kind(begin.removeprefix(BOM), path, has_lines=has_lines)
         data = file.read()
         if len(data) < size:
             raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
@@ -282,6 +290,12 @@ def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
         if not start:
             raise _make_line_error(path)
     return Content(data.removeprefix(BOM))
+
+
+def _refuse_other_kind(begin: bytes, path: Path, *, has_lines: bool) -> None:
+    kind = find_other_kind(begin, is_text=has_lines)
+    if kind is not None:
+        raise InputError(f"{path}: is {kind.name}. {kind.remedy}")
 
 
 read_lines = partial(read_bytes, has_lines=True)

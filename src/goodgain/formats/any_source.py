@@ -15,7 +15,7 @@ import polars as pl
 
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, FrameRows, RowSource, TextLines, number_lines, number_rows, quote
-from goodgain.files.delimited import is_row, read_names, read_text, warn_of_passed_over
+from goodgain.files.delimited import is_row, read_names, read_text, refuse_other_separator, warn_of_passed_over
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
@@ -121,6 +121,21 @@ class OpenFrame(NamedTuple):
     columns: FoundColumns
 
 
+#: What stands in the column that tools ignore, in a file without iterations.
+_IGNORED = ("0", "Q0", "q0")
+
+
+def check_document_column(frame: Any, table: Table, label: str) -> None:
+    """Raise `InputError` if TREC text seems to have the document in column 2, and the ignored word or 0 in column 3."""
+    columns = frame.to_native()
+    documents = columns.get_column("doc_id")
+    if documents.is_empty() or documents[0] not in _IGNORED or (documents != documents[0]).any():
+        return
+    if columns.get_column("iteration").n_unique() > 1:
+        wrong = f"column 3 is {documents[0]!r} in all lines, so the document seems to stand in column 2"
+        raise InputError(f"{label}: {wrong}. Write the columns in this order: {' '.join(table.columns)}")
+
+
 def exists(path: str | os.PathLike[str]) -> bool:
     return os.path.exists(path)  # noqa: PTH110  # Path.exists raises errors for long texts
 
@@ -213,7 +228,10 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
         return None
     first_row = next(number_rows(content), (0, b""))[1]
     line = next(number_lines(content), (0, b""))[1].decode("utf-8", "replace")
-    if separator not in line or is_row(first_row, RUN) or is_row(first_row, QRELS):
+    if is_row(first_row, RUN) or is_row(first_row, QRELS):
+        return None
+    if separator not in line:
+        refuse_other_separator(line, separator, path)
         return None
     names = read_names(line, separator, path)
     if separator == "\t" and not any(

@@ -13,6 +13,8 @@ from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, quote
 from goodgain.options import check_whole_number, spell
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
+from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences
+from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import EMPTY_DOC, RUN
 
 if TYPE_CHECKING:
@@ -234,18 +236,37 @@ def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str =
 
 
 def cut_run(run: Run, size: int) -> Run:
-    """Cut a run into iterations of `size` results, in the order of rank, then row.
+    """Cut a run into iterations of `size` results, in the order in which classic measures rank them.
 
-    The rows of a lazy frame or a DuckDB relation are collected into memory. A query without results keeps one empty iteration.
+    Without repeats this is the order of the scores. A query with repeats is ordered by rank, then row. The rows of a lazy frame
+    or a DuckDB relation are collected into memory. A query without results keeps one empty iteration.
     """
     is_result, of_query = pl.col("doc_id") != EMPTY_DOC, "query_id"
     is_first = pl.int_range(pl.len()).over(of_query) == 0
     kept = run.rows.filter(is_result | (is_first & ~is_result.any().over(of_query)))
-    place = pl.col("rank").rank("ordinal").over(of_query).cast(pl.Int64)
-    paged = run.with_frame(kept.with_columns(iteration=(place - 1) // size + 1))
+
+    by_rank = pl.col("rank").rank("ordinal").over(of_query).cast(pl.Int64)
+    placed = kept.with_columns(by_rank=by_rank, place=_place_by_score(kept))
+    placed = placed.with_columns(pl.col("place").fill_null(pl.col("by_rank")))
+    is_reordered = (pl.col("place") != pl.col("by_rank")).any().over(of_query)
+    rank = pl.when(is_reordered).then(pl.col("place").cast(kept.schema["rank"])).otherwise("rank")
+    pages = placed.with_columns(iteration=(pl.col("place") - 1) // size + 1, rank=rank)
+
+    paged = run.with_frame(pages.drop("by_rank", "place"))
     paged.has_iterations, paged.reading, paged.unpaged = True, run.reading._replace(page=size), run
     paged.ids_mapped = run.ids_mapped
     return paged
+
+
+def _place_by_score(rows: pl.DataFrame) -> pl.Series:
+    """Return the place of each row in the order of the scores, from 1; null in a query that does not keep its scores."""
+    firsts = find_first_occurrences(rows.select("query_id", "iteration", "doc_id", "rank", "score"))
+    results = firsts.rows.filter(pl.Series(firsts.keep_scores).gather(firsts.rows.get_column("query")))
+    scores = results.select("query", pl.col("score").cast(pl.Float64))
+    placed = place_documents(scores, results.get_column("doc_id").gather, positions=())
+    lines = results.select("line").with_columns(place=placed.get_column("k"))
+    numbered = rows.select("query_id").with_row_index("line")
+    return numbered.join(lines, on="line", how="left", maintain_order="left").get_column("place")
 
 
 def warn_of_missing_iterations(run: Run | RunFile) -> None:

@@ -175,7 +175,8 @@ class Qrels(PandasFacade):
     def __repr__(self) -> str:
         name = f"{self.name!r}, " if self.name else ""
         labels = f", labels={self.reading!r}" if self.reading else ""
-        return f"Qrels({name}{self.frame.get_column('query_id').n_unique():,} queries, {len(self):,} labels{labels})"
+        queries = count_of(self.frame.get_column("query_id").n_unique(), "query", "queries")
+        return f"Qrels({name}{queries}, {count_of(len(self), 'label')}{labels})"
 
 
 def read_qrels(
@@ -270,7 +271,9 @@ def _read_judgments(
     opened: Frame, rows: RowSource, *, labels: str | None, errors: str, is_text: bool
 ) -> tuple[pl.DataFrame, RowSource]:
     problems = [_NOTHING]
-    if not is_text:
+    if is_text:
+        any_source.check_document_column(opened, QRELS, rows.label)
+    else:
         found = opened.collect_schema().get("iteration")
         if labels != "iteration" and found is not None:  # no value of an ignored column is an error
             can_be_text = found == nw.String or found.is_integer()

@@ -10,14 +10,14 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import BadLines, FrameRows, RowSource, TextLines, check_rows, lacks, number_lines, quote
 from goodgain.files.delimited import parse_text
 from goodgain.files.json_text import ObjectRows, begins_json, iterate_objects, put_on_lines
 from goodgain.files.opening import container, make_path, read_lines, separator_by_name
 from goodgain.files.table_reading import cast_columns, cast_texts, read_frame, read_table
 from goodgain.formats.any_source import exists, load_data_set
-from goodgain.options import spell
+from goodgain.options import advise_name, spell
 from goodgain.schema import BLANKS, COSTS, IDS, USES
 
 _QUERY_TEXT = ("text", "query", "title")  # names of the column with the text of a query
@@ -149,10 +149,11 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
         raise InputError(f"{label}: a group has the name all, reserved for the row of all queries. Rename the group.")
     if len(lacking):
         shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
-        number = f"{len(lacking):,} of {len(judged):,} queries"
+        number = f"{len(lacking):,} of {count_of(len(judged), 'query', 'queries')}"
+        have = "has" if len(lacking) == 1 else "have"
         notice(
             "queries_without_group",
-            f"{label}: {number} have no group: {shown}. These queries count only in the row `all`.",
+            f"{label}: {number} {have} no group: {shown}. These queries count only in the row `all`.",
         )
     return known
 
@@ -369,7 +370,9 @@ def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
     if not known:
         return InputError(f"{argument} has no rows. Add rows whose system is {system}.")
     there = ", ".join(known[:10])
-    return InputError(f"{argument} has no rows of the system {system}, but has rows of {there}. Rename a system.")
+    return InputError(
+        f"{argument} has no rows of the system {system}, but has rows of {there}. {advise_name(known[0])}."
+    )
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:

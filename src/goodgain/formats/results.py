@@ -101,9 +101,10 @@ def name_results(results: Any) -> pl.DataFrame:
 
 def list_searches(results: Any) -> pl.DataFrame:
     """Return one row per search of a system, with its number of results as `results`. Missing text columns become null."""
-    rows = sort_rows(choose_run(select_columns(results, "search_query", "status"), None, None))
+    texts = ("search_query", "arguments", "status")
+    rows = sort_rows(choose_run(select_columns(results, *texts), None, None))
     searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
-    return searches.agg(pl.col("search_query", "status").first(), results=(pl.col("rank") > 0).sum())
+    return searches.agg(pl.col(texts).first(), results=(pl.col("rank") > 0).sum())
 
 
 def select_columns(results: Any, *more: str) -> pl.DataFrame:

@@ -6,18 +6,20 @@ import os
 from collections.abc import Collection, Iterator
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import narwhals as nw
 import polars as pl
 from ir_measures.util import ScoredDoc
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, find_problems
 from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.writing import write_frame
 from goodgain.formats import any_source, iterations
 from goodgain.formats.any_source import Columns, OpenFrame
+from goodgain.formats.equal_rows import check_copies, select_identity
 from goodgain.options import check_choice, spell
 from goodgain.ranking.dataframe_engines import collect, rank_on_engine, sort_unordered, to_lazy, warn_of_order
 from goodgain.ranking.first_occurrences_and_flattening import (
@@ -26,6 +28,7 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     find_first_occurrences,
     find_first_rows,
     make_ranking,
+    warn_of_equal_rows,
     warn_of_orders,
 )
 from goodgain.schema import EMPTY_DOC, RUN
@@ -61,7 +64,10 @@ class PandasFacade:
         return self.host_frame.to_pandas()
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # copying and pickling look for private names: they must not find those of pandas
+        # Copying and pickling look for private names: they must not find those of pandas. The class of a pandas frame and its
+        # columns tell whether a name exists, without a conversion.
+        is_of_pandas = name in self.columns or hasattr(import_module("pandas").DataFrame, name)
+        if name.startswith("_") or not is_of_pandas:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self._pandas, name)
 
@@ -152,6 +158,8 @@ class Run(PandasFacade):
         if self.lives_on_engine:  # engines keep no order
             return collect(nw.from_native(self.flatten_lazily(order))).sort("query_id", "rank", "doc_id")
         firsts = find_first_occurrences(self.rows, order)
+        if not self.lacks_column:
+            warn_of_equal_rows(firsts.equal_rows, about=self.name)
         warn_of_orders(firsts.orders)
         return make_ranking(firsts, self.rows.columns)
 
@@ -179,7 +187,8 @@ class Run(PandasFacade):
         name = f"{self.name!r}, " if self.name else ""
         if not isinstance(self.frame, pl.DataFrame):
             return f"Run({name}{type(self.frame).__module__.split('.')[0]} frame)"
-        return f"Run({name}{self.frame.get_column('query_id').n_unique():,} queries, {self.frame.height:,} rows)"
+        queries = count_of(self.frame.get_column("query_id").n_unique(), "query", "queries")
+        return f"Run({name}{queries}, {count_of(self.frame.height, 'row')})"
 
 
 def read_run(
@@ -255,11 +264,17 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
     columns = frame.collect_schema().names()
     run = Run(None, name=name, likely_iteration=found.likely_iteration, renamed=found.renamed)
     run.reading = reading.with_columns(found.names, found.renamed)
-    if not is_text:
+    if is_text:
+        any_source.check_document_column(frame, RUN, rows.label)
+    else:
         frame = any_source.cast_to_table(frame, RUN, rows.label)
         run.unnamed = iterations.find_unnamed_rows(frame, rows)
         frame = iterations.mark_empty_iterations(frame)
         frame, rows = check_rows(frame, rows, find_problems(frame, RUN), errors=errors)
+    if isinstance(frame, nw.DataFrame) and not is_part:
+        identity = select_identity(frame.to_native())
+        if identity is not None:
+            check_copies(identity, rows.label)
     has_column = "iteration" in columns
     if has_column:
         frame, rows, run.never_searched = iterations.take_never_searched(frame, rows, errors=errors)

@@ -16,7 +16,8 @@ class Url(NamedTuple):
     Attributes:
         normalised: a URL that still leads to the page.
         page: host and path without the folders in `edition`. URLs with the same page may be duplicates.
-        item: host, path, and all parameters except tracking parameters. URLs with the same item have the same content.
+        item: host, path, and all parameters except tracking parameters.
+        anchor: the anchor, such as `#history`; empty if the URL has none. URLs with the same item and anchor have the same content.
         choice: the parameters that select content.
         edition: the folders that select a language or version of documentation, such as `/en/latest`.
         beyond_start: false for the URL of a start page, with a path such as `/` or `/home`.
@@ -25,15 +26,20 @@ class Url(NamedTuple):
     normalised: str
     page: str
     item: str
+    anchor: str
     choice: str
     edition: str
     beyond_start: bool
 
     @property
+    def address(self) -> str:
+        return self.item + self.anchor
+
+    @property
     def canonical(self) -> str:
-        """The canonical address: `https://` and `item` for valid http and https URLs, and `normalised` for all others."""
+        """The canonical address: `https://` and `address` for valid http and https URLs, and `normalised` for all others."""
         is_web = self.normalised.startswith(("http://", "https://")) and self.item != self.normalised
-        return "https://" + self.item if is_web else self.normalised
+        return f"https://{self.address}" if is_web else self.normalised
 
 
 #: Parameters that identify the visitor or the referring page, and never select content.
@@ -125,12 +131,17 @@ def normalise_url(url: str | None) -> str | None:
 def canonicalise_url(url: str | None) -> str | None:
     """Return the canonical address of a URL, equal for all spellings of one page; None if the URL does not name a page.
 
-    The scheme is https. The host has no www., m., mobile., amp. or default port. Tracking parameters, index files, final
-    slashes, and fragments that are not routes (`#/`, `#!`) are removed. Addresses of well-known sites (arXiv, DOI, YouTube ...)
-    and archives follow the rules in `web_identities`.
+    The scheme is https. The host has no www., m., mobile., amp. or default port. Tracking parameters, index files and final
+    slashes are removed. Addresses of well-known sites (arXiv, DOI, YouTube ...) and archives follow the rules in `web_identities`.
+
+    The rule for fragments, here and wherever ids are compared: a route (`#/`, `#!`) and an anchor (`#history`) are parts of the
+    address. `#top`, text fragments (`#:~:`) and anchors on well-known sites are removed. Deduplication may still join two
+    anchors of a page, if title and snippet prove that the results are the same.
 
     >>> canonicalise_url("http://www.example.org:80/a/index.html?utm_source=x#top"), canonicalise_url("https://youtu.be/abcdefghijk")
     ('https://example.org/a', 'https://youtube.com/watch?v=abcdefghijk')
+    >>> canonicalise_url("http://www.example.org/a/#history")
+    'https://example.org/a#history'
     """
     parsed = parse_url(url) if url else None
     return parsed.canonical if parsed else None
@@ -154,7 +165,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
         host, bare_host, rules = normalise_host(netloc, scheme)
     except ValueError:  # an impossible host: equal texts are still equal
         text = _trim(url)
-        return Url(text, text, text, "", "", True)
+        return Url(text, text, text, "", "", "", True)
     if "/." in path:
         path = _remove_dots(path)
     if netloc and not path:
@@ -165,15 +176,10 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
     if not (host or path.strip("/")) or (not host and scheme in ("http", "https")):
         return None
 
-    own_path, route, tail = _strip_page_path(path), "", ""
+    own_path = _strip_page_path(path)
     is_special = bare_host and _SPECIAL.match(own_path)
-    if fragment:
-        place = _escape(fragment, _UNRESERVED)
-        tail = "" if place.startswith(":~:") else "#" + place
-        # The browser builds the page, and a route is the path of the page.
-        if place.startswith(("/", "!")) and place.strip("/!"):
-            route = "#" + place.rstrip("/")
-            own_path += route
+    tail, route, anchor = _split_fragment(fragment) if fragment else ("", "", "")
+    own_path += route
     page = bare_host + own_path
     if not host and scheme not in ("", "file"):
         page = f"{scheme}:{page}"
@@ -191,7 +197,20 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
         chosen = {name: value for name in ("lang", "version") if (value := folders[name])}
         parts = [f"{name}={value.lower().replace('_', '-')}" for name, value in chosen.items()]
         choice = "&".join([*([choice] if choice else []), *parts])
-    return Url(normalised, page, item, choice, edition, own_path not in _START_PAGES)
+    return Url(normalised, page, item, anchor, choice, edition, own_path not in _START_PAGES)
+
+
+def _split_fragment(fragment: str) -> tuple[str, str, str]:
+    """Return three texts, each empty or with `#`: the fragment without a text fragment, its route, and its anchor."""
+    place = _escape(fragment.partition(":~:")[0], _UNRESERVED)
+    if not place:
+        return "", "", ""
+    tail = "#" + place
+    if place.startswith(("/", "!")):  # the browser builds the page, and a route is the path of the page
+        route = tail.rstrip("/") if place.strip("/!") else ""
+        return tail, route, ""
+    is_start = place.lower() == "top"  # HTML: the start of any page
+    return tail, "", "" if is_start else tail
 
 
 def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
@@ -202,7 +221,7 @@ def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
         has_scheme = text.startswith(("http:", "https:"))
         return parse_url(text if has_scheme else "https://" + text, wrappers + 1) if wrappers < _MAX_WRAPPERS else None
     item, choice = _make_item(address, parameters)
-    return Url(normalised, address, item, choice, "", True)
+    return Url(normalised, address, item, "", choice, "", True)
 
 
 def _is_documentation(folders: re.Match[str], host: str) -> bool:
@@ -326,8 +345,8 @@ def _decode_escape(text: str, decoded: frozenset[str]) -> str:
     return character if character in decoded else text.upper()
 
 
-#: Fragments that name a part of a page. A route (`#/`, `#!`) is a path, and a text fragment only highlights a place.
-_PART_OF_PAGE = re.compile(r"#(?![/!]|:~:)|~\d+$")
+#: Deduplication writes a second document of one address as `ADDRESS~2`.
+_SECOND_DOCUMENT = re.compile(r"~\d+$")
 _FOLDER = r"[A-Za-z0-9\-_~!$&'*+,=:@][A-Za-z0-9\-._~!$&'*+,=:@]*"
 #: Addresses in which only the host and the final slash change, unless the host has rules or the address has such an end.
 _SIMPLE = rf"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/(?:{_FOLDER})?)*$"
@@ -335,13 +354,13 @@ _HAS_MORE = r"(?i)(?:/(?:amp|(?:index|default)\.[a-z0-9]+)/*|~\d+)$"
 
 
 def find_page(doc_id: str) -> str | None:
-    """Return the canonical address of an id that is a page's URL; None for other ids, and for parts of pages.
+    """Return the canonical address of an id that is a page's URL; None for other ids.
 
-    >>> find_page("http://www.example.org/a/"), find_page("https://example.org/onto#A"), find_page("d1")
-    ('https://example.org/a', None, None)
+    >>> find_page("http://www.example.org/a/"), find_page("http://example.org/onto#A"), find_page("d1")
+    ('https://example.org/a', 'https://example.org/onto#A', None)
     """
-    is_part = _PART_OF_PAGE.search(doc_id) is not None
-    return canonicalise_url(doc_id) if not is_part and doc_id[:4].lower() == "http" else None
+    is_second = _SECOND_DOCUMENT.search(doc_id) is not None
+    return canonicalise_url(doc_id) if not is_second and doc_id[:4].lower() == "http" else None
 
 
 def find_shared_pages(ids: pl.Series) -> pl.DataFrame:

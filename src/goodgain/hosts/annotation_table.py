@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.errors import GoodgainError, InputError, notice, without_notices
+from goodgain.errors import GoodgainError, InputError, count_of, notice, without_notices
 from goodgain.formats.qrels import load_qrels
 from goodgain.logs.dedup import deduplicate
 from goodgain.logs.dedup.deduplication import find_reissued_ids
@@ -48,7 +48,9 @@ class NotWrittenError(GoodgainError):
     @classmethod
     def of(cls, why: str, written: int, total: int) -> NotWrittenError:
         again = ". The same command replaces them and goes on" if written else ""
-        return cls(f"{why}. {written:,} of {total:,} annotations were written{again}")
+        return cls(
+            f"{why}. {written:,} of {count_of(total, 'annotation')} {'was' if written == 1 else 'were'} written{again}"
+        )
 
 
 def annotate(
@@ -97,9 +99,10 @@ def annotate(
         told = f"the qrels have no judgments of the queries in the logs ({queries})"
         raise InputError(f"{told}; set query ids with {spell('query_ids')}")
     if unjudged := ids.height - of_trace.height:
+        has, they = ("has", "it gets") if unjudged == 1 else ("have", "they get")
         notice(
             "queries_without_judgments",
-            f"{unjudged} of {ids.height} queries have no judgments: they get no annotations",
+            f"{unjudged} of {count_of(ids.height, 'query', 'queries')} {has} no judgments: {they} no annotations",
         )
     found = []
     for name in list_runs(of_trace):

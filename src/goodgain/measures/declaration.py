@@ -27,6 +27,8 @@ from goodgain.measures.parameters import (
 from goodgain.measures.terms import UpTo
 
 DEFAULT_REL = 2
+#: The condition for no value that all measures share for which a query without a search has none, after the words "null if".
+NOT_SEARCHED = "a query was not searched"
 
 #: Better direction -> the arrow beside the name of a measure in tables, reports and plots.
 ARROWS = {"up": "↑", "down": "↓", None: "–"}
@@ -77,7 +79,9 @@ class Declaration:
     #: Whether valid parameters can be combined.
     takes: Callable[[Mapping[str, Any]], bool] = lambda _parameters: True
     null_if: str = ""  # the condition for no value, after the words "null if"; the mean is over all other queries
-    is_0_if_absent: bool = False  # whether a query that the run lacks has the value 0, although `null_if` holds
+    #: Whether the guideline defines the value of a query that was not searched. For the rule of all other measures, see
+    #: `is_null_without_search` in `names.py`.
+    is_of_guideline: bool = False
     #: The function from the parameters to the name of the table that the measure needs: `results`, `costs` or "".
     table: Callable[[Mapping[str, Any]], str] = lambda _parameters: ""
     #: Whether a system without results would be the best. `compare` and annotations then give this system no value.
@@ -85,13 +89,20 @@ class Declaration:
     #: Whether the value depends on where iterations end, also without @. Measures of the ledger find this from the formula.
     by_iteration: bool = False
     by_repeats: bool = False  # whether the value depends on which results are repeats
+    counts_repeats: bool = False  # whether only repeats of results or searches raise the value above 0
     shows: str = ""  # the value after a search, in plain words for the title of a picture; "" if the title says it
 
     @property
     def note(self) -> str:
         """The remark on the measure, and the condition under which a query has no value."""
-        null = f"null if {self.null_if}; the mean is over the other queries" if self.null_if else ""
+        rule = self.null_if or (NOT_SEARCHED if self.is_null_without_search else "")
+        null = f"null if {rule}; the mean is over the other queries" if rule else ""
         return "; ".join(filter(None, (self.remark, null)))
+
+    @property
+    def is_null_without_search(self) -> bool:
+        """Whether a query that was not searched has no value, because 0 would be a good value of this measure."""
+        return self.better == "down" and not self.is_of_guideline
 
     @property
     def is_over_iterations(self) -> bool:
@@ -212,7 +223,9 @@ class DeclaredMeasure(ir_measures.Measure):
         self.validated = True
 
     def aggregator(self) -> ExactMean:
-        return ExactMean(skip_nan=isinstance(self, RankedMeasure) or bool(self.declaration.null_if))
+        from goodgain.measures.names import find_null_rule  # which imports this module
+
+        return ExactMean(skip_nan=isinstance(self, RankedMeasure) or bool(find_null_rule(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the measure by its name and parameters, because pickle cannot find a class made from a declaration."""

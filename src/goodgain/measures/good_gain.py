@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from goodgain.measures.declaration import DEFAULT_REL, Declaration, GoodGainMeasure, declare
+from goodgain.measures.declaration import DEFAULT_REL, NOT_SEARCHED, Declaration, GoodGainMeasure, declare
 from goodgain.measures.terms import UpTo, divide
 
 i = pl.col("iteration")
@@ -34,7 +34,7 @@ _declare: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, {"family"
 
 
 def _declare_of_guideline(name: str, *parts: Any, **details: Any) -> GoodGainMeasure:
-    common = {"source": f"Retrieved Good Gain guideline, {name}@i", "from_labels": "sum"}
+    common = {"source": f"Retrieved Good Gain guideline, {name}@i", "from_labels": "sum", "is_of_guideline": True}
     return _declare(name, *parts, **{**common, **details})
 
 
@@ -117,6 +117,7 @@ SRR = _declare_of_guideline(
     better="down",
     example=("SRR@2", 0.16666666666666666),
     by_repeats=True,
+    counts_repeats=True,
     remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
     needs_results=True,
     shows="Share of results that were repeats",
@@ -152,6 +153,7 @@ IterationsForAllGoodResults = _declare(
     better="down",
     bounds=("0", "100"),
     source="Retrieved Good Gain guideline, IterationsForAllGoodResults",
+    is_of_guideline=True,
     own=_REL | {"pool": _POOL},
     example=("IterationsForAllGoodResults(pool='retrieved')", 2.0),
 )
@@ -181,7 +183,7 @@ AllGood = _declare(
     example=("AllGood@2", 0.0),
     shows="Share of queries with all good documents found",
 )
-_NULL_IF = "a query was not searched or has no good document"
+_NULL_IF = f"{NOT_SEARCHED} or has no good document"
 
 
 def _give_if_good(value: pl.Expr) -> pl.Expr:
@@ -249,7 +251,14 @@ SearchGain = _declare(
     own=_REL_1,
     example=("SearchGain@2", 0.3333333333333333),
 )
-_COUNT = {"family": "counts", "bounds": ("0", ""), "source": "counts of the ledger", "own": AT_I, "from_labels": "sum"}
+_COUNT = {
+    "family": "counts",
+    "bounds": ("0", ""),
+    "source": "counts of the ledger",
+    "own": AT_I,
+    "from_labels": "sum",
+    "is_of_guideline": True,  # |R|, |UR|, |Dup| and |GR| of no search are 0
+}
 _declare_count: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, _COUNT)
 
 NumIter = _declare_count(
@@ -293,6 +302,7 @@ NumDup = _declare_count(
     better="down",
     example=("NumDup@2", 1.0),
     by_repeats=True,
+    counts_repeats=True,
 )
 NumUnjudged = _declare_count(
     "NumUnjudged",

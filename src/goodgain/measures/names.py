@@ -1,17 +1,24 @@
 """Lists the names of measures, and parses texts such as "SRE(rel=3)@5" or "nDCG@10,srr@3"."""
 
 import ast
-import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import ir_measures
 
 from goodgain.errors import MeasureError
 from goodgain.measures import classic, not_in_ir_measures, session_gain, session_measures
-from goodgain.measures.declaration import Declaration, GoodGainMeasure, IterationMeasure, RankedMeasure, SessionMeasure
+from goodgain.measures.declaration import (
+    NOT_SEARCHED,
+    Declaration,
+    GoodGainMeasure,
+    IterationMeasure,
+    RankedMeasure,
+    SessionMeasure,
+)
 from goodgain.measures.good_gain import DCGG, MEASURES, NumResults
+from goodgain.measures.names_elsewhere import READ_AS, refuse_name_elsewhere, suggest_name
 from goodgain.measures.not_in_ir_measures import RankDCG
 from goodgain.measures.parameters import check_given, check_parameters, check_rel, read_parameters
 
@@ -40,39 +47,10 @@ HOST_NAMES: dict[str, GoodGainMeasure] = {
     for name, named in _name_for_hosts(measure).items()
 }
 
-_FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
+#: Why a query is left out of a comparison. `describe_lack` returns the second, or a text about results.
+NO_SEARCH, NO_VALUE = "a system did not search", "a system has no value"
 
-#: Names in other tools (in any case) -> the measure here; `k` is the number in the name.
-_ELSEWHERE = {
-    r"hits(?:@|_|\.)(?P<k>\d+)": "P@{k} (hits are {k} times P@{k})",
-    r"(?:hit|hit_?rate)(?:@|_|\.)(?P<k>\d+)|success(?:_|\.)(?P<at>\d+)": "Success@{k}",
-    r"f1(?:@|_|\.)(?P<k>\d+)": "F@{k}",
-    r"f2(?:@|_|\.)(?P<k>\d+)": "F(beta=2)@{k}",
-    r"f1": "F@k, or SetF for the whole ranking",
-    r"f2": "F(beta=2)@k, or SetF(beta=4) for the whole ranking",
-    r"recip_?rank": "RR",
-    r"m?rr_(?P<k>\d+)": "RR@{k}",
-    r"ndcg(?:_cut)?(?:_|\.)(?P<k>\d+)": "nDCG@{k}",
-    r"(?:map|ap)(?:_cut)?(?:_|\.)(?P<k>\d+)": "AP@{k}",
-    r"gm_?map": 'AP with scores.mean(how="geometric")',
-    r"(?:p|prec|precision)(?:_|\.)(?P<k>\d+)|prec@(?P<at>\d+)": "P@{k}",
-    r"(?:r|rec|recall)(?:_|\.)(?P<k>\d+)|rec@(?P<at>\d+)": "R@{k}",
-    r"iprec_at_recall(?:_|\.)(?P<k>[\d.]+)": "IPrec@{k}",
-    r"11-?pt_?avg": "ElevenPointAP",
-    r"relative_p(?:_|\.)(?P<k>\d+)": "RelativeP@{k}",
-    r"unj(?:_|\.)(?P<k>\d+)": "Unjudged@{k}",
-    r"set_recall": "SetR",
-    r"num_rel_ret": "NumRelRet",
-    r"r_?precision": "Rprec",
-    r"hit_?rate|hit": "Success@10",
-    r"hits": "NumRet(rel=1)",
-    r"ndcg_burges@(?P<k>\d+)": "nDCG(dcg='exp-log2')@{k}",
-    r"rbp\.(?P<k>\d+)": "RBP(rel=1,p=0.{k})",
-    r"mp@(?P<k>\d+)": "GradedP@{k}, or P@{k} if all results are judged",
-    r"cg\(d\)@(?P<k>\d+)": "GradedCG@{k}",
-    r"dcg\(d\)@(?P<k>\d+)": "GradedDCG@{k}",
-    r"ndcg\(d\)@(?P<k>\d+)": "GradednDCG@{k}",
-}
+_FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
 
@@ -93,17 +71,17 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
     >>> find_direction(ir_measures.nDCG @ 10)
     'up'
     """
-    return _find_meaning(measure).better
+    return find_meaning(measure).better
 
 
 #: Replaces the missing declaration of a measure.
 _UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
 
 
-def _find_meaning(measure: ir_measures.Measure) -> Declaration:
+def find_meaning(measure: ir_measures.Measure) -> Declaration:
     """Return the declaration of a measure. For `PerIteration(measure='P@2')`, return that of the inner measure `P@2`."""
     if (inner := find_inner(measure)) is not None:
-        return _find_meaning(inner)
+        return find_meaning(inner)
     return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure) or _UNKNOWN
 
 
@@ -124,7 +102,7 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
     """
     found = {}
     for measure in measures:
-        declared = _find_meaning(measure)
+        declared = find_meaning(measure)
         if declared.needs_results or (declared.family, declared.better) == ("counts", "down"):
             cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
             found[str(measure)] = str(NumResults if cutoff is None else NumResults @ cutoff)
@@ -140,19 +118,38 @@ def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Meas
 
 def needs_results(measure: ir_measures.Measure) -> bool:
     """Return whether `compare` must leave out queries without results, because they would have the best value, 0."""
-    return _find_meaning(measure).needs_results
+    return find_meaning(measure).needs_results
+
+
+def is_null_without_search(measure: ir_measures.Measure) -> bool:
+    """Return whether a query that was not searched has no value. This is the rule of docs/measures.md for all measures.
+
+    What the guideline defines stays: SRR is 0. Else a query without a search is 0 if higher values are better. It has no value if
+    lower values are better, or if the measure needs search strings or costs. A measure that goodgain does not declare has the
+    default value of ir_measures.
+
+    >>> [is_null_without_search(measure) for measure in parse_measures("SRR nCG NoProgress Fallout@5 nDCG@10")]
+    [False, False, True, True, False]
+    """
+    if isinstance(measure, SessionMeasure) and measure.table:
+        return True
+    inner = find_inner(measure)
+    if inner is not None:
+        return find_direction(inner) == "down"
+    return find_meaning(measure).is_null_without_search
 
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
     """Return a text that completes "the value is null if ...", or an empty text if the measure has a value for every query."""
     own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
-    return own or _find_meaning(measure).null_if
+    rule = own or find_meaning(measure).null_if
+    return rule or (NOT_SEARCHED if is_null_without_search(measure) else "")
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:
     """Return a text that says why a query has no value, such as `a system has no results by iteration 2`."""
     if isinstance(measure, str) or not needs_results(measure):
-        return "a system has no value"
+        return NO_VALUE
     cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
     return "a system has no results" + ("" if cutoff is None else f" by iteration {cutoff}")
 
@@ -177,7 +174,7 @@ def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = Non
 def parse_measures(measures: Measures, *, complete: bool = True, rel: float | None = None) -> list[ir_measures.Measure]:
     """Return distinct measures from names separated by blanks or commas, from a measure object, or from a list.
 
-    A range means one measure per iteration: `CG@1-3` is `CG@1 CG@2 CG@3`. With `complete=False` a measure may lack a required
+    A range means one measure for each cutoff: `CG@1-3` is `CG@1 CG@2 CG@3`. With `complete=False` a measure may lack a required
     cutoff, as in `ledger`, which shows every iteration. The argument `rel` is the default `rel` of measures of iterations.
 
     Raises:
@@ -221,13 +218,21 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
 
     `complete` and `rel` are as in `parse_measures`. A wrong name, parameter or value raises `MeasureError`.
     """
-    _refuse_names_of_other_tools(name)
-    if _RANGE.fullmatch(name.strip()):
-        raise MeasureError(f"{name!r} stands for several measures, one per iteration; name one of them")
+    text = name.strip()
+    known = _known_names()
+    if text.partition("@")[0].lower() not in map(str.lower, known):
+        refuse_name_elsewhere(text)
+    bare = re.split(r"[@(]", text)[0]
+    if re.fullmatch(r"[^\W\d]\w*(?:[-^]\w+)+", bare):  # alpha-nDCG: Python would subtract
+        raise MeasureError(f"{bare} is not a measure; {suggest_name(bare, known)}")
+    if _RANGE.fullmatch(text):
+        raise MeasureError(f"{name!r} stands for several measures, one for each cutoff; name one of them")
     try:
-        node: ast.expr = ast.parse(name.strip(), mode="eval").body
+        node: ast.expr = ast.parse(text, mode="eval").body
         cutoff: Any = None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            if isinstance(node.right, ast.Name):
+                raise MeasureError(f"{name!r}: {node.right.id} is not a number. Write a number after @, such as @3")
             cutoff = ast.literal_eval(node.right)
             if cutoff is None:
                 raise MeasureError(f"{name!r}: None is not a cutoff; write a number after @, or leave out the @")
@@ -247,28 +252,21 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
         if isinstance(error, MeasureError):
             raise
         raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}") from None
-    known = _find_measure(node.id, name.strip()[len(node.id) :])
+    measure = _find_measure(node.id, text[len(node.id) :], known)
+    if "beta" in params and measure is READ_AS.get(node.id.lower()):
+        raise MeasureError(
+            f"{name!r}: the name {node.id} has its own beta; write F(beta={params['beta']!r}), and then @"
+        )
     if cutoff is not None:
-        at = known.AT_PARAM
+        at = measure.AT_PARAM
         if at in params:
             raise MeasureError(f"{name!r}: the parameter {at} is given twice, by name and after @; write it once")
         params[at] = cutoff
     try:
-        made: ir_measures.Measure = known(**params)
+        made: ir_measures.Measure = measure(**params)
     except TypeError as error:
         raise MeasureError(f"{name!r}: {error}; {_FORM}") from None
     return _finish(made, complete=complete, rel=rel)
-
-
-def _refuse_names_of_other_tools(name: str) -> None:
-    text = name.strip()
-    if text in _known_names():
-        return
-    for pattern, meant in _ELSEWHERE.items():
-        if found := re.fullmatch(pattern, text, flags=re.IGNORECASE):
-            parts = found.groupdict()
-            hint = meant.format(k=parts.get("k") or parts.get("at"))
-            raise MeasureError(f"{text} is not a measure here; write {hint}")
 
 
 def _known_names() -> dict[str, ir_measures.Measure]:
@@ -278,9 +276,8 @@ def _known_names() -> dict[str, ir_measures.Measure]:
     return {**registry, **ours, **MEASURES}
 
 
-def _find_measure(name: str, rest: str) -> ir_measures.Measure:
+def _find_measure(name: str, rest: str, known: Mapping[str, ir_measures.Measure]) -> ir_measures.Measure:
     """Return the measure called `name`. Error messages repeat `rest`, the text after the name, such as `@10`."""
-    known = _known_names()
     meant = [name] if name in known else [other for other in known if other.lower() == name.lower()]
     if len({id(known[other]) for other in meant}) == 1:
         measure = known[meant[0]]
@@ -293,17 +290,9 @@ def _find_measure(name: str, rest: str) -> ir_measures.Measure:
         )
     if meant:
         raise MeasureError(f"{name} is ambiguous; write {' or '.join(meant)}")
-    names = {other.lower(): str(measure.NAME) for other, measure in known.items()}
-    digits = re.fullmatch(r"(?P<name>\D+)_?(?P<cutoff>[0-9]+)", name)
-    if digits and digits["name"].lower() in names:
-        raise MeasureError(f"{name} is not a measure; did you mean {names[digits['name'].lower()]}@{digits['cutoff']}?")
-    near = [names[one] for one in difflib.get_close_matches(name.lower(), names, n=2)]
-    hint = (
-        f"did you mean {' or '.join(near)}?"
-        if near
-        else "the command goodgain measures lists its measures, and ir-measur.es the classic ones"
-    )
-    raise MeasureError(f"{name} is not a measure; {hint}")
+    if name.lower() in READ_AS:
+        return READ_AS[name.lower()]
+    raise MeasureError(f"{name} is not a measure; {suggest_name(name, known)}")
 
 
 def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
@@ -351,7 +340,7 @@ _MOST_OF_RANGE = 1_000
 
 
 def _expand_range(name: str) -> list[str]:
-    """Return a list of the names in a range such as `CG@1-3`; any other name is the only item of the list.
+    """Return a list of the names in a range such as `CG@1-3` or `P@1-10`; any other name is the only item of the list.
 
     >>> _expand_range("CG@1-3"), _expand_range("CG@3")
     (['CG@1', 'CG@2', 'CG@3'], ['CG@3'])
@@ -362,10 +351,12 @@ def _expand_range(name: str) -> list[str]:
     first, last = int(found["first"]), int(found["last"])
     if not first <= last < first + _MOST_OF_RANGE:
         raise MeasureError(
-            f"{name!r}: write a range of at most {_MOST_OF_RANGE:,} iterations, from an iteration to a later one, such as CG@1-3"
+            f"{name!r}: write a range of at most {_MOST_OF_RANGE:,} cutoffs, from a cutoff to a later one, such as CG@1-3"
         )
-    names = [f"{found['name']}@{i}" for i in range(first, last + 1)]
-    if not isinstance(parse_measure(names[0]), IterationMeasure):
-        some = " ".join(names[:3])
-        raise MeasureError(f"{name!r}: only measures of iterations take a range; write each cutoff: {some}")
+    names = [f"{found['name']}@{cutoff}" for cutoff in range(first, last + 1)]
+    measure = parse_measure(names[0])
+    if measure.AT_PARAM != "cutoff":
+        raise MeasureError(
+            f"{name!r}: only cutoffs take a range, and {measure.NAME} has the {measure.AT_PARAM} after @"
+        )
     return names

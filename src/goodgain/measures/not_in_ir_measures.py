@@ -1,6 +1,7 @@
 """Declares the measures over one ranking that ir_measures lacks.
 
-If the run lacks a query, these measures have the value of an empty ranking for it. Classic measures are 0 for such a query.
+If the run lacks a query, these measures have the value of an empty ranking for it, or no value if lower is better. Classic
+measures are 0 for such a query.
 
 A grade is any label, also a negative one. In most of these measures, a document without a grade counts like the label 0.
 GradedP skips documents without a grade. In all other measures named Graded..., a document without a grade adds nothing.

@@ -116,7 +116,8 @@ LEDGER_RULES = COMPUTED_RULES | {
 RULES_OF_ONE = {
     ("SessionRBP", "b"): COMPUTED_RULES["recall"],
     ("AreaOver", "measure"): Rule(
-        "a good-gain measure or count without @, with a value at every iteration, such as 'nCG'", _is_along_iterations
+        "a good-gain measure or count without @ that has a value also without results, such as 'nCG' (SRR has none)",
+        _is_along_iterations,
     ),
     # The ideal session has a weight for each iteration.
     ("nSessionDCG", "cutoff"): Rule(

@@ -13,15 +13,25 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.counting.coverage import SharedQueries
-from goodgain.errors import InputError, MeasureError
+from goodgain.counting.ledger import count_pools
+from goodgain.errors import InputError, MeasureError, count_of
 from goodgain.files.tables import Table, write_html
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.ledger_values import average_queries
-from goodgain.measures.names import find_direction, find_results_counts, needs_results, parse_measure, parse_measures
+from goodgain.measures.names import (
+    find_direction,
+    find_null_rule,
+    find_results_counts,
+    needs_results,
+    parse_measure,
+    parse_measures,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from goodgain.ranking.ranking_table import Judgments
 
 MEANS = ("arithmetic", "geometric")
 
@@ -52,6 +62,8 @@ class Scores:
         replicates: the scores of each run if a system has several runs; the values of the system are then means over its runs.
         lacks_iterations: whether the run, or one of the runs of the system, has no iterations.
         one_time: the number of queries in which two or more iterations found one-time URLs (new URLs for each call).
+        first_iteration: the lowest iteration number of the run, before iterations are renumbered; None if the run has no
+            iterations, or `page` cut it.
 
     >>> import goodgain as gg
     >>> scores = gg.evaluate({"q": {"a": 3, "b": 2}}, {"q": {"a": 1.0}}, "nDCG@10 R@100")
@@ -77,6 +89,7 @@ class Scores:
     intervals: dict[str, tuple[float, float] | None] | None = None
     lacks_iterations: bool = False
     one_time: int = 0
+    first_iteration: int | None = None
 
     @property
     def bounds(self) -> dict[str, tuple[float, float] | None]:
@@ -143,15 +156,10 @@ class Scores:
         """Return `per_query`, the values of each query, as a pandas frame."""
         return self.per_query.to_pandas()
 
-    @property
-    def _queries_of_means(self) -> int:
-        is_without = self.signature.get("missing") == "absent"
-        return int(self.signature["queries"]) - is_without * int(self.signature["absent_from_run"])
-
     def __repr__(self) -> str:
         shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
         values = ", ".join(f"{name}={value}" for name, value in shown.items())
-        return f"Scores({values}; {self._queries_of_means} queries)"
+        return f"Scores({values}; {count_of(self.signature['queries'], 'query', 'queries')})"
 
     def tables(self) -> list[Table]:
         """Return a list of one table, as notebooks show it: a row per measure with mean and interval, and the signature below."""
@@ -160,8 +168,8 @@ class Scores:
             [_name_with_arrow(name), "–" if value is None else f"{value:.4f}{ends.get(name, '')}"]
             for name, value in self.means.items()
         ]
-        queries = self._queries_of_means
-        title = f"Means over {queries:,} quer{'y' if queries == 1 else 'ies'}"
+        queries = count_of(self.signature["queries"], "query", "queries")
+        title = f"Means over {queries}"
         made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
         return [Table.of(title, ["measure", "value"], 1, rows)._replace(notes=[made])]
 
@@ -252,10 +260,9 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     asked = pl.concat(tables).filter(pl.col("measure").is_in([*position]))
     averaged = asked.group_by("query_id", "measure").agg(pl.col("value").mean())
     averaged = averaged.sort("query_id", pl.col("measure").replace_strict(position, return_dtype=pl.Int64))
-    values: Mapping[Any, pl.DataFrame] = averaged.partition_by("measure", as_dict=True)
-    means = {
-        str(measure): _average_queries(measure, values[str(measure),].get_column("value"), runs) for measure in measures
-    }
+    values = {name: of_measure.get_column("value") for (name,), of_measure in averaged.group_by("measure")}
+    nothing = averaged.get_column("value").clear()  # every run lacks every query
+    means = {str(measure): _average_queries(measure, values.get(str(measure), nothing), runs) for measure in measures}
     added = pl.concat([of.coverage for of in runs]).group_by("iteration").agg(pl.col("judged", "unique").sum())
     share_of = pl.when(pl.col("unique") > 0).then(pl.col("judged") / pl.col("unique"))
     coverage = added.with_columns(coverage=share_of).sort("iteration", nulls_last=False)
@@ -282,6 +289,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         replicates=tuple(runs),
         lacks_iterations=any(of.lacks_iterations for of in runs),
         one_time=max(of.one_time for of in runs),
+        first_iteration=min((of.first_iteration for of in runs if of.first_iteration is not None), default=None),
     )
 
 
@@ -308,6 +316,28 @@ def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Sco
     """Return the scores without the queries that the run lacks. Absent queries then do not count in the means."""
     kept = leave_out_queries(of, of.queries.only_judged, measures)
     return replace(kept, signature=of.signature | {"missing": "absent"})
+
+
+def sign_queries_of_means(of: Scores, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> Scores:
+    """Count only the queries of the means in the signature of scores that leave out the queries that the run lacks."""
+    absent = of.queries.only_judged
+    counts: dict[str, Any] = {"queries": of.queries.judged - len(absent)}
+    if "without_good" in of.signature:
+        pools = count_pools(judgments, rels=of.signature["rel"])
+        pools = pools.filter(~pl.col("query_id").is_in(absent.implode()))
+        good = [pools.get_column(f"GoodPool{k}") for k in range(len(of.signature["rel"]))]
+        counts["without_good"] = [int((number == 0).sum()) for number in good]
+    counts |= {"absent_from_run": 0, "left_out": len(absent)}
+
+    signature = of.signature | counts
+    if "without_value" in signature:
+        nulls = of.per_query.filter(pl.col("value").is_null()).group_by("measure").len()
+        number_of = dict(nulls.iter_rows())
+        names = [str(measure) for measure in measures if str(measure) in number_of and find_null_rule(measure)]
+        signature["without_value"] = [f"{name}:{number_of[name]}" for name in names]
+        if not names:
+            del signature["without_value"]
+    return replace(of, signature=signature)
 
 
 def leave_out_queries(of: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:

@@ -1,7 +1,7 @@
 """Declares measures of iterations that need all results or a second table, not only the ledger (counts per iteration).
 
 A formula gets the results of whole queries, and returns a frame with the columns query_id and value. A query without a row has
-the value 0, or null if the measure declares `null_if` but not `is_0_if_absent`. NaN becomes null.
+the value 0, or null if the measure declares `null_if`. NaN becomes null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import InputError
-from goodgain.measures.declaration import Declaration, SessionMeasure, declare
+from goodgain.measures.declaration import NOT_SEARCHED, Declaration, SessionMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
 from goodgain.measures.parameters import read_parameters
 from goodgain.options import spell
@@ -38,8 +38,8 @@ class Searches:
 
     `rows` has the columns `query_id`, `iteration` (1..N), `number` (the iteration in the run file), `doc_id` and `score`, in the
     order of ranks. `iterations` has `query_id`, `iteration` and `number`. Iterations without results have a row too.
-    `tables["results"]` has one row per search: `query_id`, `iteration` and `search_query`. `tables["costs"]` has `query_id`,
-    `iteration`, `over` ("tokens", "cost" or "seconds") and `spend` (the sum up to this iteration).
+    `tables["results"]` has one row per search: `query_id`, `iteration`, `search_query` and `arguments`. `tables["costs"]` has
+    `query_id`, `iteration`, `over` ("tokens", "cost" or "seconds") and `spend` (the sum up to this iteration).
     """
 
     rows: pl.DataFrame
@@ -129,7 +129,7 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
     """Return how many documents support each nugget (`documents`), and how many of them were retrieved (`seen`).
 
-    Queries that were not searched, and queries without a supported nugget, are left out.
+    Queries without a supported nugget are left out.
     """
     labels = searches.qrels.rows.select("query_id", "doc_id", "relevance", subtopic="iteration")
     if searches.parameters.get("vital"):
@@ -168,7 +168,7 @@ def _share_repeated(searches: Searches) -> pl.DataFrame:
         lambda given: " ".join(unicodedata.normalize("NFKC", given).casefold().split()) or None, pl.String
     )
     rows = rows.with_columns(text=normalised)
-    is_repeated = pl.col("text").is_not_null() & ~pl.struct("query_id", "text").is_first_distinct()
+    is_repeated = pl.col("text").is_not_null() & ~pl.struct("query_id", "text", "arguments").is_first_distinct()
     by_query = rows.with_columns(repeated=is_repeated).group_by("query_id", maintain_order=True)
     return by_query.agg(value=pl.when(pl.col("text").count() > 0).then(pl.col("repeated").mean()))
 
@@ -219,7 +219,8 @@ PerIteration = _declare(
     },
     example=("PerIteration(measure='P@2')@2", 0.75),
     by_iteration=True,
-    remark="the better direction and the threshold are those of the measure; a document that comes again counts again; "
+    remark="the better direction and the threshold are those of the measure; if lower is better, a query that was not searched "
+    "has no value; a document that comes again counts again; "
     "scores order an iteration, as they order a run with one iteration",
 )
 SubtopicRecall = _declare(
@@ -240,7 +241,7 @@ _declare_of_nuggets = partial(
     own=_NUGGETS,
     labels="subtopic",
     remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget",
-    null_if="a query was not searched, or no document supports a nugget of it",
+    null_if="no document supports a nugget of a query",
 )
 NuggetRecall = _declare_of_nuggets(
     "NuggetRecall",
@@ -267,14 +268,15 @@ _declare_beside = partial(declare, BESIDE_THE_RUN, {"family": "session", "by_ite
 RepeatedQueries = _declare_beside(
     "RepeatedQueries",
     "Repeated Queries",
-    "search calls up to iteration i whose string equals an earlier one of the query / search calls up to i; strings are equal "
-    "in NFKC, case-folded, with white space collapsed",
+    "search calls up to iteration i that repeat an earlier one of the query / search calls up to i; a call repeats another if its "
+    "search string is equal in NFKC, case-folded, with white space collapsed, and all other arguments are equal",
     _share_repeated,
     better="down",
     source="searches that repeat a search, as in the loop detection of agents",
     own=AT_I,
     example=("RepeatedQueries@2", 0.5),
-    null_if="a query was not searched, or its searches have no strings",
+    counts_repeats=True,
+    null_if=f"{NOT_SEARCHED}, or its searches have no strings",
     table=lambda _parameters: "results",
     remark="it needs results=, and labels and rel have no effect on it",
 )
@@ -301,11 +303,22 @@ AreaOver = _declare_beside(
     takes=lambda given: (
         given["over"] != "searches" or (type(given["budget"]) is int and given["budget"] <= _MOST_SEARCHES)
     ),
-    null_if="costs= lacks a query that was searched",
-    is_0_if_absent=True,
+    null_if=f"costs= is needed and {NOT_SEARCHED}, or costs= lacks the query",
     table=lambda given: "" if given["over"] in ("searches", "results") else "costs",
-    remark="the better direction is that of the measure; a budget of searches is a whole number up to 1,000",
+    remark="the better direction is that of the measure; if lower is better, a query that was not searched has no value; a "
+    "budget of searches is a whole number up to 1,000",
 )
+
+
+#: The columns of `Searches.rows`.
+_ROWS = {
+    "query_id": pl.String,
+    "number": pl.Int64,
+    "doc_id": pl.String,
+    "rank": pl.Int64,
+    "score": pl.Float64,
+    "iteration": pl.Int64,
+}
 
 
 class SessionScores:
@@ -324,26 +337,48 @@ class SessionScores:
             measure.declaration.check_scale(measure, qrels.frame.get_column("relevance"))
         self._measures, self._qrels, self._tables = measures, qrels, tables
         self._values: dict[str, list[pl.DataFrame]] = {str(measure): [] for measure in measures}
+        self._searched: list[pl.Series] = []
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Add all rows of a batch of judged queries. The columns are query_id, iteration, doc_id, rank and score."""
+        """Add all rows of a batch of queries. The columns are query_id, iteration, doc_id, rank and score."""
         from goodgain.schema import EMPTY_DOC  # narwhals takes long to import, and waits
 
+        rows = rows.filter(pl.col("query_id").is_in(self._qrels.query_ids.implode()))
         rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)
         rows = rows.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
         results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
         iterations = rows.select("query_id", "iteration", "number").unique()
+        self._searched.append(iterations.get_column("query_id").unique())
         for measure in self._measures:
-            parameters = read_parameters(measure)
-            searches = Searches(results, iterations, self._qrels, measure.cutoff, parameters, self._tables)
-            self._values[str(measure)].append(measure.declaration.formula(searches))
+            self._compute(measure, results, iterations)
+
+    def _compute(self, measure: SessionMeasure, results: pl.DataFrame, iterations: pl.DataFrame) -> None:
+        parameters = read_parameters(measure)
+        searches = Searches(results, iterations, self._qrels, measure.cutoff, parameters, self._tables)
+        self._values[str(measure)].append(measure.declaration.formula(searches))
 
     def finish(self) -> pl.DataFrame:
-        """Return a frame with the column `query_id` (all queries of the qrels, sorted), and a Float64 column per measure."""
-        found = self._qrels.frame.select(pl.col("query_id").unique().sort())
-        for name, parts in self._values.items():
-            values = pl.concat([pl.DataFrame(schema={"query_id": pl.String, "value": pl.Float64}), *parts])
-            found = found.join(values.rename({"value": name}), on="query_id", how="left", maintain_order="left")
-        declared = [(str(measure), measure.declaration) for measure in self._measures]
-        always = [name for name, of in declared if of.is_0_if_absent or not of.null_if]
-        return found.with_columns(pl.col(always).fill_null(0.0))
+        """Return a frame with the column `query_id` (all queries of the qrels, sorted), and a Float64 column per measure.
+
+        A query that was not searched has the value of one search without results. `evaluation.py` removes values that the rule
+        in `is_null_without_search` excludes.
+        """
+        from goodgain.measures.names import is_null_without_search  # which imports this module
+
+        query_ids = self._qrels.query_ids
+        searched = pl.concat([query_ids.clear(), *self._searched])
+        not_searched = query_ids.filter(~query_ids.is_in(searched.implode())).to_frame("query_id")
+        one_search = not_searched.with_columns(iteration=pl.lit(1, pl.Int64), number=pl.lit(1, pl.Int64))
+        no_results = pl.DataFrame(schema=_ROWS)
+
+        values = query_ids.to_frame("query_id")
+        for measure in self._measures:
+            name, has_nulls = str(measure), bool(measure.declaration.null_if)
+            if has_nulls and not_searched.height and not is_null_without_search(measure):
+                self._compute(measure, no_results, one_search)
+            parts = [pl.DataFrame(schema={"query_id": pl.String, "value": pl.Float64}), *self._values[name]]
+            of_measure = pl.concat(parts).rename({"value": name})
+            values = values.join(of_measure, on="query_id", how="left", maintain_order="left")
+            if not has_nulls:
+                values = values.with_columns(pl.col(name).fill_null(0.0))
+        return values

@@ -12,7 +12,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import Frame
 from goodgain.options import check_choice
 from goodgain.ranking.first_occurrences_and_flattening import (
@@ -168,10 +168,11 @@ def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _warn_if_tied(results: int, columns: Sequence[str]) -> None:
     if results:
-        reason = "have ties in rank" if "rank" in columns else "have neither rank nor score"
+        reason = "ties in rank" if "rank" in columns else "neither rank nor score"
+        number = count_of(results, "result has", "results have")
         notice(
             "order_by_doc_id",
-            f"{results} results {reason}: they are ordered by doc_id, because the frame does not keep the order of rows",
+            f"{number} {reason}: they are ordered by doc_id, because the frame does not keep the order of rows",
             minor=True,
         )
 
@@ -250,22 +251,28 @@ def _count_facts(run: Lazy, order: str) -> tuple[Orders, int]:
     if found.get_column("by_score").sum():
         several = len(collect(_span_iterations(run).filter(~_HAS_ONE_ITERATION).select("query_id")))
     if not several:
-        found = found.filter((pl.col("rising") > 0) | (pl.col("tied") > 0))
+        found = found.filter((pl.col("rising") > 0) | (pl.col("tied") > 0) | pl.col("level"))
     if found.is_empty():
         return Orders(), 0
     run_of_odd = run.join(odd.select("query_id"), on="query_id", how="semi")
     firsts = _find_firsts(run_of_odd, order).join(_span_iterations(run_of_odd), on="query_id", how="left")
     keeping = collect(_add_keeps(firsts, _HAS_ONE_ITERATION).filter(nw.col("keeps")).select("query_id").unique())
     kept, rescored = (found.join(keeping, on="query_id", how=how) for how in ("semi", "anti"))
-    orders = Orders(int(rescored.get_column("rising").sum()), int(kept.get_column("by_score").sum()), several)
+    orders = Orders(
+        contradicting=int(rescored.get_column("rising").sum()),
+        by_score=int(kept.get_column("by_score").sum()),
+        several=several,
+        against_ranks=kept.filter((pl.col("rising") > 0) | (pl.col("by_score") > 0) & pl.col("level")).height,
+    )
     return orders, int(rescored.get_column("tied").sum())
 
 
 def _find_odd_queries(results: Lazy) -> Lazy:
     """Return the queries with ties in rank, or with scores that contradict ranks.
 
-    The columns are query_id, `rising` and `by_score` (1 or 0, defined as in `FirstOccurrences`), and `tied` (the number of
-    results that share a rank within an iteration).
+    The columns are query_id, `rising` and `by_score` (1 or 0, defined as in `FirstOccurrences`), `tied` (the number of
+    results that share a rank within an iteration), and `level` (whether all results have the same score, and
+    different ranks).
     """
     before = {
         f"{x}_before": nw.col(x).shift(1).over(*_IN_ITERATION, order_by=_BY_RANK) for x in ("score", "rank", "doc_id")
@@ -279,7 +286,10 @@ def _find_odd_queries(results: Lazy) -> Lazy:
         by_score=_one_if((score > score_before) | falls),
         tied=_one_if((rank == nw.col("rank_before")) | (rank == nw.col("rank_after"))),
     )
-    queries = flagged.group_by("query_id").agg(nw.col("rising", "by_score").max(), nw.col("tied").sum())
+    ends = (nw.col("score").min().alias("least"), nw.col("score").max().alias("most"))
+    queries = flagged.group_by("query_id").agg(nw.col("rising", "by_score").max(), nw.col("tied").sum(), *ends)
+    is_level = (nw.col("least") == nw.col("most")) & (nw.col("tied") == 0)
+    queries = queries.with_columns(level=is_level).drop("least", "most")
     return queries.filter((nw.col("by_score") > 0) | (nw.col("tied") > 0))
 
 

@@ -45,6 +45,7 @@ class Orders(NamedTuple):
     contradicting: int = 0  # ranked by rank, although a better rank has a lower score within an iteration
     by_score: int = 0  # ranked by score (ties by doc_id), although the ranks have another order
     several: int = 0  # queries with several iterations
+    against_ranks: int = 0  # of `by_score`, the queries whose scores are all equal, or rise at a worse rank
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,11 @@ class FirstOccurrences:
     #: then in the order of the ranking.
     rows: pl.DataFrame
     #: query_id, results (with repeats), length (the number of iterations), rising (whether a better rank has a lower score
-    #: within an iteration), by_score (whether scores and doc_ids order an iteration differently), in order of appearance.
+    #: within an iteration), by_score (whether scores and doc_ids order an iteration differently), level (whether all
+    #: neighbours within an iteration have the same score, at different ranks), in order of appearance.
     queries: pl.DataFrame
     iterations: pl.DataFrame  # query, iteration (the number in the run), R (its results); sorted by query and iteration
+    equal_rows: int = 0  # results that equal an earlier result of the query in iteration, doc_id and rank
 
     @property
     def kept(self) -> Any:
@@ -75,11 +78,16 @@ class FirstOccurrences:
 
     @property
     def orders(self) -> Orders:
-        rising, by_score, length = (
-            self.queries.get_column(name).to_numpy() for name in ("rising", "by_score", "length")
-        )
+        columns = ("rising", "by_score", "level", "length")
+        rising, by_score, level, length = (self.queries.get_column(name).to_numpy() for name in columns)
         keep = self.keep_scores
-        return Orders(int((rising & ~keep).sum()), int((by_score & keep).sum()), int((length > 1).sum()))
+        sorted_by_score = by_score & keep
+        return Orders(
+            contradicting=int((rising & ~keep).sum()),
+            by_score=int(sorted_by_score.sum()),
+            several=int((length > 1).sum()),
+            against_ranks=int((sorted_by_score & (rising | level)).sum()),
+        )
 
     @property
     def has_repeats(self) -> bool:
@@ -101,8 +109,11 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
     query, query_ids = number_queries(run.get_column("query_id"))
     rows = run.drop("query_id").insert_column(0, query).with_row_index("line")
     key = ["query", *(name for name in PLACED_BY["seen"] if name in run.columns)]
-    if not _is_sorted(rows, key):
+    is_sorted, equals_next = _compare_neighbours(rows, key)
+    if not is_sorted:
         rows = rows.sort(key, maintain_order=True)
+        _, equals_next = _compare_neighbours(rows, key)
+    equal_rows = _count_equal_rows(rows, equals_next) if "rank" in key else 0
     results, iterations = _number_iterations(rows)
     used = iterations
     if order == "last":
@@ -122,7 +133,8 @@ def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccur
         results = results.sort("query", *PLACED_BY[order]).drop("position")
     # Grouping the documents query by query takes Polars a third of the time of grouping all at once.
     is_first = pl.col("doc_id").is_first_distinct().over(pl.col("query").set_sorted())
-    return FirstOccurrences(results.filter(results.select(is_first).to_series()), queries, iterations)
+    firsts = results.filter(results.select(is_first).to_series())
+    return FirstOccurrences(firsts, queries, iterations, equal_rows)
 
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
@@ -144,15 +156,27 @@ def count_in_query(queries: pl.Series) -> pl.Series:
     return pl.Series("k", np.arange(1, len(queries) + 1) - np.repeat(before, lengths), dtype=pl.Int64)
 
 
-def _is_sorted(rows: pl.DataFrame, key: Sequence[str]) -> bool:
-    """Return whether rows are sorted by `key`. Most files are sorted, and this check is faster than sorting."""
+def _compare_neighbours(rows: pl.DataFrame, key: Sequence[str]) -> tuple[bool, Any]:
+    """Return whether rows are sorted by `key`, and for each row but the last whether it equals the next row in `key`.
+
+    Most files are sorted, and this check is faster than sorting.
+    """
     falls = np.zeros(max(rows.height - 1, 0), bool)
     equal = ~falls
     for name in key:
         column = rows.get_column(name).to_numpy()
         falls |= equal & (column[1:] < column[:-1])
         equal &= column[1:] == column[:-1]
-    return not falls.any()
+    return not falls.any(), equal
+
+
+def _count_equal_rows(rows: pl.DataFrame, equals_next: Any) -> int:
+    """Count the results that equal an earlier one in iteration, doc_id and rank. `rows` is sorted by these but doc_id."""
+    if not equals_next.any():  # as in most files
+        return 0
+    is_tied = np.append(equals_next, False) | np.append(False, equals_next)
+    tied = rows.filter(is_tied).filter(pl.col("doc_id") != EMPTY_DOC)
+    return tied.height - tied.n_unique(["query", "iteration", "rank", "doc_id"])
 
 
 def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -170,16 +194,21 @@ def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _compare_with_scores(results: pl.DataFrame, queries: int) -> dict[str, Any]:
-    rising, by_score = np.zeros(queries, bool), np.zeros(queries, bool)
+    rising, by_score, level = np.zeros(queries, bool), np.zeros(queries, bool), np.ones(queries, bool)
     if "score" in results.columns:
         group, score = (results.get_column(name).to_numpy() for name in ("group", "score"))
         query, same = results.get_column("query").to_numpy(), group[1:] == group[:-1]
         rising[query[np.flatnonzero(same & (score[1:] > score[:-1]))]] = True
+        differs = score[1:] != score[:-1]
+        if "rank" in results.columns:  # tied ranks do not say another order than tied scores
+            rank = results.get_column("rank").to_numpy()
+            differs |= rank[1:] == rank[:-1]
+        level[query[np.flatnonzero(same & differs)]] = False
         tied = np.flatnonzero(same & (score[1:] == score[:-1]))
         before, after = (results.get_column("doc_id").gather(places) for places in (tied, tied + 1))
         by_score = rising.copy()
         by_score[query[tied[(after > before).to_numpy()]]] = True  # ties are ordered by descending doc_id
-    return {"rising": rising, "by_score": by_score}
+    return {"rising": rising, "by_score": by_score, "level": level}
 
 
 def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFrame:
@@ -221,8 +250,24 @@ def flatten_columns() -> dict[str, nw.Expr]:
     }
 
 
-def warn_of_orders(orders: Orders) -> None:
-    """Give a notice if ranks contradict scores, and another if some queries' results are sorted by score and others' by rank."""
+def warn_of_equal_rows(number: int, *, about: str | None) -> None:
+    """Give a notice about the equal rows of a run. `about` is the name of the run."""
+    if number:
+        equal = f"{number:,} row{' equals' if number == 1 else 's equal'} an earlier row in query, iteration, doc_id and rank"
+        notice(
+            "equal_rows",
+            f"{equal}. They count as repeats: right if a step made the same call twice. If rows were written twice, remove "
+            "the copies.",
+            about=about,
+        )
+
+
+def warn_of_orders(orders: Orders, *, paged: bool = False) -> None:
+    """Give a notice if ranks contradict scores, and another if some queries' results are sorted by score and others' by rank.
+
+    A run of single searches gets a notice only if its scores are all equal, or rise at a worse rank: some ties are usual.
+    `paged` says whether the ranking of the run was cut into pages.
+    """
     if queries := orders.contradicting:
         notice(
             "ranks_contradict_scores",
@@ -236,6 +281,13 @@ def warn_of_orders(orders: Orders) -> None:
             f"in {count_of(orders.by_score, 'query', 'queries')} with one search, classic measures sort by score, not by rank "
             "(ties by doc_id, as in trec_eval). Queries with several searches follow the ranks. To sort all queries alike, "
             "make scores fall as ranks rise.",
+        )
+    elif orders.against_ranks:
+        what = "pages and classic measures" if paged else "classic measures"
+        notice(
+            "order_by_score",
+            f"in {count_of(orders.against_ranks, 'query', 'queries')} with one search, {what} sort by score, not by rank "
+            "(ties by doc_id, as in trec_eval). If the ranks are right, make scores fall as ranks rise.",
         )
 
 

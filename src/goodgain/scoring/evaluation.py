@@ -36,7 +36,7 @@ def evaluate(
         {options}
 
     Returns:
-        `Scores`. The means of goodgain's measures are over the judged queries with a value. Queries without judgments are left
+        `Scores`. The means of all measures are over the judged queries with a value. Queries without judgments are left
         out. By default, a query that is missing from the run is scored as a query without a search. `signature` has the numbers of
         absent and of unjudged queries. If a value is not finite, the value and the mean of its measure are null, with a notice.
 

@@ -15,22 +15,32 @@ from goodgain.counting.coverage import Coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
 from goodgain.formats.iterations import describe_likely_iteration, warn_of_likely_iteration
 from goodgain.measures.bounds import RaisedScores, find_largest_label, find_rule
 from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, SessionMeasure
 from goodgain.measures.ledger_values import BatchScores, make_finite
-from goodgain.measures.names import find_null_rule, find_results_counts, is_computed_here, needs_results, parse_measures
+from goodgain.measures.names import (
+    find_null_rule,
+    find_results_counts,
+    is_computed_here,
+    is_null_without_search,
+    needs_results,
+    parse_measures,
+)
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, find_positions, score_ranking
 from goodgain.measures.scores import Scores
 from goodgain.measures.session_measures import SessionScores
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import check_choice, spell
-from goodgain.providers import ProvidedValues, ProviderScores
+from goodgain.providers import ProvidedValues, ProviderScores, is_own_function
 from goodgain.version import __version__
+
+#: Two means that differ by less are equal up to rounding.
+_ROUNDING = 1e-12
 
 
 def score_run(
@@ -59,7 +69,7 @@ def score_run(
         refuse_likely_iteration(run)
     warn_of_likely_iteration(run)
     found = consume_batches(
-        lambda batches: _score_batches(batches, qrels, measures, tables or {}, provider=provider, bounds=bounds),
+        lambda batches: _score_batches(batches, qrels, run, measures, tables or {}, provider=provider, bounds=bounds),
         qrels,
         run,
         rels=measures.rels,
@@ -84,8 +94,10 @@ def score_run(
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if "documents" in qrels.documents else None,
         lacks_iterations=found.coverage.lacks_iterations(run),
         one_time=one_time,
+        first_iteration=found.coverage.find_first_iteration(run),
     )
     _warn_if_no_value(scores, asked)
+    _warn_of_other_means(found.provided, found.coverage.queries.judged)
     return scores
 
 
@@ -96,7 +108,8 @@ def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str, *, b
     with_table = bool(measures.ranked) and not by_iteration
     positions = find_positions(measures.ranked)
     with_documents = bool(measures.provided) or by_iteration
-    return RankingRequest(order, with_documents, with_table, positions, bool(measures.session), unjudged=bounds)
+    with_rows = bool(measures.session) or any(map(is_own_function, measures.provided))
+    return RankingRequest(order, with_documents, with_table, positions, with_rows, unjudged=bounds)
 
 
 class _MeasuresBySource:
@@ -124,6 +137,7 @@ class _Values(NamedTuple):
 def _score_batches(
     batches: Iterator[QueryBatch],
     qrels: Qrels,
+    run: Run | RunFile,
     measures: _MeasuresBySource,
     tables: Mapping[str, pl.DataFrame],
     *,
@@ -143,7 +157,7 @@ def _score_batches(
             good_gain.add(batch.tally)
             if raising is not None:
                 raising.add(batch.tally, batch.table)
-            if batch.rows is not None:
+            if measures.session and batch.rows is not None:
                 session.add(batch.rows)
             if batch.table is not None:
                 ranking = ranking or RankedScores(measures.ranked, qrels.judgments)
@@ -151,7 +165,7 @@ def _score_batches(
             if batch.ranking is not None:
                 labels = labels_of.take(batch)
                 if measures.provided:
-                    asking.add(labels, batch.ranking)
+                    asking.add(labels, batch.ranking, batch.rows)
                 if measures.ranked and qrels.labels is not None:
                     labelled.append((labels, batch.ranking))
     values, coverage = good_gain.finish()
@@ -162,11 +176,21 @@ def _score_batches(
         found = [score_ranking(measures.ranked, rankings, pl.concat([labels, rest]), values.get_column("query_id"))]
     for frame in (*found, *([session.finish()] if measures.session else [])):
         values = values.join(frame, on="query_id", how="left", maintain_order="left")
+    values = _remove_without_search(values, measures.computed_here, coverage)
     without_good = [int((good_gain.pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(measures.rels))]
-    provided = asking.finish(rest)
+    provided = asking.finish(rest, has_iterations=not coverage.lacks_iterations(run))
     provided = provided._replace(per_query=make_finite(provided.per_query))
     raised = None if raising is None else make_finite(raising.finish())
     return _Values(make_finite(values), provided, coverage, without_good, raised)
+
+
+def _remove_without_search(
+    values: pl.DataFrame, measures: Sequence[ir_measures.Measure], coverage: Coverage
+) -> pl.DataFrame:
+    """Remove the values of queries that were not searched, for measures that have none there (`is_null_without_search`)."""
+    names = [str(measure) for measure in measures if is_null_without_search(measure)]
+    is_searched = ~pl.col("query_id").is_in(coverage.queries.not_searched.implode())
+    return values.with_columns(pl.when(is_searched).then(name).alias(name) for name in names)
 
 
 def refuse_likely_iteration(run: Run | RunFile) -> None:
@@ -192,12 +216,27 @@ def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> N
         )
     if names := [name for name, mean in scores.means.items() if mean is None and not rules.get(name)]:
         of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
-        counts = {name: f"{nulls:,} of {queries:,} queries" for name, queries, nulls in of_measure.iter_rows()}
+        counts = {
+            name: f"{nulls:,} of {count_of(queries, 'query', 'queries')}"
+            for name, queries, nulls in of_measure.iter_rows()
+        }
         listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
         notice(
             "no_finite_value",
             f"no finite value of {listed}: a query without a finite value gets null, and the mean is null too",
         )
+
+
+def _warn_of_other_means(provided: ProvidedValues, judged: int) -> None:
+    """Give a notice if ir_measures has another mean of a measure: it also averages queries of the run without judgments."""
+    for measure, mean in provided.means.items():
+        other, queries = provided.means_in_ir_measures[measure]
+        if other == mean or math.isclose(other, mean, rel_tol=_ROUNDING) or (math.isnan(mean) and math.isnan(other)):
+            continue
+        fact = f"{measure}: this mean is over the judged queries, but ir_measures also counts queries without judgments"
+        remedy = "For equal means, leave such queries out of the run."
+        figures = f"{mean:.4f} over {judged:,} queries here, {other:.4f} over {queries:,} in ir_measures"
+        notice("means_of_ir_measures", f"{fact} ({figures}). {remedy}", of_several=(f"{fact}. {remedy}", figures))
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
@@ -243,8 +282,8 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
         columns: a dict from names of columns in the source to names in goodgain.
 
     Returns:
-        A frame with the columns of a run: a pandas or pyarrow frame if `run` is one, else a Polars frame. If `run` is a
-        lazy frame, the result is lazy too.
+        A frame with the columns of a run, of the same library as `run` if `run` is a frame. If `run` is a lazy frame, the
+        result is lazy too. For a path, a dict, named tuples or a `Run`, the result is a pandas frame, which ir_measures takes.
 
     Raises:
         InputError: the run cannot be read, or the order is unknown.
@@ -257,8 +296,6 @@ def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) ->
     if isinstance(given, nw.LazyFrame):
         return searched.flatten_lazily(order)
     ranking = searched.flatten(order)
-    if not isinstance(given, nw.DataFrame):
-        return ranking
-    if given.implementation.is_pandas():
+    if not isinstance(given, nw.DataFrame) or given.implementation.is_pandas():
         return ranking.to_pandas()
     return ranking.to_arrow() if given.implementation.is_pyarrow() else ranking

@@ -12,10 +12,16 @@ from typing import Any, Self, Unpack, cast
 import ir_measures
 import polars as pl
 
-from goodgain.counting.coverage import measure_coverage, warn_of_low_coverage
+from goodgain.counting.coverage import (
+    measure_coverage,
+    warn_of_cutoffs,
+    warn_of_first_iterations,
+    warn_of_low_coverage,
+)
 from goodgain.counting.ledger import Counts
 from goodgain.counting.run_opening import check_systems, stack_systems
 from goodgain.errors import (
+    REASONS,
     GoodgainNotice,
     InputError,
     collect_notices,
@@ -28,8 +34,8 @@ from goodgain.formats.query_tables import read_groups
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
 from goodgain.measures.names import Measures, add_counts, parse_measures
-from goodgain.measures.scores import Scores, average_scores
-from goodgain.measures.thresholds import find_thresholds, warn_of_ends, warn_of_labels
+from goodgain.measures.scores import Scores, average_scores, leave_out_absent, sign_queries_of_means
+from goodgain.measures.thresholds import find_thresholds, warn_of_empty_queries, warn_of_ends, warn_of_labels
 from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, Option, check_choice, spell
 from goodgain.scoring.kept import KeptResults, KeyedBy, by_content
 from goodgain.scoring.opened import Opened, Sources, open_inputs, rename_systems
@@ -129,6 +135,7 @@ class Scoring:
             if interval:
                 settings = self.check_settings()
                 scores = {name: add_intervals(system, parsed, settings) for name, system in scores.items()}
+            self.warn_of_empty_queries(runs, parsed)
         return {name: replace(system, notes=tuple(texts)) for name, system in scores.items()}
 
     def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
@@ -195,10 +202,14 @@ class Scoring:
 
     def _average_runs(self, runs: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> dict[str, Scores]:
         """Return the scores of each system: the means over its runs, query by query."""
+        missing = self._options["missing"]
         scores = {}
         for system, names in self.opened.names.items():
             of_runs = [runs[name].select(measures) for name in names]
-            scores[system] = average_scores(of_runs, measures, missing=self._options["missing"])
+            averaged = average_scores(of_runs, measures, missing=missing)
+            if missing == "absent":
+                averaged = sign_queries_of_means(averaged, measures, self.opened.qrels.judgments)
+            scores[system] = averaged
         return scores
 
     # Notices
@@ -207,11 +218,26 @@ class Scoring:
         warn_of_labels(self.opened.qrels.frame, measures, rel=self._options["rel"], provider=provider)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> None:
-        """Give notices on low coverage, and on special values of IterationsForAllGoodResults (0 and 100)."""
+        """Give notices on low coverage, on the iterations of all runs, and on special values of a measure (`warn_of_ends`)."""
         self.warn_of_coverage({name: of_run.coverage for name, of_run in scores.items()})
+        warn_of_first_iterations({name: of_run.first_iteration for name, of_run in scores.items()})
+        with_iterations = [of_run.coverage for of_run in scores.values() if not of_run.lacks_iterations]
+        cutoffs = {
+            str(measure): measure.cutoff
+            for measure in measures
+            if isinstance(measure, IterationMeasure) and measure.cutoff
+        }
+        warn_of_cutoffs(cutoffs, with_iterations)
         for name, of_run in scores.items():
             with notices_about(self.opened.find_subject(name)):
                 warn_of_ends(of_run, measures)
+
+    def warn_of_empty_queries(self, scores: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> None:
+        """Give notices on queries without results, which count as 0, the best value of shares such as SRR."""
+        for name, of_run in scores.items():
+            counted = leave_out_absent(of_run, measures) if self._options["missing"] == "absent" else of_run
+            with notices_about(self.opened.find_subject(name)):
+                warn_of_empty_queries(counted.select(measures), measures)
 
     def warn_of_counts(self, counts: Mapping[str, Mapping[float, Counts]]) -> None:
         """Give a notice if coverage is low. `counts` are what `count_runs` returns."""
@@ -237,7 +263,8 @@ class Scoring:
                 yield texts
         finally:
             _TELLING.reset(token)
-            joined = {str(notice): notice for notice in join_notices(notices)}
+            reasons_first = sorted(join_notices(notices), key=lambda notice: notice.kind not in REASONS)
+            joined = {str(notice): notice for notice in reasons_first}
             texts += joined
             for text, notice in joined.items():
                 if is_inner or text not in self._texts_given:

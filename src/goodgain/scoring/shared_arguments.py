@@ -37,6 +37,11 @@ class CountingOptions(ReadingOptions, total=False):
     rel: float | None
 
 
+class ExplainOptions(CountingOptions, total=False):
+    missing: str
+    incomplete: str
+
+
 class RankingOptions(CountingOptions, total=False):
     order: str
 

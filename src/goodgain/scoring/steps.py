@@ -9,7 +9,7 @@ from typing import Any
 import ir_measures
 import polars as pl
 
-from goodgain.counting.coverage import measure_coverage, warn_of_run
+from goodgain.counting.coverage import measure_coverage, warn_of_first_iterations, warn_of_run
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.counting.ledger import Counts
 from goodgain.counting.results_of_systems import read_results_of
@@ -36,9 +36,13 @@ def count_runs(opened: Opened, rels: Sequence[float]) -> dict[str, dict[float, C
         with notices_about(subject):
             counts[name] = count_run(opened.qrels, run, rels)
 
+    first_iterations = {}
     for name, run, subject in opened.list_runs():
+        coverage = measure_coverage(counts[name])
         with notices_about(subject):
-            warn_of_run(opened.qrels, run, measure_coverage(counts[name]))
+            warn_of_run(opened.qrels, run, coverage)
+        first_iterations[name] = coverage.find_first_iteration(run)
+    warn_of_first_iterations(first_iterations)
     return counts
 
 

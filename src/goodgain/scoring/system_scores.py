@@ -88,7 +88,11 @@ class SystemScores:
 
     def __getitem__(self, key: tuple[str, Any]) -> float | None:
         if not (isinstance(key, tuple) and len(key) == 2):
-            shown = f'["{[*self.systems][-1]}", "{key}"]'
+            measures = [*next(iter(self.systems.values())).means]
+            if key in self.systems:
+                shown = f'["{key}", "{measures[0]}"], or .systems["{key}"] for all of its scores'
+            else:
+                shown = f'["{[*self.systems][-1]}", "{key}"]'
             raise InputError(f"{key!r}: give one of {self._listed}, and a measure: {shown}")
         system, measure = key
         if system not in self.systems:
@@ -124,5 +128,11 @@ class SystemScores:
         return write_html(self.tables())
 
     def __repr__(self) -> str:
-        measures = [*next(iter(self.systems.values())).means]
-        return f"SystemScores({', '.join(self.systems)}; {', '.join(measures)})"
+        (table,) = self.tables()
+        rows = [table.header, *([cell.text for cell in row] for row in table.rows)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = []
+        for name, *values in rows:
+            cells = [value.rjust(width) for value, width in zip(values, widths[1:], strict=True)]
+            lines.append("  ".join([name.ljust(widths[0]), *cells]))
+        return "\n".join(lines)

@@ -4,6 +4,7 @@ The tests are pure functions over matrices with a row per pair of systems and a 
 zero, p is 1 by definition. Otherwise the p of the t-test is NaN for a single query, or if all differences are equal.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import count
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodgain.errors import InputError, tell_progress
-from goodgain.options import check_whole_number, spell
+from goodgain.options import OPTIONS, check_whole_number, spell
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -29,14 +30,18 @@ _find_nodes = cache(np.polynomial.legendre.leggauss)
 #: Probability outside each end of the outer integral.
 _TAIL = 1e-16
 #: Limit of `resamples=`: more take very long, and change p only beyond its third decimal.
-_MOST_RESAMPLES = 1_000_000
+MOST_RESAMPLES = 1_000_000
+#: The default of `resamples=`. Only with this default does `count_signs` choose a larger number.
+_DEFAULT_RESAMPLES: int = OPTIONS["resamples"].default
+#: `count_signs` chooses so many signs that the smallest corrected p is alpha divided by this number.
+_FINENESS = 20
 #: Number of queries, seed, resamples -> bootstrap samples.
 Draw = Callable[[int, int, int], Iterator[Matrix]]
 
 
 class Settings(NamedTuple):
     seed: int = 42
-    resamples: int = 9_999
+    resamples: int = _DEFAULT_RESAMPLES
     alpha: float = 0.05
     draw: Draw | None = None  # draws bootstrap samples; None: `draw_queries`
 
@@ -50,7 +55,7 @@ def check_settings(seed: int, resamples: int, alpha: float, *, least: int = 1) -
     if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
         raise InputError(f"{spell('alpha', alpha)}: give a number between 0 and 1, such as 0.05")
     check_whole_number("seed", seed, 0)
-    check_whole_number("resamples", resamples, least, _MOST_RESAMPLES)
+    check_whole_number("resamples", resamples, least, MOST_RESAMPLES)
     return Settings(seed, resamples, float(alpha))
 
 
@@ -116,21 +121,64 @@ def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: in
     >>> run_randomisation_test(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])).tolist()
     [0.25, 1.0]
     """
-    n = differences.shape[1]
+    pairs, n = differences.shape
     observed = np.abs(differences.sum(axis=1))
     reached = observed - RESIDUE * np.abs(differences).sum(axis=1)  # rounding must not break a tie
-    if n < 64 and 2**n <= resamples:
-        all_bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-        exact: Vector = (np.abs((1.0 - 2.0 * all_bits) @ differences.T) >= reached).sum(axis=0) / 2**n
-        return exact
-    as_far = np.zeros(len(differences), dtype=np.int64)
-    random = np.random.default_rng(seed)
-    for rows in _split_resamples(resamples, n):  # one random number gives 64 signs
-        drawn = random.integers(0, 2**64, size=(rows, -(-n // 64)), dtype=np.uint64).astype("<u8", copy=False)
-        bits = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
-        signs = 1.0 - 2.0 * bits.astype(np.float64)
+
+    is_exact = n < 64 and 2**n <= resamples
+    drawn_bits = _list_all_bits(n, pairs) if is_exact else _draw_bits(n, pairs, seed, resamples)
+    as_far = np.zeros(pairs, dtype=np.int64)
+    for bits in drawn_bits:  # a row per resample, a column per query
+        signs = 1.0 - 2.0 * bits
         as_far += (np.abs(signs @ differences.T) >= reached).sum(axis=0)
-    return (as_far + 1) / (resamples + 1)
+
+    exact: Vector = as_far / 2**n
+    return exact if is_exact else (as_far + 1) / (resamples + 1)
+
+
+def _list_all_bits(n: int, pairs: int) -> Iterator[NDArray[np.integer]]:
+    first = 0
+    for rows in _split_resamples(2**n, max(n, pairs)):
+        numbers = np.arange(first, first + rows)
+        yield (numbers[:, None] >> np.arange(n)) & 1
+        first += rows
+
+
+def _draw_bits(n: int, pairs: int, seed: int, resamples: int) -> Iterator[NDArray[np.integer]]:
+    random = np.random.default_rng(seed)
+    for rows in _split_resamples(resamples, max(n, pairs)):
+        # one random number gives 64 bits
+        drawn = random.integers(0, 2**64, size=(rows, -(-n // 64)), dtype=np.uint64).astype("<u8", copy=False)
+        yield np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
+
+
+def count_signs(settings: Settings, pairs: int) -> int:
+    """Return how many random signs the randomisation test of each pair draws, if Holm's method corrects `pairs` pairs.
+
+    The number is `resamples`. If no p could then be small enough, and `resamples` has its default, the number is
+    20 · pairs / alpha, at most 1,000,000.
+
+    >>> count_signs(Settings(), 500), count_signs(Settings(), 528), count_signs(Settings(resamples=99), 528)
+    (9999, 211200, 99)
+    """
+    if settings.resamples != _DEFAULT_RESAMPLES or _can_decide(settings.resamples, settings.alpha, pairs):
+        return settings.resamples
+    return min(math.ceil(_FINENESS * pairs / settings.alpha), MOST_RESAMPLES)
+
+
+def lacks_signs(settings: Settings, pairs: int) -> bool:
+    """Return whether no p can be significant, because `count_signs` is too small.
+
+    The smallest p is 1 / (signs + 1). Holm's method multiplies it by the number of pairs.
+
+    >>> lacks_signs(Settings(), 528), lacks_signs(Settings(resamples=99), 528)
+    (False, True)
+    """
+    return not _can_decide(count_signs(settings, pairs), settings.alpha, pairs)
+
+
+def _can_decide(signs: int, alpha: float, pairs: int) -> bool:
+    return pairs * (1 / (signs + 1)) <= alpha
 
 
 def count_least_queries(alpha: float, pairs: int = 1) -> int:
@@ -193,8 +241,8 @@ class KeptDraws:
         return (times.astype(np.float64) for times in self._kept)
 
 
-def _split_resamples(resamples: int, n: int) -> Iterator[int]:
-    size = max(1, _BLOCK // n)
+def _split_resamples(resamples: int, columns: int) -> Iterator[int]:
+    size = max(1, _BLOCK // columns)
     for start in range(0, resamples, size):
         tell_progress("resampling", start, resamples)
         yield min(size, resamples - start)

@@ -34,6 +34,15 @@ def test_a_significant_difference_is_called_so() -> None:
     assert told == [("wordy", False, True), ("lean", True, True)]
 
 
+def test_without_a_line_on_the_baseline_an_experiment_checks_all_systems() -> None:
+    labels, runs = many()
+    x = gg.Experiment(labels, runs)
+    assert [outcome.system for outcome in x.check(["SRR@3<=1", "searched>=0.98"])] == ["wordy", "lean"] * 2
+    with pytest.raises(AssertionError, match="wordy has"):
+        x.check("SRR@3<=0.1")
+    assert [outcome.system for outcome in x.check("SRR@3<=baseline")] == ["lean"]
+
+
 def test_low_coverage_stands_beside_the_p_of_a_line() -> None:
     labels, runs = many(20)
     few = {query: dict(list(docs.items())[:5]) for query, docs in labels.items()}

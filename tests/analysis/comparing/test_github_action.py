@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
+
+from tests.support.command import run_command
 
 ROOT = Path(__file__).parents[3]
 ACTION: dict[str, Any] = yaml.safe_load((ROOT / "action.yml").read_text())
@@ -40,7 +43,7 @@ def runner(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_step(name: str, runner: Path, **given: str) -> subprocess.CompletedProcess[str]:
+def run_step(name: str, runner: Path, *, cwd: Path = AGENTS, **given: str) -> subprocess.CompletedProcess[str]:
     """Run a step with bash as GitHub does, with its own variables and those of the runner."""
     of_step = {variable: given.pop(variable, "") for variable in STEPS[name].get("env", {})}
     of_runner = {
@@ -51,9 +54,7 @@ def run_step(name: str, runner: Path, **given: str) -> subprocess.CompletedProce
     script = runner / "step.sh"
     script.write_text(STEPS[name]["run"])
     bash = ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(script)]
-    return subprocess.run(
-        bash, env=of_runner | of_step | given, capture_output=True, text=True, check=False, cwd=AGENTS
-    )
+    return subprocess.run(bash, env=of_runner | of_step | given, capture_output=True, text=True, check=False, cwd=cwd)
 
 
 def test_no_value_of_a_user_is_put_into_a_script() -> None:
@@ -146,10 +147,63 @@ def test_a_token_that_may_not_comment_does_not_decide(runner: Path) -> None:
     assert "::warning::no comment was written" in done.stdout
 
 
-def test_the_workflow_of_the_page_gives_the_action_inputs_that_it_has() -> None:
-    page = (ROOT / "docs" / "gate.md").read_text()
-    workflow = yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])
-    (step,) = (step for step in workflow["jobs"]["gate"]["steps"] if "/goodgain@" in step.get("uses", ""))
-    required = {name for name, described in ACTION["inputs"].items() if described.get("required")}
-    assert required <= step["with"].keys() <= ACTION["inputs"].keys()
-    assert workflow["permissions"]["pull-requests"] == "write"
+PAGE = (ROOT / "docs" / "gate.md").read_text()
+WORKFLOW = yaml.safe_load(PAGE.partition("```yaml\n")[2].partition("```")[0])
+JOB: list[dict[str, Any]] = WORKFLOW["jobs"]["gate"]["steps"]
+(GATE,) = (step for step in JOB if "/goodgain@" in step.get("uses", ""))
+
+
+def give_inputs(**inputs: Any) -> dict[str, str]:
+    """The variables of the step Compare, filled from the inputs of the action as GitHub fills them."""
+    texts = {f"${{{{ inputs.{name} }}}}": str(inputs.get(name, "")) for name in ACTION["inputs"]}
+    return {variable: texts[value] for variable, value in STEPS["Compare"]["env"].items()}
+
+
+def write_log(path: Path, documents: list[str]) -> None:
+    """An agent that asks one question a query and returns one document in each of two searches."""
+    searches = [{"query": f"search {name}", "results": [{"doc_id": name}]} for name in documents]
+    steps = [{"searches": [search], "input_tokens": 10} for search in searches]
+    turns = [{"user": f"who wrote {k}", "steps": steps} for k in range(8)]
+    lines = [{"goodgain_trace": 1, "query_id": f"q{k}", "turns": [turn]} for k, turn in enumerate(turns)]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+def test_the_workflow_of_the_page_uses_every_input() -> None:
+    assert {*GATE["with"], "baseline-file"} == {*ACTION["inputs"]}
+    assert WORKFLOW["permissions"]["pull-requests"] == "write"
+
+
+@pytest.mark.slow
+def test_the_workflow_of_the_page_runs(runner: Path) -> None:
+    folder = runner / "repository"
+    (folder / "eval").mkdir(parents=True)
+    (folder / "eval" / "qrels.txt").write_text("".join(f"q{k} 0 a 2\nq{k} 0 b 3\n" for k in range(8)))
+    (first,) = (line for line in PAGE.splitlines() if line.startswith("goodgain convert") and "eval/main.run" in line)
+    (convert,) = (step["run"] for step in JOB if step.get("run", "").startswith("goodgain convert"))
+    for command, documents in ((first, ["a", "b"]), (convert, ["a", "c"])):
+        write_log(folder / "log.jsonl", documents)
+        assert run_command(*shlex.split(command)[1:], cwd=folder).returncode == 0
+
+    compared = run_step("Compare", runner, cwd=folder, **give_inputs(**GATE["with"]))
+    assert compared.returncode == 0, compared.stderr
+    assert (runner / "output").read_text() == "status=3\n", compared.stderr
+    assert "failed: nCG@3>=baseline significant: new has" in compared.stderr
+    comment = (runner / "goodgain.md").read_text()
+    for part in ("| who wrote 0 |", "| new | search c |", "| main | GainPerCall |", "| nDCG@10 | new | main |"):
+        assert part in comment
+
+    # The same with a file in place of the baseline's run.
+    write = [
+        "compare",
+        "eval/qrels.txt",
+        "eval/main.run",
+        "-m",
+        "nCG@3 SRR@3 nDCG@10",
+        "--write-baseline",
+        "base.jsonl",
+    ]
+    assert run_command(*write, cwd=folder).returncode == 0
+    inputs = GATE["with"] | {"baseline": "", "baseline-file": "base.jsonl", "runs": "new.run\n"}
+    inputs |= {"results": "new.results.jsonl\n", "costs": "new.costs.jsonl\n"}
+    compared = run_step("Compare", runner, cwd=folder, **give_inputs(**inputs))
+    assert (runner / "output").read_text() == "status=3\nstatus=3\n", compared.stderr

@@ -216,3 +216,41 @@ def test_evaluate_gives_the_number_and_a_notice_of_one_time_addresses() -> None:
         assert gg.evaluate(qrels, frame, "SRR")["SRR"] == 0
     with no_notices():
         assert gg.evaluate(qrels, frame.filter(pl.col("iteration") > 1), "SRR").one_time == 0
+
+
+PAGES = "not comparable: pages of one ranking"
+
+
+def test_measures_of_repeats_have_no_verdict_against_pages_of_one_ranking(tmp_path: Path) -> None:
+    systems = {name: SYSTEMS[name] for name in ("bm25", "agent")}
+    searches = pl.DataFrame(
+        [(system, query, k, "text") for system in systems for query in QUERIES for k in (1, 2, 3)],
+        schema=["system", "query_id", "iteration", "search_query"],
+        orient="row",
+    ).with_columns(doc_id=pl.lit("d1"), search=1, rank=1)
+    names = "SRR SRR@2 NumDup RepeatedQueries AreaOver(measure='NumDup',budget=3) SRE nCG@1"
+    options: dict[str, Any] = {"baseline": "bm25", "page": {"bm25": 4}, "resamples": 99, "results": searches}
+    found = quietly(QRELS, systems, names, **options)
+    verdicts = dict(found.pairs.select("measure", "verdict").iter_rows())
+    flagged = [name for name, verdict in verdicts.items() if verdict == PAGES]
+    assert flagged == names.split()[:5] and found.pairs.filter(verdict=PAGES)["p_t"].null_count() == 5
+    told = [note for note in found.notes if "because pages of one ranking (bm25) cannot repeat a result" in note]
+    assert len(told) == 1 and "page=" in told[0]
+    markdown, latex = found.to_text("markdown"), found.to_text("latex", rows="systems")
+    assert all("**" not in line for line in markdown.splitlines() if re.match(r"\| (SRR|NumDup|Repeated)", line))
+    assert PAGES in markdown and "textbf{0.0000}" not in latex
+    with pytest.raises(InputError, match="SRR is not comparable: pages of one ranking between"):
+        check_requirements(found, ["SRR<=baseline"])
+
+
+def test_of_three_systems_only_pairs_with_pages_lose_the_letters_of_repeats(tmp_path: Path) -> None:
+    again = SYSTEMS["agent"].with_columns(doc_id=pl.lit("d1"))
+    systems = {"bm25": SYSTEMS["bm25"], "agent": SYSTEMS["agent"], "again": again}
+    found = quietly(QRELS, systems, "SRR", page={"bm25": 4}, resamples=999)
+    pairs = found.pairs.select("system", "against", "verdict").rows()
+    assert [verdict == PAGES for *_, verdict in pairs] == ["bm25" in pair for pair in pairs]
+    line = next(line for line in found.to_text("latex").splitlines() if "bm25" in line and "&" in line)
+    assert "textbf" not in line and "{a" not in line
+    with no_notices():
+        gg.report(QRELS, systems, tmp_path / "page.md", "SRR nCG", page={"bm25": 4})
+    assert "are not comparable: pages of one ranking in SRR" in (tmp_path / "page.md").read_text(encoding="utf-8")

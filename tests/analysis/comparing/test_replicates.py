@@ -17,7 +17,10 @@ import goodgain as gg
 from goodgain.analysis.comparing.requirements import check_requirements
 from goodgain.cli.shared_options import find_systems
 from goodgain.errors import GoodgainNotice, InputError
+from tests.support.call_cases import make_run
 from tests.support.command import run_command
+from tests.support.counts import how_many
+from tests.support.tables import no_notices
 
 FOLDER = Path(__file__).parents[3] / "qrels_examples" / "repeated_runs"
 QRELS = str(FOLDER / "qrels.txt")
@@ -234,3 +237,41 @@ def test_evaluate_names_the_queries_that_one_run_lacks(tmp_path: Path) -> None:
     done = run_command("evaluate", QRELS, f"old={OLD[0]},{short}", "-m", "CG@3")
     assert "queries: 30 scored, 0 of them absent from the run" in done.stderr
     assert "run 2: lacks 1 of the queries (q07)" in done.stderr
+
+
+@pytest.mark.parametrize("seed", range(how_many(5, full=60)))
+def test_the_sentence_on_stops_is_that_of_the_single_runs(seed: int) -> None:
+    """Before iteration i a system has stopped in a query where none of its runs searches any more, or only some of them."""
+    chance = random.Random(seed)
+    queries, cutoff = [f"q{k}" for k in range(chance.randint(1, 5))], chance.randint(2, 4)
+    qrels = {query_id: {"a": 2} for query_id in queries}
+    # the number of searches of each query in each run of a system; 0: never searched
+    lengths = {
+        system: [{query_id: chance.randint(0, 5) for query_id in queries} for _ in range(chance.randint(1, 3))]
+        for system in ("old", "new", "other")
+    }
+    systems = {
+        system: [make_run({q: [["a"]] * n or None for q, n in run.items()}) for run in runs]
+        for system, runs in lengths.items()
+    }
+    with no_notices():
+        found = gg.compare(qrels, systems, f"CG@{cutoff}", missing="zero")
+
+    parts = []
+    for system, runs in lengths.items():
+        every = some = 0
+        for query_id in queries:
+            others = [run[query_id] for name, of in lengths.items() if name != system for run in of]
+            searched_on = min(max(others), cutoff)
+            ends = [run[query_id] for run in runs if run[query_id] > 0]
+            every += bool(ends) and all(end < searched_on for end in ends)
+            some += any(end < searched_on for end in ends) and not all(end < searched_on for end in ends)
+        numbers = {
+            (True, True): f"{every} quer{'y' if every == 1 else 'ies'} in every run and in {some} more in some runs",
+            (True, False): f"{every} quer{'y' if every == 1 else 'ies'}" + " in every run" * (len(runs) > 1),
+            (False, True): f"{some} quer{'y' if some == 1 else 'ies'} in some runs",
+        }
+        if every or some:
+            parts.append(f"{system} stopped in {numbers[every > 0, some > 0]}")
+    told = f"Before iteration {cutoff} {', '.join(parts)}, while another system searched on."
+    assert [note for note in found.notes if "Before iteration" in note] == ([told] if parts else [])

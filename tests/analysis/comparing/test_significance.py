@@ -5,11 +5,13 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+import goodgain as gg
 from goodgain.statistics.statistical_tests import (
     bootstrap_interval,
     compute_effect_size,
@@ -159,3 +161,36 @@ def test_what_rounding_leaves_of_a_zero_is_no_difference() -> None:
     b = np.array([[0.3, 1e9, 0.0, 1.0 + 1e-9]])
     assert subtract_without_residue(a, b)[0, :3].tolist() == [0, 0, 0]
     assert subtract_without_residue(a, b)[0, 3] < 0
+
+
+def test_true_differences_of_34_systems_are_decided() -> None:
+    qrels = {f"q{query}": {f"d{rank}": 1 for rank in range(34)} for query in range(20)}
+    systems = {f"system{k}": {query: {f"d{rank}": 1.0 for rank in range(k + 1)} for query in qrels} for k in range(34)}
+    found = gg.compare(qrels, systems, "R@34")
+    assert set(found.pairs["verdict"]) == {"better"}
+    assert found.signature["signs"] == 20 * 561 / 0.05
+    with pytest.warns(
+        gg.GoodgainNotice, match=r"with 9,998 random signs no .* among 561 pairs can be significant at 0\.05"
+    ):
+        few = gg.compare(qrels, systems, "R@34", resamples=9_998)
+    assert set(few.pairs["verdict"]) == {"unclear"}
+
+
+def test_the_pairs_of_all_groups_need_enough_random_signs() -> None:
+    qrels = {f"q{query:02}": {"a": 3, "b": 2} for query in range(20)}
+    systems = {name: {query: {name: 1.0} for query in qrels} for name in "cba"}
+    # 3 pairs are few enough for 9,999 random signs at this level, and 3 pairs of 2 groups are not
+    groups = pl.DataFrame({"query_id": [*qrels, *qrels], "group": ["x"] * 20 + ["y"] * 20})
+    found = gg.compare(qrels, systems, "nDCG@1", groups=groups, alpha=0.0004)
+    assert found.groups is not None
+    assert set(found.groups["verdict"]) == {"better"}
+    assert "signs" not in found.signature
+    assert found.signature["signs_of_groups"] == 20 * 6 / 0.0004
+    with pytest.warns(gg.GoodgainNotice, match="2 groups: with 9,998 random signs no difference among 6 pairs"):
+        gg.compare(qrels, systems, "nDCG@1", groups=groups, alpha=0.0004, resamples=9_998)
+
+
+def test_the_exact_test_in_pieces_is_the_exact_test() -> None:
+    differences = np.round(matrix(1_200, 12), 1)  # 4,096 ways to set the signs of 1,200 rows do not fit in one piece
+    in_pieces = run_randomisation_test(differences)
+    assert in_pieces.tolist() == np.concatenate([run_randomisation_test(row[None, :]) for row in differences]).tolist()

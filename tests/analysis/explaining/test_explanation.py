@@ -159,9 +159,11 @@ def check_rates(explained: gg.Explanation, tables: list[oracle.Tables]) -> None:
                 below = oracle.value(of, query, "NumResults", at=at) if name[0] == "S" else Fraction(at or pool.N)
                 assert row[f"numerator_{side}"] == pytest.approx(float(above), rel=1e-12)
                 assert row[f"denominator_{side}"] == pytest.approx(float(below), rel=1e-12)
-                wanted = float(above / below) if below else 0.0
-                assert row[side] == pytest.approx(wanted, rel=1e-12)
-            assert row["difference"] == row["new"] - row["base"]
+                nothing = None if name == "SRR" else 0.0
+                wanted = float(above / below) if below else nothing
+                assert row[side] == (None if wanted is None else pytest.approx(wanted, rel=1e-12))
+            is_known = None not in (row["base"], row["new"])
+            assert row["difference"] == (row["new"] - row["base"] if is_known else None)
 
 
 @pytest.mark.parametrize("by_iteration", [False, True], ids=["one label a document", "labels by iteration"])
@@ -180,6 +182,63 @@ def test_causes_add_up_to_the_differences_of_random_pairs(by_iteration: bool) ->
         check_sums(explained, case.run, other.run, case.qrels, labels=labels)
         check_rates(explained, [oracle.count(run, case.qrels, labels=labels) for run in (case.run, other.run)])
         tried += 1
+
+
+def make_outcomes(random: Random, query_ids: list[str], systems: Mapping[str, list[pl.DataFrame]]) -> pl.DataFrame:
+    """A table that says which traces broke off: a row for each query of each run, but for some that are complete."""
+    rows = [
+        (query_id, system, str(k) if len(runs) > 1 else None, float(random.random() < 0.6))
+        for system, runs in systems.items()
+        for k, _ in enumerate(runs, 1)
+        for query_id in query_ids
+    ]
+    return pl.DataFrame(rows, schema=["query_id", "system", "replicate", "completed"], orient="row")
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_the_queries_and_values_are_those_of_compare_whatever_is_missing_or_incomplete(runs: int) -> None:
+    random = Random(21)
+    tried = 0
+    while tried < how_many(9, full=60):
+        cases = [make_case(random) for _ in range(2 * runs)]
+        judged = sorted({row.query_id for row in cases[0].qrels})
+        systems = {
+            "old": [run_frame(one.run) for one in cases[:runs]],
+            "new": [run_frame(one.run) for one in cases[runs:]],
+        }
+        outcomes = make_outcomes(random, judged, systems)
+        missing, incomplete = ("zero", "absent")[tried % 2], ("keep", "zero", "absent")[tried % 3]
+        x = gg.Experiment(qrels_frame(cases[0].qrels), systems, missing=missing, incomplete=incomplete, resamples=9)
+        measures = [*SUMS, *RATES, "SRR", "SRR@2"]
+        try:
+            with no_notices():
+                compared = x.compare(measures, baseline="old", outcomes=outcomes)
+                explained = x.explain("old", "new", measures, outcomes=outcomes)
+        except gg.InputError:  # no query in both systems
+            continue
+        check_against_comparison(explained, compared)
+        tried += 1
+
+
+def check_against_comparison(explained: gg.Explanation, compared: gg.Comparison) -> None:
+    queries = explained.queries
+    if explained.pairs is not None:
+        queries = queries.join(explained.pairs, on="query_id").with_columns(query_id="of_query")
+    means = queries.group_by("query_id", "measure").agg(pl.col("base", "new", "difference").mean())
+    both = means.filter(pl.col("difference").is_not_null())
+    names = ["old", "new"]
+    wanted = compared.values.pivot(
+        "system", on_columns=names, index=["query_id", "measure"], values="value"
+    ).drop_nulls()
+    joined = both.join(wanted, on=["query_id", "measure"])
+    assert joined.height == both.height == wanted.height
+    for row in joined.iter_rows(named=True):
+        assert row["difference"] == pytest.approx(row["new_right"] - row["old"], rel=1e-9, abs=1e-12)
+    alone = explained.queries.with_columns(wanted="difference").select("query_id", "measure", "wanted")
+    for measure in SUMS:
+        sums = sum_by_query(explained.causes.filter(measure=measure))
+        for query_id, _, difference in alone.filter(measure=measure).iter_rows():
+            assert sums.get(query_id, 0.0) == pytest.approx(difference or 0.0, rel=1e-9, abs=1e-12)
 
 
 def read_rows(run: Path, qrels: Path) -> tuple[list[RunRow], list[QrelRow]]:

@@ -19,6 +19,7 @@ from goodgain.analysis.comparing.requirements import check_requirements
 from goodgain.analysis.reporting.gate_reports import write_comment, write_junit
 from tests.analysis.comparing.test_comparison import EXAMPLES, many
 from tests.support.command import run_command
+from tests.support.tables import no_notices
 
 FILES = [EXAMPLES / "redundancy" / name for name in ("qrels.txt", "lean.run", "repeating.run")]
 
@@ -95,6 +96,32 @@ def test_a_comment_has_at_most_60_lines(tmp_path: Path) -> None:
         [line for line in part.splitlines() if line[:2] == "| "][2:] for part in text.split("**What to distrust**")
     ]
     assert [len(rows) for rows in tables] == [10, 5 + 2 + 12]  # failed lines; queries, a second header, differences
+
+
+def test_a_comment_with_searches_and_spend_has_at_most_60_lines() -> None:
+    random = Random(1)
+    measures = "CG@3 nCG@3 SRE@3 SRR@3 nDCGG@3 NumGood@3 RG@3 AllGood@3"
+    qrels = {f"q{k}": {doc: random.choice([0, 2, 3]) for doc in "abcdef"} for k in range(12)}
+    places = [(query_id, iteration, doc) for query_id in qrels for iteration in range(1, 7) for doc in "abcdefxyz"]
+    columns = ["query_id", "iteration", "doc_id"]
+    systems = {
+        name: pl.DataFrame([row for row in places if random.random() < share], schema=columns, orient="row")
+        for name, share in {"old": 0.5, "new": 0.2, "newer": 0.1}.items()
+    }
+    results = pl.DataFrame(
+        [(name, query_id, k, 1, 1, "a", f"search {k}") for name in systems for query_id in qrels for k in range(1, 7)],
+        schema=["system", "query_id", "iteration", "search", "rank", "doc_id", "search_query"],
+        orient="row",
+    )
+    with no_notices():
+        x = gg.Experiment(qrels, systems, resamples=99)
+        comparison = x.compare(measures, baseline="old")
+        outcomes = check_requirements(comparison, [f"{name}>=baseline" for name in measures.split()])
+        explanation = x.explain("old", "new", "CG@3", results=results)
+        spend = x.spend(price_per_search=1)
+    text = write_comment(comparison, outcomes, explanation, spend=spend)
+    assert 55 < text.count("\n") <= 60
+    assert text.count("more: see the log.") == 5  # failed lines, notes, and three folded tables
 
 
 def test_a_comment_shows_six_notes_and_counts_the_others() -> None:

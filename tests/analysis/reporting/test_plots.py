@@ -21,6 +21,7 @@ import goodgain as gg
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.plots import plot_data
 from goodgain.analysis.reporting.plots.canvas import INK, style_of
+from tests.support.call_cases import make_run
 from tests.support.plot_labels import check_labels, make_curve, make_precision_recall, make_spend_curve
 from tests.support.tables import ROOT, in_one_search, no_notices
 
@@ -30,6 +31,22 @@ QRELS = EXAMPLES / "redundancy" / "qrels.txt"
 
 
 # --- The data: numbers worked by hand in qrels_examples/*/README.md ---------------------------------------------------
+
+
+def test_a_curve_says_how_many_queries_without_results_count_as_0() -> None:
+    qrels = {"q1": {"a": 2}, "q2": {"a": 2}, "q3": {"a": 2}}
+    of_old = {query_id: [["a"], ["a", "a", "b"]] for query_id in qrels}
+    runs = {"old": make_run(of_old), "new": make_run({**of_old, "q2": [[], ["a"]], "q3": None})}
+    found = gg.curve(qrels, runs, "SRR nCG", resamples=0)
+    assert found.filter(measure="SRR")["without_results"].to_list() == [0, 0, 2, 1]
+    assert found.filter(measure="nCG")["without_results"].to_list() == [None] * 4
+    told = "Queries without results count as 0, the best value: up to 2 of new."
+    assert told in plots.curve(found, "SRR").get_title(loc="left").replace("\n", " ")
+    assert "without results" not in plots.curve(found, "nCG").get_title(loc="left")
+    by_spend = gg.curve(qrels, runs, "SRR", over="searches", resamples=0)
+    assert by_spend.filter(system="new")["without_results"].to_list() == [1, 1]
+    assert told.replace("2", "1") in plots.against_spend(by_spend).get_title(loc="left").replace("\n", " ")
+    assert "without_results" not in gg.curve(qrels, {"old": runs["old"]}, "SRR", resamples=0).columns
 
 
 def test_the_data_of_curve_are_one_measure_and_whether_few_queries_still_search() -> None:

@@ -10,6 +10,7 @@ import re
 import shlex
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
@@ -54,6 +55,20 @@ class Page(HTMLParser):
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("report") / "report.html"
     return gg.report(AGENTS / "qrels.txt", RUNS, path, MEASURES, groups=AGENTS / "groups.csv").read_text()
+
+
+def test_the_causes_are_over_the_queries_of_the_headline(tmp_path: Path) -> None:
+    qrels = {f"q{k}": {"a": 3, "b": 2} for k in range(8)}
+    rows = {
+        "old": [(query_id, 1, "a") for query_id in qrels],
+        "new": [(f"q{k}", 1, doc) for k in range(5) for doc in "ab"],
+    }
+    columns = ["query_id", "iteration", "doc_id"]
+    systems = {name: pl.DataFrame(of, schema=columns, orient="row") for name, of in rows.items()}
+    x = gg.Experiment(qrels, systems, missing="absent")
+    said = json.loads(x.report(tmp_path / "report.json", "CG@2").read_text())
+    assert "(5 queries)" in said["headline"][0]
+    assert "new is worse than old in 0 of 5 queries and better in 5; mean 3 → 5 (+2)." in said["summary"][1]
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +225,17 @@ def test_uses_say_what_was_never_opened(tmp_path: Path) -> None:
     used = {q1["documents"][k][0]: [data["reasons"][use] for use in uses] for k, _, _, uses in q1["good"]}
     assert used["d1"] == ["returned at 1, never opened", "returned at 1, opened after 1, cited"]
     assert "Returned, opened, cited" in path.read_text()
+
+
+def test_the_picture_of_uses_has_the_systems_in_the_order_of_the_report(tmp_path: Path) -> None:
+    folder = ROOT / "qrels_examples" / "opened_and_cited"
+    results = gg.read_traces(folder / "logs.jsonl")
+    runs = {name: gg.to_run(results, system=name) for name in ("careful", "agent")}
+    page = gg.report(
+        folder / "judgments.qrels", runs, tmp_path / "a.html", "CG", uses=folder / "uses.jsonl"
+    ).read_text()
+    picture = page[page.index(">Returned, opened, cited</title>") :]
+    assert 0 < picture.index(">careful<") < picture.index(">agent<")
 
 
 @pytest.mark.slow
@@ -381,5 +407,44 @@ def test_the_command_on_the_page_of_a_call_makes_the_same_page(tmp_path: Path) -
     assert run_command(*shlex.split(html.unescape(command))[1:]).returncode == 0
     assert read_data(path.read_text()) == read_data(page)
     assert len(read_data(page)["details"]) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"urls": "keep", "leave_out": "own", "errors": "skip"},
+        {"gaps": "empty", "first": 0},
+        {"page": {"old": 1, "new": 2}},
+        {"columns": {"step": "iteration", "qid": "query_id"}, "only": Path("only.txt")},
+        {"missing": "absent", "alpha": 0.1, "only": Path("only.txt")},
+    ],
+    ids=lambda options: " ".join(options),
+)
+def test_the_command_of_files_on_disk_has_the_options_of_the_experiment(
+    options: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = ["qid", "step", "doc_id"] if "columns" in options else ["query_id", "iteration", "doc_id"]
+    names = ["query_id", "doc_id", "rank", "score"] if "page" in options else names
+    for name, rows in {"old": ["q1,1,2,1", "q2,1,2,1"], "new": ["q1,1,2,1", "q1,2,3,.5"]}.items():
+        lines = [",".join(names), *(row.rsplit(",", 4 - len(names))[0] for row in rows)]
+        Path(f"{name}.csv").write_text("\n".join(lines))
+    Path("qrels.txt").write_text("q1 0 2 3\nq2 0 1 2\nq3 0 2 3\n")
+    Path("only.txt").write_text("q1\nq2\n")
+    systems = {name: f"{name}.csv" for name in ("old", "new")}
+    gg.Experiment("qrels.txt", systems, **options).report("a.json", "CG@2", details=3)
+    made = json.loads(Path("a.json").read_text())
+    Path("a.json").unlink()
+    if "missing" in options:  # the command lacks it
+        eval(made["command"], {"goodgain": gg})
+    else:
+        assert run_command(*shlex.split(made["command"])[1:], cwd=tmp_path).returncode == 0
+    again = json.loads(Path("a.json").read_text())
+    assert all(name.replace("_", "-") in made["command"] for name in options)
+    said_otherwise = {"command": "", "doubts": ""}  # doubts name options as in Python, or as on the command line
+    assert made | said_otherwise == again | said_otherwise
+
+
+def test_a_report_of_data_in_memory_says_so(tmp_path: Path) -> None:
     in_memory = gg.report({"q": {"a": 3}}, {"x": {"q": {"a": 1.0}}}, tmp_path / "b.html", "CG")
     assert "Made in Python from data in memory." in in_memory.read_text()

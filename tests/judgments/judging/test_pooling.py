@@ -49,7 +49,7 @@ def pool_flattened(runs: list[gg.Run], rows: list[list[RunRow]], judged: set[tup
     firsts: dict[tuple[str, str], list[int]] = {}
     for run, rows_of in zip(runs, rows, strict=True):
         steps = oracle.iterations(rows_of)
-        ranking = gg.flatten(run)
+        ranking = run.flatten()
         for (query,), docs in ranking.group_by("query_id"):
             for doc in in_trec_evals_order(dict(docs.select("doc_id", "score").iter_rows()))[:k]:
                 first = next(i for i, step in enumerate(steps[str(query)], 1) if doc in step.docs)

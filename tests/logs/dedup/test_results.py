@@ -43,7 +43,7 @@ def test_a_frame_comes_back_in_its_own_kind(engine: str) -> None:
 
 
 def test_an_index_of_pandas_is_kept() -> None:
-    rows = pd.DataFrame({"query_id": ["q", "q"], "rank": [1, 2], "url": [_URL, _URL + "#x"]}, index=[7, 7])
+    rows = pd.DataFrame({"query_id": ["q", "q"], "rank": [1, 2], "url": [_URL, _URL + "#top"]}, index=[7, 7])
     found = deduplicate(rows).frame
     assert found.index.tolist() == [7, 7]
     assert found["document"].tolist() == [_URL, _URL]
@@ -232,8 +232,8 @@ def test_what_the_bound_leaves_out_is_said() -> None:
 
 def test_repeats_are_found_in_a_bucket_that_is_cut() -> None:
     urls = [f"https://example.org/item?id={n}" for n in range(300)]
-    rows = frame([result(url=url + more, snippet=f"{url} {more}") for url in urls for more in ("", "&x=1", "#a")])
+    rows = frame([result(url=url + more, snippet=f"{url} {more}") for url in urls for more in ("", "&x=1", "#top")])
     with pytest.warns(GoodgainNotice):
         found = deduplicate(rows, pairs_a_key=1_000)
-    # The parameter x decides nothing and nothing else agrees; the fragment is the same item.
+    # The parameter x decides nothing and nothing else agrees; #top is the page.
     assert found.summary.documents == 600

@@ -37,7 +37,7 @@ def _components(links: list[set[Any]], members: list[Any]) -> list[set[Any]]:
 
 def _spell(rng: random.Random, page: int) -> str:
     host = rng.choice(["", "www.", "m."])
-    return f"{rng.choice(['http', 'https'])}://{host}s{page}.example/p{rng.choice(['', '/', '?utm_source=x', '#x'])}"
+    return f"{rng.choice(['http', 'https'])}://{host}s{page}.example/p{rng.choice(['', '/', '?utm_source=x', '#top'])}"
 
 
 class _Case:

@@ -91,7 +91,7 @@ def test_outcomes_of_several_systems_go_into_compare(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     frame = pl.read_parquet(outcomes).sort("system", "query_id")
-    assert frame.columns == ["query_id", "system", "replicate", "reward"]
+    assert frame.columns == ["query_id", "system", "replicate", "reward", "completed"]
     assert frame["reward"].to_list() == [1, 1, 0, 0, 1, 0]
     (tmp_path / "qrels.txt").write_text("q0 0 d1 2\nq1 0 d1 2\nq2 0 d1 2\n", encoding="utf-8")
     runs = tmp_path / "old.run", tmp_path / "new.run"

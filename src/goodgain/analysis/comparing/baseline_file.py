@@ -24,7 +24,13 @@ from goodgain.formats.run import Reading
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import average_queries
-from goodgain.measures.names import find_declaration, find_null_rule, needs_results, parse_measure
+from goodgain.measures.names import (
+    find_declaration,
+    find_null_rule,
+    is_null_without_search,
+    needs_results,
+    parse_measure,
+)
 from goodgain.measures.scores import Scores, find_values
 from goodgain.options import DOCUMENTS, OPTIONS, spell
 
@@ -47,6 +53,9 @@ class _About(msgspec.Struct):
     without_judgments: list[str]
     lacks_iterations: bool = False
     one_time: int = 0
+    first_iteration: int | None = None
+    #: Whether queries without a search follow the rule of `is_null_without_search`. Files of 0.3.0 lack this.
+    has_rule_without_search: bool = False
 
 
 def write_baseline(
@@ -75,6 +84,8 @@ def write_baseline(
         "without_judgments": scores.queries.only_searched.sort().to_list(),
         "lacks_iterations": scores.lacks_iterations,
         "one_time": scores.one_time,
+        "first_iteration": scores.first_iteration,
+        "has_rule_without_search": True,
     }
     with atomic_write(make_path(path, "the baseline file")) as file:
         file.write(json.dumps(about, ensure_ascii=False, allow_nan=False).encode() + b"\n")
@@ -133,6 +144,8 @@ def read_baseline(
     is_idle = (pl.col("measure") == str(NumIter)) & (pl.col("value") == 0) & ~pl.col("query_id").is_in(absent.implode())
     idle = values.filter(is_idle).get_column("query_id")
     queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent, idle)
+    if not about.has_rule_without_search and len(queries.not_searched):
+        _check_rule_without_search(path, measures)
     rules = {str(measure): find_null_rule(measure) for measure in measures}
     means = {
         name: average_queries(of.get_column("value"), null_if=rules.get(name, ""))
@@ -143,10 +156,29 @@ def read_baseline(
         {name: means.get(name) for name in known}, signature, coverage, none, values, queries, None,
         lacks_iterations=about.lacks_iterations,
         one_time=about.one_time,
+        first_iteration=about.first_iteration,
     )  # fmt: skip
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
     whole = queries._replace(only_judged=absent.clear())  # the rows lack absent queries already
     return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
+
+
+def _check_rule_without_search(path: Any, measures: Iterable[ir_measures.Measure]) -> None:
+    """Raise `InputError` for a measure that had another value for a query without a search in 0.3.0.
+
+    Measures over nuggets had no value there. RBPResidual and AreaOver always had one.
+    """
+    changed = []
+    for measure in measures:
+        name = str(measure)
+        is_area = name.startswith("AreaOver") and is_null_without_search(measure)
+        if name.startswith("Nugget") or "RBPResidual" in name or is_area:
+            changed.append(name)
+    if changed:
+        raise InputError(
+            f"{path}: values of {', '.join(changed)} for queries without a search have changed since the file was written. Write "
+            "it again with this version of goodgain."
+        )
 
 
 def check_run(
@@ -191,7 +223,7 @@ def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Q
         declared = getattr(parsed, "declaration", None) or find_declaration(parsed)
         if declared is None:
             continue
-        if not declared.null_if and not needs_results(parsed):
+        if not find_null_rule(parsed) and not needs_results(parsed):
             problems.append(((measure == name) & value.is_null(), f"has no value of {name}"))
         ends = {"max gain": find_largest_label(qrels.frame), "": float("inf")}
         least, most = (ends[end] if end in ends else float(end) for end in declared.bounds)

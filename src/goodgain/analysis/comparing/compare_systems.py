@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_question import BASELINE, Question
+from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.comparison_sentences import (
     describe_absent,
+    describe_few_signs,
     describe_incomparable,
     describe_left_out,
     describe_low_counts,
@@ -26,6 +26,7 @@ from goodgain.analysis.comparing.comparison_sentences import (
     describe_unjudged_queries,
     describe_verdicts,
 )
+from goodgain.analysis.comparing.lost_queries import count_broken_off
 from goodgain.analysis.comparing.outcomes import check_outcomes, stack_outcomes
 from goodgain.analysis.comparing.pairs_table import (
     ScoredRun,
@@ -33,17 +34,21 @@ from goodgain.analysis.comparing.pairs_table import (
     add_bounds_of_means,
     add_costs,
     arrange_values,
+    mark_queries,
+    mark_searched,
     tabulate_means,
     tabulate_systems,
 )
 from goodgain.analysis.comparing.replicate_tables import arrange_runs
+from goodgain.analysis.comparing.required_lines import BASELINE
 from goodgain.counting.run_opening import stack_systems
-from goodgain.errors import GoodgainNotice, give
+from goodgain.errors import REASONS, GoodgainNotice, give
 from goodgain.files.opening import stem
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumIter
 from goodgain.measures.scores import Scores, average_scores, sign_reading
 from goodgain.statistics.statistical_tests import Draw, Matrix
 
@@ -88,7 +93,8 @@ def compare_scores(
         given = given.pivot("measure", on_columns=outcomes, index=["query_id", "system"])
     members = None if question.groups is None else read_groups(question.groups, query_ids)
     about, means = tabulate_systems(scores, matrices), tabulate_means(tested, question.better, names)
-    pairs = add_costs(question.decide(question.test(tested, draw), scores), about)
+    nothing = question.find_nothing(query_ids, scores)
+    pairs = add_costs(question.decide(question.test(tested, nothing, draw), scores), about)
     if question.bounds:
         means, pairs = add_bounds_of_means(means, runs), add_bounds(pairs, asked, runs)
     found = Comparison(
@@ -108,16 +114,26 @@ def compare_scores(
         query_ids=query_ids,
         members=members,
         rel=question.rel,
+        broke_off=count_broken_off(incomplete, question.runs_of),
     )
     notes = [
+        *_list_reasons(found, of_inputs),
         *_list_absent(found, scored, kept, unread),
-        *of_inputs,
+        *(note for note in of_inputs if note.kind not in REASONS),
         *([] if few_shared is None else [GoodgainNotice("few_shared_queries", few_shared)]),
         *_list_notes(found, matrices, incomplete),
     ]
     for note in notes:
         give(note)
     return replace(found, warnings=tuple(note.text for note in notes))
+
+
+def _list_reasons(found: Comparison, of_inputs: Sequence[GoodgainNotice]) -> Iterator[GoodgainNotice]:
+    """Yield the notes that explain verdicts such as `equal`, `unclear` and `not comparable`. These notes come first."""
+    yield from (note for note in of_inputs if note.kind in REASONS)
+    yield from describe_few_signs(found)
+    of_file = BASELINE if found.question.baseline_file is not None else None
+    yield from describe_incomparable(found.pairs, found.scores, of_file)
 
 
 def _list_absent(
@@ -133,7 +149,9 @@ def _list_absent(
     if question.missing == "zero" and any(len(one.queries.only_judged) for one in shown.values()):
         others = _stack_values(question, _average_runs(question, scored, kept, "absent"), query_ids)[0]
         without = arrange_values(others, map(str, question.asked), question.systems, query_ids)
-        notes.insert(0, describe_verdicts(found.pairs, question.decide(question.test(without), found.scores)))
+        nothing = question.find_nothing(query_ids, found.scores)
+        decided = question.decide(question.test(without, nothing), found.scores)
+        notes.insert(0, describe_verdicts(found.pairs, decided))
     return notes
 
 
@@ -141,34 +159,28 @@ def _list_notes(
     found: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
 ) -> Iterator[GoodgainNotice]:
     question, query_ids, scores = found.question, found.query_ids, found.scores
-    yield from describe_incomparable(found.pairs, scores, BASELINE if question.baseline_file is not None else None)
-    absent = _mark(query_ids, {name: [one.queries.only_judged] for name, one in scores.items()})
+    absent = mark_queries(query_ids, {name: [one.queries.only_judged] for name, one in scores.items()})
     left_out = absent & (question.missing == "absent")
     if question.incomplete == "absent":
         broken = {name: [*map(incomplete.get, question.runs_of.get(name, ()))] for name in scores}
-        left_out |= _mark(query_ids, broken)
+        left_out |= mark_queries(query_ids, broken)
     ours = [measure for measure in question.asked if isinstance(measure, GoodGainMeasure)]
     names = question.systems
     yield from describe_unjudged_queries(found.systems)
+    searched = mark_searched(query_ids, scores)
     for measure in question.asked:
-        yield from describe_left_out(measure, ~np.isfinite(matrices[str(measure)]) & ~left_out, names)
+        yield from describe_left_out(measure, ~np.isfinite(matrices[str(measure)]) & ~left_out, searched, names)
     for outcome in () if found.outcomes is None else found.outcomes.columns[2:]:
-        yield from describe_left_out(outcome, ~np.isfinite(matrices[outcome]), names)
+        yield from describe_left_out(outcome, ~np.isfinite(matrices[outcome]), searched, names)
     # Stops are compared between systems with iterations, on the queries that all of these have.
     if iterated := [k for k, one in enumerate(scores.values()) if not one.lacks_iterations]:
         is_whole = ~(absent | left_out)[iterated].any(axis=0)
-        searching = {name: of[iterated][:, is_whole] for name, of in matrices.items()}
-        yield from describe_stops(ours, searching, [names[k] for k in iterated])
+        values = {name: matrix[iterated][:, is_whole] for name, matrix in matrices.items()}
+        runs = {names[k]: arrange_runs(scores[names[k]], [str(NumIter)], query_ids)[str(NumIter)] for k in iterated}
+        yield from describe_stops(ours, values, {name: matrix[:, is_whole] for name, matrix in runs.items()})
     yield from describe_low_counts(question.asked, matrices, names)
     yield from describe_own_ideal(ours)
     yield from describe_replicates(scores, found.runs, len(query_ids))
-
-
-def _mark(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
-    joined = [
-        pl.concat([query_ids.clear(), *(of for of in several if of is not None)]) for several in of_systems.values()
-    ]
-    return np.array([query_ids.is_in(of.implode()).to_numpy() for of in joined])
 
 
 def _average_runs(
@@ -200,7 +212,7 @@ def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFram
     *_, last = scores.values()  # a baseline file comes first
     several = [f"{name}:{len(of.replicates)}" for name, of in scores.items() if of.replicates]
     made = {name: value for name, value in last.signature.items() if name not in (*of_run, *Reading._fields)}
-    made |= question.settings.signature
+    made |= question.settings.signature | question.sign_draws(0 if members is None else members["group"].n_unique())
     made |= {name: of for one in scores.values() for name, of in one.signature.items() if name == "missing"}
     made |= sign_reading({name: of.signature for name, of in scores.items()})
     beside = {

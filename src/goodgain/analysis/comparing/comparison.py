@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from goodgain.analysis.comparing.replicate_tables import (
     tabulate_noise,
     tabulate_replicates,
 )
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Table
 from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
@@ -62,7 +62,9 @@ class Comparison:
             else `unclear`. The verdict is `no results` if a system has no value because it returned nothing.
             The verdict is `not comparable` if the measure depends on where iterations end and only one of the two systems
             has iterations. It is `not comparable: one-time addresses` if repeats cannot be recognised, because pages get a
-            new address in each search. Pairs with these two verdicts have no p-values.
+            new address in each search. It is `not comparable: pages of one ranking` if the measure counts repeats (SRR, NumDup,
+            RepeatedQueries), and `page` cut a system, because pages of one ranking cannot repeat a result. Pairs with these
+            three verdicts have no p-values.
             If none of these verdicts applies, because `better` is null or the pair has no queries, the verdict is null. Wins,
             ties and losses are null if `better` is null.
             With `bounds`, also the columns least and most (the range of the difference) and can_turn. The column can_turn is
@@ -82,15 +84,17 @@ class Comparison:
         noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
             two_single_runs (95 % of the differences between two single runs of `against` are at most this large). A row
             needs 20 queries or more.
-        detectable: two rows for each measure and pair: measure, system, against, difference, queries, power, replicates, pairs.
-            The pairs are those with the verdict `unclear` or, with `detect`, those with p-values. A pair needs differences that
-            vary. The first row has the smallest difference that these queries show with power .8. This difference is null if
-            there are fewer queries than the randomisation test needs (6 for one pair at alpha .05). The second row has the size
-            of the observed difference (or `detect`). In the second row, `queries` is the number of queries needed to detect
-            this difference with power .8, and `replicates` the number of runs of each system needed on the present queries.
-            Both are null if no number suffices; `replicates` is also null if a system has a single run. The column `pairs` has
-            the number of pairs of the measure that Holm's method corrects. Both rows use the level alpha / pairs.
+        detectable: two rows for each measure and pair: measure, system, against, difference, queries, power, replicates,
+            pairs. The pairs are those with the verdict `unclear` or, with `detect`, those with p-values. A pair needs
+            differences that vary, and enough random signs to be significant. The first row has the smallest difference that
+            these queries show with power .8. This difference is null if there are fewer queries than the randomisation test
+            needs (6 for one pair at alpha .05). The second row has the size of the observed difference (or `detect`). In
+            the second row, `queries` is the number of queries needed to detect this difference with power .8, and
+            `replicates` the number of runs of each system needed on the present queries. Both are null if no number
+            suffices; `replicates` is also null if a system has a single run. The column `pairs` has the number of pairs of
+            the measure that Holm's method corrects. Both rows use the level alpha / pairs.
         baseline: the system that all others are compared with; None if all pairs are compared.
+        broke_off: with a column `completed` of outcomes, a dict from systems to the number of judged queries that broke off.
         question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices
             have a column per query and a row per system; matrices of `runs` have a row per run.
         notes: the caveats of this comparison. `warnings` and `warnings_of_runs` were also given as notices.
@@ -120,15 +124,19 @@ class Comparison:
     members: pl.DataFrame | None
     rel: float | None = None
     warnings_of_runs: tuple[str, ...] = ()
+    broke_off: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:
         if self.members is None:
             return None
+        groups = self.members.partition_by("group", as_dict=True, maintain_order=True)
+        nothing = self.question.find_nothing(self.query_ids, self.scores)
         tables = []
-        for (group,), of in self.members.group_by("group", maintain_order=True):
-            is_member = self.query_ids.is_in(of.get_column("query_id").implode()).to_numpy()
-            tested = self.question.test({name: of[:, is_member] for name, of in self.matrices.items()})
+        for (group,), members in groups.items():
+            is_member = self.query_ids.is_in(members.get_column("query_id").implode()).to_numpy()
+            of_group = {name: matrix[:, is_member] for name, matrix in self.matrices.items()}
+            tested = self.question.test(of_group, nothing.select_queries(is_member), groups=len(groups))
             tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
         return self.question.decide(pl.concat(tables), self.scores)
 
@@ -203,7 +211,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         measures = self.means.get_column("measure").n_unique()
-        return f"Comparison({self.systems.height} systems, {measures} measures, {self.signature['queries']:,} queries)"
+        shown = [count_of(self.systems.height, "system"), count_of(measures, "measure")]
+        return f"Comparison({', '.join(shown)}, {count_of(self.signature['queries'], 'query', 'queries')})"
 
     def __str__(self) -> str:
         from rich.text import Text

@@ -9,9 +9,21 @@ import ir_measures
 import polars as pl
 
 from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
-from goodgain.analysis.comparing.outcomes import count_as_empty, leave_out_completed, leave_out_ratio
-from goodgain.analysis.comparing.pairs_table import ScoredRun, compare_pairs, decide, find_incomparable
-from goodgain.analysis.comparing.required_lines import Requirement, parse_requirement
+from goodgain.analysis.comparing.outcomes import (
+    check_completed,
+    count_as_empty,
+    leave_out_completed,
+    leave_out_ratio,
+)
+from goodgain.analysis.comparing.pairs_table import (
+    Nothing,
+    ScoredRun,
+    compare_pairs,
+    decide,
+    find_incomparable,
+    mark_searched,
+)
+from goodgain.analysis.comparing.required_lines import BASELINE, Requirement, parse_requirement
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError
@@ -19,15 +31,20 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
 from goodgain.measures.bounds import find_contributions, find_largest_label
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.names import Measures, add_counts, find_direction, needs_results, parse_measures
+from goodgain.measures.names import (
+    Measures,
+    add_counts,
+    find_direction,
+    is_null_without_search,
+    needs_results,
+    parse_measures,
+)
 from goodgain.measures.parameters import is_number
 from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries
 from goodgain.options import check_whole_number, spell
 from goodgain.schema import COMPLETED
-from goodgain.statistics.statistical_tests import Draw, Matrix, Settings, check_settings
+from goodgain.statistics.statistical_tests import Draw, Matrix, Settings, check_settings, count_signs
 
-#: The name of the system of a baseline file.
-BASELINE = "baseline"
 #: Limit of `detect=`.
 _LARGEST_DIFFERENCE = 1e9
 #: Limit of `iterations=`, which makes a measure for each iteration.
@@ -71,14 +88,10 @@ class Question:
         if self.bounds and any(len(names) > 1 for names in self.runs_of.values()):
             raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
         if self.incomplete != "keep":
-            asked = spell("incomplete", self.incomplete)
             if self.bounds:
+                asked = spell("incomplete", self.incomplete)
                 raise InputError(f"{asked} and {bounds} cannot be combined. Leave out one of them.")
-            if self.outcome_rows is None or COMPLETED not in self.outcome_rows.columns:
-                raise InputError(
-                    f"{asked} needs {spell('outcomes')} with a column {COMPLETED}. goodgain convert --outcomes writes this "
-                    "column if logs break off."
-                )
+            check_completed(self.outcome_rows, self.incomplete)
         if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
             raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
         if self.pass_k is not None:
@@ -156,14 +169,31 @@ class Question:
         directions = {str(measure): find_direction(measure) for measure in self.asked}
         return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
 
-    def test(self, matrices: Mapping[str, Matrix], draw: Draw | None = None) -> pl.DataFrame:
-        """Test each pair of systems, and leave the p-values uncorrected."""
-        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings._replace(draw=draw))
+    def find_nothing(self, query_ids: pl.Series, scores: Mapping[str, Scores]) -> Nothing:
+        need_results = [str(measure) for measure in self.asked if needs_results(measure)]
+        need_search = [str(measure) for measure in self.asked if is_null_without_search(measure)]
+        return Nothing(need_results, need_search, mark_searched(query_ids, scores))
+
+    def count_signs(self, groups: int = 1) -> int:
+        """Return the number of random signs of each test. Holm's method corrects over the pairs of all groups of queries."""
+        return count_signs(self.settings, groups * len(self.pairs))
+
+    def sign_draws(self, groups: int) -> dict[str, int]:
+        """Return the numbers of random signs that differ from `resamples`, for the signature."""
+        numbers = {"signs": self.count_signs()}
+        if groups:
+            numbers["signs_of_groups"] = self.count_signs(groups)
+        return {name: number for name, number in numbers.items() if number != self.settings.resamples}
+
+    def test(
+        self, matrices: Mapping[str, Matrix], nothing: Nothing, draw: Draw | None = None, *, groups: int = 1
+    ) -> pl.DataFrame:
+        """Test each pair of systems, and leave the p-values uncorrected. `groups` is the number of groups that are tested."""
+        settings, signs = self.settings._replace(draw=draw), self.count_signs(groups)
+        return compare_pairs(matrices, self.better, self.systems, self.pairs, settings, nothing, signs)
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
-        need_results = [str(measure) for measure in self.asked if needs_results(measure)]
-        incomparable = find_incomparable(self.asked, scores)
-        return decide(tested, self.settings.alpha, need_results=need_results, incomparable=incomparable)
+        return decide(tested, self.settings.alpha, incomparable=find_incomparable(self.asked, scores))
 
     def read_baseline(self, qrels: Qrels) -> Scores | None:
         if self.baseline_file is None:

@@ -11,19 +11,34 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE
+from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE, NOT_COMPARABLE_PAGES
 from goodgain.analysis.comparing.rendering import count_queries, format_number, list_some
-from goodgain.analysis.comparing.replicates import LEAST_QUERIES, POWER, measure_noise
+from goodgain.analysis.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, POWER, measure_noise
 from goodgain.analysis.comparing.required_lines import is_equal
 from goodgain.counting.coverage import LOW_SHARE, SharedQueries, join_examples, list_examples, share_of_smaller
 from goodgain.errors import GoodgainNotice, InputError, count_of
 from goodgain.files.tables import Table
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import describe_lack, find_results_counts, needs_results
+from goodgain.measures.good_gain import NumResults
+from goodgain.measures.names import (
+    NO_SEARCH,
+    NO_VALUE,
+    describe_lack,
+    find_results_counts,
+    is_null_without_search,
+    needs_results,
+)
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
-from goodgain.statistics.statistical_tests import Matrix, count_least_queries
+from goodgain.statistics.statistical_tests import (
+    MOST_RESAMPLES,
+    Matrix,
+    Settings,
+    correct_by_holm,
+    count_least_queries,
+    count_signs,
+    lacks_signs,
+)
 
 if TYPE_CHECKING:
     from goodgain.analysis.comparing.comparison import Comparison
@@ -127,10 +142,47 @@ def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNot
     )
 
 
+def describe_few_signs(found: Comparison) -> Iterator[GoodgainNotice]:
+    """Yield a sentence if the random signs are too few to find any difference of a measure, or of its groups, significant."""
+    settings = found.question.settings
+    pairs_of = dict(
+        found.pairs.drop_nulls("p_randomisation").group_by("measure", maintain_order=True).len().iter_rows()
+    )
+    undecided = [measure for measure, pairs in pairs_of.items() if lacks_signs(settings, pairs)]
+    if undecided:
+        pairs = max(pairs_of[measure] for measure in undecided)
+        yield GoodgainNotice("few_signs", f"{list_some(undecided)}: {explain_few_signs(settings, pairs)}.")
+        return
+    groups = 0 if found.members is None else found.members.get_column("group").n_unique()
+    pairs = groups * max(pairs_of.values(), default=0)
+    if pairs and lacks_signs(settings, pairs):
+        yield GoodgainNotice("few_signs", f"{count_of(groups, 'group')}: {explain_few_signs(settings, pairs)}.")
+
+
+def explain_few_signs(settings: Settings, pairs: int) -> str:
+    """Say that no difference can be significant if Holm's method corrects so many pairs, and what to do."""
+    signs = count_signs(settings, pairs)
+    remedy = f"Leave out {spell('resamples')}: then enough are drawn"
+    if signs == MOST_RESAMPLES:
+        remedy = f"Compare fewer pairs, or raise {spell('alpha')}"
+    among = count_of(pairs, "pair")
+    return f"with {signs:,} random signs no difference among {among} can be significant at {settings.alpha:g}. {remedy}"
+
+
 def describe_incomparable(
     pairs: pl.DataFrame, scores: Mapping[str, Scores], of_file: str | None
 ) -> Iterator[GoodgainNotice]:
-    """Yield a sentence on pairs in which one system has no iterations. `of_file` is the system of a baseline file."""
+    """Yield a sentence on pairs with a system without iterations, and one on pairs with pages of one ranking.
+
+    `of_file` is the system of a baseline file.
+    """
+    paged = pairs.filter(verdict=NOT_COMPARABLE_PAGES)
+    if not paged.is_empty():
+        compared = {*paged.get_column("system"), *paged.get_column("against")}
+        systems = [name for name, of in scores.items() if name in compared and "page" in of.signature]
+        pages = f"pages of one ranking ({list_some(systems)}) cannot repeat a result"
+        remedy = f"Leave out {spell('page')} or these measures"
+        yield GoodgainNotice("not_comparable", f"{_list_measures(paged)}: not comparable, because {pages}. {remedy}.")
     found = pairs.filter(verdict=NOT_COMPARABLE)
     if found.is_empty():
         return
@@ -139,57 +191,102 @@ def describe_incomparable(
         [name for name, of in scores.items() if name in compared and of.lacks_iterations == lacks]
         for lacks in (True, False)
     )
-    measures = list_some(found.get_column("measure").unique(maintain_order=True).to_list())
+    measures = _list_measures(found)
     remedy = f"Cut the ranking into pages of N results: {spell('page', {lacking[0]: 'N'})}."
     if lacking[0] == of_file:
         remedy = f"Write the baseline file again with {spell('page', 'N')}."
-    yield GoodgainNotice(
-        "not_comparable",
-        f"{measures}: not comparable between {list_some(lacking)} (no iterations) and {list_some(others)}. {remedy}",
-    )
+    between = f"between {list_some(lacking)} (no iterations) and {list_some(others)}"
+    yield GoodgainNotice("not_comparable", f"{measures}: not comparable {between}. {remedy}")
+
+
+def _list_measures(pairs: pl.DataFrame) -> str:
+    return list_some(pairs.get_column("measure").unique(maintain_order=True).to_list())
 
 
 def describe_left_out(
-    measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], names: Sequence[str]
+    measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], searched: NDArray[np.bool_], names: Sequence[str]
 ) -> Iterator[GoodgainNotice]:
-    """Yield a notice on the queries that lack a value of a measure. The notice is minor unless a system returned nothing."""
-    listed = ", ".join(f"{name} {n:,}" for name, n in zip(names, lacks.sum(axis=1), strict=True) if n)
-    if listed:
-        queries, why = count_queries(int(lacks.any(axis=0).sum())), describe_lack(measure)
-        others = " A pair leaves out only queries that lack a value in one of both systems." if len(names) > 2 else ""
-        text = f"{measure} leaves out {queries} where {why} ({listed}).{others}"
-        yield GoodgainNotice("queries_without_value", text, minor=why.endswith("value"))
+    """Yield notices on the queries that lack a value of a measure. A notice is minor unless a system returned nothing.
+
+    `lacks` and `searched` have a row per system and a column per query.
+    """
+    if isinstance(measure, str) or needs_results(measure) or not is_null_without_search(measure):
+        why = describe_lack(measure)
+        causes = [(lacks, why, why == NO_VALUE)]
+    else:
+        causes = [(lacks & ~searched, NO_SEARCH, False), (lacks & searched, NO_VALUE, True)]
+    for lacking, why, minor in causes:
+        listed = ", ".join(f"{name} {n:,}" for name, n in zip(names, lacking.sum(axis=1), strict=True) if n)
+        if listed:
+            queries = count_queries(int(lacking.any(axis=0).sum()))
+            others = (
+                " A pair leaves out only queries that lack a value in one of both systems." if len(names) > 2 else ""
+            )
+            text = f"{measure} leaves out {queries} where {why} ({listed}).{others}"
+            yield GoodgainNotice("queries_without_value", text, minor=minor)
 
 
 def describe_stops(
-    ours: Sequence[GoodGainMeasure], values: Mapping[str, Matrix], names: Sequence[str]
+    ours: Sequence[GoodGainMeasure], values: Mapping[str, Matrix], iterations: Mapping[str, Matrix]
 ) -> Iterator[GoodgainNotice]:
-    """Yield notices on measures that are hard to compare because the systems stop at different iterations."""
-    iterations = values[str(NumIter)]
+    """Yield notices on measures that are hard to compare because the systems stop at different iterations.
+
+    `iterations` has the number of iterations of each system: a row per run, a column per query. A system searches at an
+    iteration if one of its runs does. It has stopped before the iteration if none of its runs searches there any more.
+    """
     at_own_end = [m for m in ours if m.cutoff is None and m.declaration.cutoff != "none"]
-    differing = int((iterations.min(axis=0) != iterations.max(axis=0)).sum())
+    of_all_runs = np.vstack([*iterations.values()])
+    differing = int((np.nanmin(of_all_runs, axis=0) != np.nanmax(of_all_runs, axis=0)).sum())
     if at_own_end and differing:
         fixed = {m.NAME for m in ours if m.cutoff is not None}
+        who = "the systems" if len(of_all_runs) == len(iterations) else "the runs of the systems"
         yield GoodgainNotice(
             "different_ends",
-            f"{', '.join(map(str, at_own_end))}: the systems stop at different iterations in {count_queries(differing)}. Rates "
+            f"{', '.join(map(str, at_own_end))}: {who} stop at different iterations in {count_queries(differing)}. Rates "
             "then tend to favour stopping early, and sums searching on. Compare at a fixed iteration too: @i, or "
             f"{spell('iterations')}.",
             minor=all(m.NAME in fixed for m in at_own_end),
         )
+
     cutoff = max((m.cutoff or 0 for m in ours), default=0)
-    searched_on = np.minimum(iterations.max(axis=0), cutoff)
-    # the number of iterations is a mean over runs, and can be a fraction
-    has_stopped = (np.ceil(iterations) < searched_on) & (iterations > 0)
+    in_every_run, in_some_runs = _find_stops(iterations, cutoff)
+    has_stopped = in_every_run | in_some_runs
     if has_stopped.any():
-        counts = zip(names, has_stopped.sum(axis=1), strict=True)
-        early = ", ".join(f"{name} stopped in {count_queries(number)}" for name, number in counts if number)
+        counts = zip(iterations, in_every_run.sum(axis=1), in_some_runs.sum(axis=1), strict=True)
+        early = ", ".join(
+            _describe_stop(name, every, some, has_runs=len(iterations[name]) > 1)
+            for name, every, some in counts
+            if every or some
+        )
         kept = [str(m) for m in ours if m.cutoff is not None and m.NAME in ("SRE", "SRR", "SearchPrecision")]
         kept = [name for name in kept if np.isfinite(values[name])[has_stopped].any()]
         told = f" {' and '.join(kept)} keep{'s its' if len(kept) == 1 else ' their'} last value there." if kept else ""
         yield GoodgainNotice(
             "early_stops", f"Before iteration {cutoff} {early}, while another system searched on.{told}"
         )
+
+
+def _find_stops(iterations: Mapping[str, Matrix], cutoff: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return where a system stopped before another one, up to the cutoff: in every run, and in some runs only.
+
+    Both matrices have a row per system and a column per query. A run that never searched has not stopped.
+    """
+    last = np.array([np.where(runs > 0, runs, 0).max(axis=0) for runs in iterations.values()])
+    first = np.array([np.where(runs > 0, runs, np.inf).min(axis=0) for runs in iterations.values()])
+    of_others = np.array([np.delete(last, k, axis=0).max(axis=0, initial=0) for k in range(len(last))])
+    searched_on = np.minimum(of_others, cutoff)
+    in_every_run = (last > 0) & (last < searched_on)
+    return in_every_run, (first < searched_on) & ~in_every_run
+
+
+def _describe_stop(name: str, every: int, some: int, *, has_runs: bool) -> str:
+    if not has_runs:
+        return f"{name} stopped in {count_queries(every)}"
+    if not some:
+        return f"{name} stopped in {count_queries(every)} in every run"
+    if not every:
+        return f"{name} stopped in {count_queries(some)} in some runs"
+    return f"{name} stopped in {count_queries(every)} in every run and in {some:,} more in some runs"
 
 
 def describe_unjudged_queries(systems: pl.DataFrame) -> Iterator[GoodgainNotice]:
@@ -231,13 +328,31 @@ def describe_replicates(
         if left_out and "missing" in of.signature:
             text = f"{name}: a run lacks a query that another run has, {left_out:,} times. There the mean is over fewer runs."
             yield GoodgainNotice("absent_queries", text)
-        noises = [(one, measure_noise(of, np.isfinite(of).sum(axis=0).astype(float))) for one, of in runs[name].items()]
-        if together := [measure for measure, noise in noises if noise is not None and noise.dependent]:
-            yield GoodgainNotice(
-                "dependent_queries",
-                f"The runs of {name} differ on many queries at once ({', '.join(together)}). Their noise is larger than the "
-                "noise floor, which assumes independent queries.",
-            )
+    yield from describe_dependence({name: runs[name] for name in several})
+
+
+def describe_dependence(runs: Mapping[str, Mapping[str, Matrix]]) -> Iterator[GoodgainNotice]:
+    """Yield a sentence on each system whose runs seem to differ on many queries at once.
+
+    Holm's method corrects over all measures and systems: such a sentence comes by chance in 5 % of comparisons at most.
+    """
+    noises = {
+        (name, measure): noise
+        for name, of_system in runs.items()
+        for measure, values in of_system.items()
+        if (noise := measure_noise(values, np.isfinite(values).sum(axis=0).astype(float))) is not None
+    }
+    corrected = correct_by_holm(np.array([noise.p_independent for noise in noises.values()], dtype=float))
+    dependent: dict[str, list[str]] = {}
+    for (name, measure), p in zip(noises, corrected, strict=True):
+        if p <= NOISE_LEVEL:
+            dependent.setdefault(name, []).append(measure)
+    for name, measures in dependent.items():
+        yield GoodgainNotice(
+            "dependent_queries",
+            f"The runs of {name} may differ on many queries at once ({', '.join(measures)}; p <= {NOISE_LEVEL:g}). Their noise "
+            "may then be larger than the noise floor, which assumes independent queries.",
+        )
 
 
 def list_remarks(found: Comparison) -> Iterator[str]:
@@ -308,8 +423,15 @@ def _explain_columns(found: Comparison) -> str:
         f"{_explain_intervals(made)} t-test to {last} are p-values. Holm is the p of the randomisation test, corrected over "
         f"the pairs of a measure. * marks a significant difference (Holm <= {made['alpha']:g}); only these have the verdict "
         f"better or worse. {_explain_dagger(pairs)}Effect is the mean of the differences divided by their standard deviation. "
-        f"Randomisation and bootstrap: {made['resamples']:,} resamples, seed {made['seed']}."
+        f"{_explain_draws(made)}, seed {made['seed']}."
     )
+
+
+def _explain_draws(signature: Mapping[str, Any]) -> str:
+    resamples = f"{signature['resamples']:,} resamples"
+    if "signs" not in signature:
+        return f"Randomisation and bootstrap: {resamples}"
+    return f"Randomisation: {signature['signs']:,} random signs. Bootstrap: {resamples}"
 
 
 def explain_table(found: Comparison, table: Table, *, in_column: bool) -> Iterator[str]:
@@ -375,10 +497,14 @@ def describe_line(of: Outcome) -> str:
     said = f"has {of.value:.4f}, {way} {bound}; {'not ' * (not of.significant)}significant ({belief})"
     if of.left_out:
         why = describe_lack(of.requirement.measure)
+        if why == NO_VALUE and of.not_searched:
+            some = f" ({of.not_searched:,} of these), or has no value" if of.not_searched < of.left_out else ""
+            why = f"{NO_SEARCH}{some}"
         said += f"; {of.left_out:,} of {count_queries(of.queries + of.left_out)} left out because {why}"
         said += ": more than half, so the line fails" * of.leaves_out_most
         if of.evaluated is not None:
-            said += f"; with 0 for these the mean is {of.evaluated:.4f}, as evaluate prints it"
+            these = "these" if of.counted_as_0 == of.left_out else f"{of.counted_as_0:,} of these"
+            said += f"; with 0 for {these} the mean is {of.evaluated:.4f}, as evaluate prints it"
     if not of.holds and of.bound != of.baseline and of.verdict in ("better", "unclear", "equal"):
         said += f"; the table says {of.verdict}, because it compares with the baseline, and the line with its bound"
     return said

@@ -62,11 +62,12 @@ def leave_out_completed(outcomes: pl.DataFrame, require: Sequence[object]) -> pl
     asked = any(str(getattr(line, "measure", line)).strip().startswith(COMPLETED) for line in require)
     if COMPLETED not in outcomes.columns[2:] or asked:
         return outcomes
-    notice(
-        "completed_not_tested",
-        f"{spell('outcomes')}: {COMPLETED} says whether a trace broke off, and is not tested. To test "
-        f"{COMPLETED}, require '{COMPLETED}>=baseline', or rename the column.",
-    )
+    if (outcomes.get_column(COMPLETED) < 1).any():
+        notice(
+            "completed_not_tested",
+            f"{spell('outcomes')}: {COMPLETED} says whether a trace broke off, and is not tested. To test "
+            f"{COMPLETED}, require '{COMPLETED}>=baseline', or rename the column.",
+        )
     rest = outcomes.drop(COMPLETED)
     return rest if rest.columns[2:] else None
 
@@ -88,6 +89,15 @@ def check_outcomes(outcomes: Mapping[str, Matrix]) -> list[str]:
             f"{table}: {', '.join(lacking)} are not known for every system, and are left out.",
         )
     return shared
+
+
+def check_completed(outcomes: pl.DataFrame | None, incomplete: str) -> None:
+    """Raise `InputError` if the outcomes lack the column `completed`, which `incomplete` needs unless it is `keep`."""
+    if outcomes is None or COMPLETED not in outcomes.columns:
+        raise InputError(
+            f"{spell('incomplete', incomplete)} needs {spell('outcomes')} with a column {COMPLETED}. "
+            "goodgain convert --outcomes writes it."
+        )
 
 
 def find_incomplete(

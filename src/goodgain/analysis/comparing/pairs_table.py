@@ -1,5 +1,7 @@
 """Tabulates the means of systems, and the comparison of each pair on each measure: p-values, verdict, costs, bounds."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import permutations
@@ -9,11 +11,13 @@ import ir_measures
 import numpy as np
 import polars as pl
 import polars.selectors as cs
+from numpy.typing import NDArray
 
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.measures.bounds import find_rule
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.good_gain import NumIter, NumResults
+from goodgain.measures.names import find_meaning
 from goodgain.measures.scores import Scores
 from goodgain.statistics.statistical_tests import (
     RESIDUE,
@@ -37,6 +41,8 @@ DECIDED = ("better", "worse")
 NO_RESULTS = "no results"
 #: The beginning of the verdict on systems that cannot be compared; a reason may follow.
 NOT_COMPARABLE = "not comparable"
+#: The verdict on measures of repeats if a system's iterations are pages of one ranking, which has no repeats.
+NOT_COMPARABLE_PAGES = f"{NOT_COMPARABLE}: pages of one ranking"
 
 
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
@@ -44,16 +50,18 @@ def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -
     iterations, results = (
         average_rows([row[np.isfinite(row)] for row in full[str(one)]]) for one in (NumIter, NumResults)
     )
-    counts = ("queries", "absent_from_run", "without_judgments")
+    queries = [of.queries for of in scores.values()]
     return pl.DataFrame(
         {
             "system": list(scores),
-            **{name: [signature[name] for signature in signed] for name in counts},
+            "queries": full[str(NumIter)].shape[1],
+            "absent_from_run": [len(of.only_judged) for of in queries],
+            "without_judgments": [len(of.only_searched) for of in queries],
             "iterations": iterations,
             "results": results,
             "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
         },
-        schema_overrides={"coverage": pl.Float64},
+        schema_overrides={"queries": pl.Int64, "coverage": pl.Float64},
     )
 
 
@@ -81,16 +89,50 @@ def add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+class Nothing(NamedTuple):
+    """Tells which systems have no value of a measure because they returned nothing."""
+
+    need_results: Collection[str]  # the measures for which a query without results has no value
+    need_search: Collection[str]  # the measures for which a query without a search has no value
+    searched: NDArray[np.bool_]  # a row per system, a column per query
+
+    def explains_lack(self, measure: str, values: Matrix, pair: tuple[int, int]) -> bool:
+        """Return whether a system of the pair has no value in any query, because it has no results or never searched."""
+        has_no_value = ~np.isfinite(values[[*pair]]).any(axis=1)
+        if measure in self.need_results:
+            return bool(has_no_value.any())
+        never_searched = ~self.searched[[*pair]].any(axis=1)
+        return measure in self.need_search and bool((has_no_value & never_searched).any())
+
+    def select_queries(self, chosen: NDArray[np.bool_]) -> Nothing:
+        return self._replace(searched=self.searched[:, chosen])
+
+
+def mark_queries(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
+    """Return a matrix with a row per system and a column per query: true for the queries that the system lists."""
+    joined = [
+        pl.concat([query_ids.clear(), *(ids for ids in several if ids is not None)]) for several in of_systems.values()
+    ]
+    return np.array([query_ids.is_in(ids.implode()).to_numpy() for ids in joined])
+
+
+def mark_searched(query_ids: pl.Series, scores: Mapping[str, Scores]) -> NDArray[np.bool_]:
+    return ~mark_queries(query_ids, {name: [of.queries.not_searched] for name, of in scores.items()})
+
+
 def compare_pairs(
     values: Mapping[str, Matrix],
     better: Mapping[str, str | None],
     systems: Sequence[str],
     pairs: Sequence[tuple[int, int]],
     settings: Settings,
+    nothing: Nothing,
+    signs: int,
 ) -> pl.DataFrame:
     """Test every pair of systems on every measure, over the queries in which both systems have a value.
 
-    `decide` adds the corrected p-values and the verdicts. The column `lacks_all` is true if one of the two systems has no value.
+    `signs` is the number of random signs in each randomisation test. `decide` adds the corrected p-values and the verdicts.
+    The column `lacks_results` is true if one of the two systems has no value of the measure because it returned nothing.
     """
     rows = [(name, pair) for name in values for pair in pairs]
     matched = [match_pair(values[name], pair) for name, pair in rows]
@@ -101,7 +143,7 @@ def compare_pairs(
     for same in by_queries.values():
         for start in range(0, len(same), _ROWS):
             at = same[start : start + _ROWS]
-            tested.append(_run_tests([matched[k] for k in at], settings).with_columns(k=pl.Series(at)))
+            tested.append(_run_tests([matched[k] for k in at], settings, signs).with_columns(k=pl.Series(at)))
     tukey: list[float] = []
     for of in values.values():
         whole = of[:, np.isfinite(of).all(axis=0)]
@@ -114,9 +156,11 @@ def compare_pairs(
         "against": [systems[against] for _, (_, against) in rows],
         "queries": [of.shape[1] for of in matched],
     }
-    lacks_all = [not np.isfinite(values[name][[*pair]]).any(axis=1).all() for name, pair in rows]
+    lacks_results = [nothing.explains_lack(name, values[name], pair) for name, pair in rows]
     found = pl.DataFrame(named).hstack(pl.concat(tested).sort("k").drop("k"))
-    return found.with_columns(p_tukey=pl.Series(tukey, dtype=pl.Float64), lacks_all=pl.Series(lacks_all))
+    return found.with_columns(
+        p_tukey=pl.Series(tukey, dtype=pl.Float64), lacks_results=pl.Series(lacks_results, dtype=pl.Boolean)
+    )
 
 
 def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
@@ -142,13 +186,13 @@ def arrange_values(
     return found
 
 
-def _run_tests(matched: Sequence[Matrix], settings: Settings) -> pl.DataFrame:
+def _run_tests(matched: Sequence[Matrix], settings: Settings, signs: int) -> pl.DataFrame:
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
     low = high = p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
-        sampling = {"seed": settings.seed, "resamples": settings.resamples}
         low, high = find_intervals(stacked, settings)
-        p_t, p_randomisation = run_t_test(stacked), run_randomisation_test(stacked, **sampling)
+        p_t = run_t_test(stacked)
+        p_randomisation = run_randomisation_test(stacked, seed=settings.seed, resamples=signs)
         effect = compute_effect_size(stacked)
     mean, mean_against = np.array([average_rows(of) for of in matched]).T
     difference, size = np.array(average_rows(stacked)), np.array(average_rows(np.abs(stacked)))
@@ -176,14 +220,11 @@ def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
 
 
-def decide(
-    rows: pl.DataFrame, alpha: float, *, need_results: Collection[str], incomparable: Mapping[tuple[str, ...], str]
-) -> pl.DataFrame:
+def decide(rows: pl.DataFrame, alpha: float, *, incomparable: Mapping[tuple[str, ...], str]) -> pl.DataFrame:
     """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
 
     The columns `wins`, `ties` and `losses` replace `above` and `below`. They are null for measures whose `better` is null.
-    `need_results` has the measures for which a system without results has no value. `incomparable` maps (measure, system,
-    against) to a verdict; these pairs get no p-values.
+    `incomparable` maps (measure, system, against) to a verdict; these pairs get no p-values.
     """
     pairs = rows.select("measure", "system", "against").rows()
     rows = rows.with_columns(told=pl.Series([incomparable.get(pair) for pair in pairs], dtype=pl.String))
@@ -211,7 +252,7 @@ def decide(
     return (
         pl.concat(tables)
         .select(
-            pl.exclude("above", "below", "lacks_all", "told"),
+            pl.exclude("above", "below", "lacks_results", "told"),
             wins=pl.when(up).then(above).when(down).then(below),
             ties=ties,
             losses=pl.when(up).then(below).when(down).then(above),
@@ -219,7 +260,7 @@ def decide(
             .then("told")
             .when((queries > 0) & (up | down))
             .then(verdict)
-            .when(pl.col("lacks_all") & pl.col("measure").is_in([*need_results]))
+            .when(pl.col("lacks_results"))
             .then(pl.lit(NO_RESULTS)),
             significant=significant,
         )
@@ -244,8 +285,12 @@ def _judge(measure: IterationMeasure, system: Scores, against: Scores) -> str | 
     by_iteration = measure.depends_on_ends or system.signature.get("labels") == "iteration"
     if by_iteration and system.lacks_iterations != against.lacks_iterations:
         return NOT_COMPARABLE
-    if measure.declaration.by_repeats and (system.one_time or against.one_time):
+    declared = find_meaning(measure)
+    if declared.by_repeats and (system.one_time or against.one_time):
         return f"{NOT_COMPARABLE}: one-time addresses"
+    is_paged = "page" in system.signature or "page" in against.signature
+    if declared.counts_repeats and is_paged:
+        return NOT_COMPARABLE_PAGES
     return None
 
 

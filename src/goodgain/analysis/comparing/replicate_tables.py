@@ -29,6 +29,7 @@ from goodgain.statistics.statistical_tests import (
     Matrix,
     count_least_queries,
     find_spread,
+    lacks_signs,
     subtract_without_residue,
 )
 
@@ -107,6 +108,8 @@ def tabulate_detectable(found: Comparison) -> pl.DataFrame:
         both = match_pair(found.matrices[measure], (systems.index(system), systems.index(against)))
         differences = subtract_without_residue(*both)
         queries, number = len(differences), pairs_of.get(measure, 1)
+        if lacks_signs(found.question.settings, number):  # a note says so
+            continue
         # the randomisation test decides, and needs more queries than the t-test
         least = count_least_queries(alpha, number)
         level = alpha / number

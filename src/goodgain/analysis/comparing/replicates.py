@@ -146,7 +146,7 @@ class Noise(NamedTuple):
     sd: float  # the standard deviation of the difference of two means, if the new system were the baseline
     floor: float  # the largest loss that this noise explains at 5 %, one-sided: 1.645 sd
     two_single_runs: float  # the largest difference of two single runs, 95 %: 1.96 sqrt(2 sum s_q^2) / Q
-    dependent: bool  # whether the means of runs differ more than independent queries explain
+    p_independent: float  # p of the differences between the means of runs, if queries are independent; NaN for one run
 
 
 def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
@@ -155,6 +155,7 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
     sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q over the Q queries. In query q, the baseline has n_q runs with the unbiased
     variance s_q^2, and the other system has r_q runs (`runs_of_other`).
     If n_q is 1, s_q^2 is the mean variance of the queries with several runs.
+    `p_independent` tests whether the means of runs differ more than independent queries explain.
     """
     known = np.isfinite(baseline)
     used = known.any(axis=0) & (runs_of_other > 0)
@@ -170,8 +171,23 @@ def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
     of_run = math.sqrt(float(variances.sum())) / queries
     whole = values[known.all(axis=1)]
     means = whole.mean(axis=1)
-    dependent = len(whole) >= 2 and float(means.std(ddof=1)) > 1.5 * of_run + RESIDUE * float(np.abs(means).max())
-    return Noise(sd, _ONE_SIDE * sd, _TWO_SIDES * math.sqrt(2) * of_run, dependent)
+    p_independent = _test_independence(means, of_run) if len(whole) >= 2 else math.nan
+    return Noise(sd, _ONE_SIDE * sd, _TWO_SIDES * math.sqrt(2) * of_run, p_independent)
+
+
+def _test_independence(means: Vector, of_run: float) -> float:
+    """Return the chance that independent queries give means of runs that differ so much.
+
+    (n - 1) s^2 / `of_run`^2 has the chi-square distribution with n - 1 degrees of freedom. s^2 is the variance of the n means,
+    and `of_run` the standard deviation of a mean according to the variances within queries.
+    """
+    from scipy.special import chdtrc
+
+    spread = float(means.std(ddof=1))
+    if spread <= RESIDUE * float(np.abs(means).max()):
+        return 1.0
+    freedom = len(means) - 1
+    return float(chdtrc(freedom, freedom * (spread / of_run) ** 2)) if of_run else 0.0
 
 
 def compute_noise_p(loss: float, floor: float) -> float:

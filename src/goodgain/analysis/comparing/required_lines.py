@@ -6,7 +6,7 @@ The syntax is: MEASURE OP (number | baseline [(+|-) number | (+|-) noise | * num
 import math
 import operator
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import ir_measures
@@ -16,8 +16,12 @@ from numpy.typing import NDArray
 from goodgain.analysis.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
+from goodgain.options import spell
+from goodgain.schema import COMPLETED, SEARCHED
 from goodgain.statistics.statistical_tests import RESIDUE, Matrix
 
+#: The name of the system that is the baseline by default, and of the system of a baseline file.
+BASELINE = "baseline"
 _OPERATORS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
 #: Stricter than `float`, which also accepts 0_3 and digits of other scripts.
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
@@ -30,7 +34,8 @@ class Requirement:
 
     Attributes:
         text: the requirement as the user wrote it.
-        measure: the measure whose mean over queries is tested, or the name of an outcome.
+        measure: the measure whose mean over queries is tested, or the name of an outcome, or `searched`: the share of the judged
+            queries that searched.
         sign: one of <=, >=, <, >.
         bound: a number. None means baseline mean * `factor` + `offset` + `noise` * noise floor.
         significant: whether the requirement fails only if its violation is significant.
@@ -85,8 +90,22 @@ def parse_requirement(
     line.take("$", "the end" if significant else "'significant' or the end")
     if name == RATIO_OF_SUMS:
         raise InputError(f"{text!r}: {name} cannot be compared query by query. Require opening_precision instead.")
-    measure = name if name in outcomes else parse_measure(name, rel=rel)
+    if name == COMPLETED and name not in outcomes:
+        raise InputError(
+            f"{text!r} needs {spell('outcomes')} with a column {name}. goodgain convert --outcomes writes it."
+        )
+    measure = name if name in (SEARCHED, *outcomes) else parse_measure(name, rel=rel)
     return Requirement(text, measure, sign, bound, factor, offset, significant, noise)
+
+
+def find_baseline(lines: Iterable[Requirement], names: Sequence[str]) -> str | None:
+    """Return the default baseline: the system called `baseline`, else the first. None: no line names the baseline.
+
+    Without a baseline, lines are checked for all systems.
+    """
+    if all(line.bound is not None for line in lines):
+        return None
+    return BASELINE if BASELINE in names else names[0]
 
 
 class _Line:

@@ -1,7 +1,7 @@
 """Counts the documents that systems returned, opened and cited, and the good documents lost between these stages."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -82,8 +82,14 @@ class Funnel:
         )
         return has_value.group_by("system", maintain_order=True).agg(pl.col(*FUNNEL).sum().cast(pl.Int64))
 
+    def in_order(self, systems: Sequence[str]) -> "Funnel":
+        """Return the funnel with the systems in this order. Other systems come last."""
+        place = pl.col("system").replace_strict({name: k for k, name in enumerate(systems)}, default=len(systems))
+        return replace(self, frame=self.frame.sort(place, maintain_order=True))
+
     def __repr__(self) -> str:
-        return f"Funnel({', '.join(self.frame['system'])}; {self.frame.item(0, 'queries')} queries, rel={self.rel:g})"
+        queries = count_of(self.frame.item(0, "queries"), "query", "queries")
+        return f"Funnel({', '.join(self.frame['system'])}; {queries}, rel={self.rel:g})"
 
     def __str__(self) -> str:
         return str(self.frame)
@@ -289,12 +295,13 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     judged = labels.select("query_id", "doc_id")
     pairs = list(find_other_spellings(unjudged.filter(is_url), judged.filter(is_url)))
     if not pairs and used.get_column("relevance").null_count() == used.height:
-        warn_if_none_is_judged(judged, unjudged, f"{unjudged.height:,} documents")
+        warn_if_none_is_judged(judged, unjudged, count_of(unjudged.height, "document"))
     if pairs:
         query_id, found, known = pairs[0]
+        number = count_of(len(pairs), "URL in the table of uses is", "URLs in the table of uses are")
         notice(
             "spellings_of_addresses",
-            f"{len(pairs):,} URLs in the table of uses are spelled differently in the qrels. In query {query_id}, the uses have "
+            f"{number} spelled differently in the qrels. In query {query_id}, the uses have "
             f"{found}, and the qrels have {known}. {spell('urls', 'join')} counts both spellings as one document.",
         )
 

@@ -4,6 +4,8 @@ Each document adds an amount. The amounts of a query add up to the difference be
 DCGG, nCG and nDCGG are sums over documents.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -16,6 +18,7 @@ from goodgain.formats import Qrels, Run
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import CG, DCGG, NumDup, NumGood, NumResults, w
 from goodgain.measures.ledger_values import final_values
+from goodgain.measures.names import needs_results
 from goodgain.schema import EMPTY_DOC
 from goodgain.statistics.statistical_tests import RESIDUE
 
@@ -38,6 +41,9 @@ _RATES = {
 _DOCUMENT = ["query_id", "doc_id"]
 
 
+_NO_QUERIES = pl.Series("query_id", [], pl.String)
+
+
 class Searched(NamedTuple):
     """What a system found in the judged queries. Iterations are numbered 1..N in each query."""
 
@@ -45,13 +51,42 @@ class Searched(NamedTuple):
     repeats: pl.DataFrame  # query_id, doc_id, iteration, first_iteration: a row for each later occurrence
     numbers: pl.DataFrame  # query_id, iteration, number (of the iteration in the run)
     counts: dict[float, Counts]  # threshold -> ledger and pools
+    broke_off: pl.Series = _NO_QUERIES  # queries whose results do not count, because the trace broke off
+    left_out: pl.Series = _NO_QUERIES  # queries in which the system has no value
 
     @property
     def absent(self) -> pl.Series:
         """The judged queries without a row in the run."""
         counts = next(iter(self.counts.values()))
-        idle = pl.col("query_id").is_in(counts.never_searched.implode())
-        return counts.pools.filter(pl.col("N") == 0, ~idle).get_column("query_id")
+        idle = pl.concat([counts.never_searched, self.broke_off])
+        is_idle = pl.col("query_id").is_in(idle.implode())
+        return counts.pools.filter(pl.col("N") == 0, ~is_idle).get_column("query_id")
+
+    def apply_options(self, missing: str, incomplete: str = "keep", broke_off: pl.Series | None = None) -> Searched:
+        """Return what counts with the options `missing` and `incomplete`. `broke_off` has the queries that broke off."""
+        searched, left_out = self, _NO_QUERIES
+        if missing == "absent":
+            left_out = self.absent
+        if incomplete != "keep" and broke_off is not None:
+            searched = self._discard(broke_off)
+            if incomplete == "absent":
+                left_out = pl.concat([left_out, broke_off])
+        return searched._replace(left_out=left_out.unique())
+
+    def _discard(self, query_ids: pl.Series) -> Searched:
+        """Return these results with `query_ids` as queries without a search."""
+        is_kept = ~pl.col("query_id").is_in(query_ids.implode())
+        n = pl.when(is_kept).then("N").otherwise(0).alias("N")
+        counts = {}
+        for rel, of_rel in self.counts.items():
+            kept = of_rel.ledger.select(is_kept).to_series()
+            counts[rel] = of_rel._replace(
+                ledger=of_rel.ledger.filter(kept),
+                numbers=of_rel.numbers.filter(kept),
+                pools=of_rel.pools.with_columns(n),
+            )
+        documents, repeats, numbers = (frame.filter(is_kept) for frame in (self.documents, self.repeats, self.numbers))
+        return Searched(documents, repeats, numbers, counts, broke_off=query_ids)
 
 
 def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searched:
@@ -122,13 +157,17 @@ def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMe
     worth = pl.when(counted).then(added).otherwise(0.0).cast(pl.Float64)
     good = qrels.largest.filter(is_good).sort(_DOCUMENT).select(*_DOCUMENT, "relevance")
     good = good.with_columns(GainPool=pl.col("relevance").sum().over("query_id"))
+    left_out = pl.concat([base.left_out, new.left_out])
+    has_values = ~pl.col("query_id").is_in(left_out.implode())
     for name, searched in (("base", base), ("new", new)):
         columns = {"iteration": pl.col("iteration"), "gain": pl.col("relevance"), "counted": counted, "worth": worth}
         named = (column.alias(f"{what}_{name}") for what, column in columns.items())
         found = searched.documents.select(*_DOCUMENT, *named)
         good = good.join(found, on=_DOCUMENT, how="left", maintain_order="left")
         is_absent = pl.col("query_id").is_in(searched.absent.implode()).alias(f"absent_{name}")
-        ends = searched.counts[measure.rel].pools.select("query_id", is_absent, pl.col("N").alias(f"N_{name}"))
+        is_broken = pl.col("query_id").is_in(searched.broke_off.implode()).alias(f"broke_off_{name}")
+        pools = searched.counts[measure.rel].pools
+        ends = pools.select("query_id", is_absent, is_broken, pl.col("N").alias(f"N_{name}"))
         good = good.join(ends, on="query_id", how="left", maintain_order="left")
     at_base, at_new = pl.col("iteration_base"), pl.col("iteration_new")
     in_base, in_new = (pl.col(f"counted_{name}").fill_null(False) for name in ("base", "new"))
@@ -149,6 +188,7 @@ def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMe
         "judged_differently": moved & (pl.col("gain_base") != pl.col("gain_new")),
         "earlier": (moved & (at_new < at_base)) | (one & in_new & (at_base > last)),
         "later": moved | (one & in_base & (at_new > last)),
+        "broke_off": one & pl.when(in_base).then("broke_off_new").otherwise("broke_off_base"),
         "absent": one & pl.when(in_base).then("absent_new").otherwise("absent_base"),
         "never_searched": one & (n_other == 0),
         "stopped_before": one & (n_other < pl.when(in_base).then(at_base).otherwise(at_new)),
@@ -163,8 +203,8 @@ def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMe
         "iteration_new",
         found=_choose(found_when, "found_by_neither"),
         counted_by=_choose(by, "neither"),
-        cause=pl.when(moved | one).then(_choose(causes, "judged_differently")),
-        amount=(worth_new - worth_base) / divisor,
+        cause=pl.when(has_values, moved | one).then(_choose(causes, "judged_differently")),
+        amount=pl.when(has_values).then((worth_new - worth_base) / divisor),
     )
 
 
@@ -186,6 +226,9 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
     Two systems differ in an iteration if they found different good documents in it (SRR ignores good documents). For a rate
     per result, a different number of results or of repeated results also counts. `from_numerator` is the change of the numerator
     times the mean of 1 / denominator. `from_denominator` is the change of 1 / denominator times the mean of the numerators.
+
+    As in `compare`, a system has no value in the queries of `left_out`, and a measure such as SRR has no value without results.
+    The difference needs both values.
     """
     measure, is_rate = parts.measure, parts.denominator is not None
     results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
@@ -199,8 +242,11 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
             "iterations": pl.col("N") if measure.cutoff is None else pl.lit(measure.cutoff),
             "results": pl.col(str(results)),
         }
+        has_value = ~pl.col("query_id").is_in(searched.left_out.implode())
+        if needs_results(measure):
+            has_value &= pl.col(str(results)) > 0
         columns = {
-            name: pl.col(str(measure)),
+            name: pl.when(has_value).then(str(measure)),
             f"numerator_{name}": pl.when(pl.lit(is_rate)).then(pl.col(str(parts.numerator))),
             f"denominator_{name}": divisors[parts.denominator].cast(pl.Float64),
         }
@@ -219,11 +265,12 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
     firsts = found.filter(pl.col("at") <= parts.last).group_by("query_id").agg(pl.col("at").min())
     for frame in (sums, firsts):
         queries = queries.join(frame, on="query_id", how="left", maintain_order="left")
-    difference = pl.col("new") - pl.col("base") if is_rate else pl.col("amount").fill_null(0.0)
+    has_both = pl.col("base").is_not_null() & pl.col("new").is_not_null()
+    difference = pl.col("new") - pl.col("base") if is_rate else pl.when(has_both).then(pl.col("amount").fill_null(0.0))
     is_residue = difference.abs() <= RESIDUE * pl.max_horizontal(pl.col("new").abs(), pl.col("base").abs())
     of_rate = [f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")]
     above, after, below, under = map(pl.col, of_rate)
-    is_divided = (below > 0) & (under > 0)
+    is_divided = has_both & (below > 0) & (under > 0)
     return queries.select(
         "query_id",
         pl.lit(str(measure)).alias("measure"),
@@ -233,13 +280,15 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
         **{name: name for name in of_rate},
         from_numerator=pl.when(is_divided).then((after - above) * (1 / below + 1 / under) / 2),
         from_denominator=pl.when(is_divided).then((1 / under - 1 / below) * (above + after) / 2),
-        first_differing_iteration=pl.col("at").cast(pl.Int64),
+        first_differing_iteration=pl.when(has_both).then(pl.col("at").cast(pl.Int64)),
     )
 
 
 def find_unjudged(parts: Parts, systems: Mapping[str, Searched]) -> pl.DataFrame:
     """Return the rows of `Explanation.unjudged` for one measure, without titles."""
-    unjudged = pl.col("relevance").is_null() & (pl.col("iteration") <= parts.last)
+    left_out = pl.concat(searched.left_out for searched in systems.values())
+    is_counted = ~pl.col("query_id").is_in(left_out.implode())
+    unjudged = is_counted & pl.col("relevance").is_null() & (pl.col("iteration") <= parts.last)
     columns = ["query_id", "measure", "system", "doc_id", "iteration"]
     rows = pl.concat(
         searched.documents.filter(unjudged)

@@ -17,7 +17,7 @@ from goodgain.analysis.explaining.explanation_sentences import FRAMES, add_sente
 from goodgain.counting.results_of_systems import Results
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import stack_systems
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.tables import Table, write_html, write_markdown
 from goodgain.files.terminal_tables import write_plain
 from goodgain.formats import Qrels, Run
@@ -40,11 +40,13 @@ class Explanation:
         queries: query_id, measure, base, new (the values), difference, numerator_base, numerator_new, denominator_base,
             denominator_new, from_numerator and from_denominator (parts of the difference), first_differing_iteration (null:
             none), sentence. One row per measure and judged query. Columns of numerators and denominators are null unless the
-            measure is a rate. The parts of the difference are also null if a denominator is 0.
+            measure is a rate. The parts of the difference are also null if a denominator is 0. As in `compare`, base or new is
+            null if the system has no value in the query, and the difference is then null too.
         causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
         documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never found), found (`same`
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
-            counted_by (`base`, `new`, `both`, `neither`), cause (null: adds nothing), amount, title (null without results),
+            counted_by (`base`, `new`, `both`, `neither`), cause (null: adds nothing), amount (null: a system has no value in
+            the query), title (null without results),
             use_base, use_new (such as `returned at 2, never opened`; null without uses). One row per measure and good document.
             A rate such as RG has the rows of its numerator CG. SRR has no rows.
         iterations: system, query_id, iteration, query_text, searches, numbers of results (new_good, new_other, repeated,
@@ -57,6 +59,8 @@ class Explanation:
             up to the cutoff of the measure.
         repeats: query_id, system, doc_id, first_iteration, iteration, title. One row per repeated result.
         absent: system, query_id: the queries without a row in the run of a system.
+        broke_off: system, query_id: the queries whose results do not count, because their traces broke off (`incomplete`).
+        pairs: if a system has several runs, query_id, of_query (the query in the qrels), run_base, run_new. None otherwise.
 
     For CG, NumGood, DCGG, nCG and nDCGG, the difference of a query is `math.fsum` of the amounts in `causes`, or 0 if only a
     rounding error remains. The causes of RG, DRG and SRE are the causes of their numerators CG, DCGG and NumGood. With integer
@@ -66,6 +70,7 @@ class Explanation:
 
     - `later`: only base counts the document, and new found it after the cutoff.
     - `earlier`: only new counts the document, and base found it after the cutoff.
+    - `broke_off`: the trace of the other system broke off, and counts as a query without a search (`incomplete="zero"`).
     - `absent`: the run of the other system has no row of the query.
     - `never_searched`: the run of the other system says that the query had no search.
     - `stopped_before`: the other system stopped before the iteration in which the first system found the document.
@@ -94,8 +99,10 @@ class Explanation:
     unjudged: pl.DataFrame
     repeats: pl.DataFrame
     absent: pl.DataFrame
+    broke_off: pl.DataFrame
     parts: Mapping[str, Parts]
     top: int = 5
+    pairs: pl.DataFrame | None = None
 
     def tables(self, query: str | None = None) -> list[Table]:
         """Return the tables of the summary, or of one query if `query` is given. `to_text` also writes sentences."""
@@ -117,7 +124,7 @@ class Explanation:
         return json.dumps(content, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __repr__(self) -> str:
-        return f"Explanation({self.base} -> {self.new}, {', '.join(self.measures)}, {self.queries.height:,} rows)"
+        return f"Explanation({self.base} -> {self.new}, {', '.join(self.measures)}, {count_of(self.queries.height, 'row')})"
 
     def __str__(self) -> str:
         return write_plain(render_on_terminal(self, None))
@@ -142,7 +149,7 @@ def normalise_queries(texts: pl.Series) -> pl.Series:
 def _describe_searches(name: str, searches: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
     failed = pl.col("status") == "error" if searches.get_column("status").count() else pl.lit(None, pl.Boolean)
     asked = normalise_queries(searches.get_column("search_query")).alias("asked")
-    repeated = pl.col("asked").is_not_null() & ~pl.struct("query_id", "asked").is_first_distinct()
+    repeated = pl.col("asked").is_not_null() & ~pl.struct("query_id", "asked", "arguments").is_first_distinct()
     rows = searches.with_columns(asked).with_columns(repeated=repeated, failed=failed)
     described = rows.group_by(_KEY, maintain_order=True).agg(
         query_text=pl.col("search_query").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
@@ -220,15 +227,15 @@ def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tupl
     (base, of_base), (new, of_new) = runs.items()
     positions = [*product(range(len(of_base)), range(len(of_new)))]
     pairs = pl.DataFrame(positions, schema=["b", "n"], orient="row")
-    query_id = pl.format("{} ({}, {})", "query_id", pl.col("b") + 1, pl.col("n") + 1)
+    query_id = _name_pair(pl.col("query_id"), pl.col("b"), pl.col("n"))
 
     def repeat(frame: pl.DataFrame, of: pl.DataFrame) -> pl.DataFrame:
         return frame.join(of, how="cross").with_columns(query_id=query_id).drop("b", "n")
 
     notice(
         "pairs_of_runs",
-        f"{base} has {len(of_base)} runs and {new} has {len(of_new)}. Each query is explained for each of the {pairs.height} "
-        f"pairs, as QUERY (run of {base}, run of {new}).",
+        f"{base} has {count_of(len(of_base), 'run')} and {new} has {len(of_new)}. Each query is explained for each of the "
+        f"{pairs.height} pairs, as QUERY (run of {base}, run of {new}).",
     )
     paired = Qrels(repeat(qrels.frame, pairs), labels=qrels.labels, name=qrels.name)
     single: dict[str, Run] = {}
@@ -244,6 +251,36 @@ def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tupl
     return paired, single
 
 
+def _name_pair(query_id: pl.Expr, base_run: pl.Expr, new_run: pl.Expr) -> pl.Expr:
+    return pl.format("{} ({}, {})", query_id, base_run + 1, new_run + 1)
+
+
+def list_pairs(query_ids: pl.Series, base_runs: Sequence[str], new_runs: Sequence[str]) -> pl.DataFrame:
+    """Return the frame `Explanation.pairs`, with the names of `pair_runs`."""
+    rows = [
+        (base_run, new_run, b, n) for (b, base_run), (n, new_run) in product(enumerate(base_runs), enumerate(new_runs))
+    ]
+    schema = {"run_base": pl.String, "run_new": pl.String, "b": pl.Int64, "n": pl.Int64}
+    queries = query_ids.to_frame("of_query").join(pl.DataFrame(rows, schema=schema, orient="row"), how="cross")
+    query_id = _name_pair(pl.col("of_query"), pl.col("b"), pl.col("n"))
+    return queries.select(query_id.alias("query_id"), "of_query", "run_base", "run_new")
+
+
+def select_broken(
+    broken: Mapping[str, pl.Series], runs_of: Mapping[str, Sequence[str]], pairs: pl.DataFrame | None
+) -> dict[str, pl.Series]:
+    """Return the queries of each system whose traces broke off, with the names of `pairs`. `broken` maps runs to queries."""
+    none = pl.Series("query_id", [], pl.String)
+    if pairs is None:
+        return {name: broken.get(run, none) for name, (run,) in runs_of.items()}
+    found = {}
+    for side, (name, runs) in zip(("run_base", "run_new"), runs_of.items(), strict=True):
+        rows = [(query_id, run) for run in runs for query_id in broken.get(run, none)]
+        of_runs = pl.DataFrame(rows, schema={"of_query": pl.String, side: pl.String}, orient="row")
+        found[name] = pairs.join(of_runs, on=["of_query", side], how="semi").get_column("query_id")
+    return found
+
+
 def explain_systems(
     qrels: Qrels,
     systems: Mapping[str, Searched],
@@ -252,6 +289,7 @@ def explain_systems(
     *,
     uses: Any = None,
     top: int = 5,
+    pairs: pl.DataFrame | None = None,
 ) -> Explanation:
     names, (base, new) = [*systems], systems.values()
     sums = dict.fromkeys(one.numerator for one in parts.values())
@@ -290,7 +328,9 @@ def explain_systems(
         unjudged=unjudged,
         repeats=repeats,
         absent=stack_systems({name: one.absent.to_frame() for name, one in systems.items()}),
+        broke_off=stack_systems({name: one.broke_off.to_frame("query_id") for name, one in systems.items()}),
         parts=parts,
         top=top,
+        pairs=pairs,
     )
     return replace(explained, queries=add_sentences(explained))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.rendering import ABSENT, show
+from goodgain.analysis.comparing.rendering import ABSENT, count_queries, show
 from goodgain.analysis.comparing.use_of_documents import USES_OF
 from goodgain.analysis.explaining.causes import add_up
 from goodgain.analysis.explaining.explanation_sentences import (
@@ -28,6 +28,7 @@ from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Line, Table
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
 from goodgain.measures.good_gain import NumDup
+from goodgain.measures.names import describe_lack
 
 if TYPE_CHECKING:
     from goodgain.analysis.explaining.explanation import Explanation
@@ -43,13 +44,16 @@ def build_screen(of: Explanation, query: str | None = None) -> Iterator[Table | 
 def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
     account = Account(of)
     for measure, parts in of.parts.items():
-        queries = of.queries.filter(measure=measure)
+        of_measure = of.queries.filter(measure=measure)
+        queries = of_measure.drop_nulls("difference")
         gain = pl.col("difference") * (1 if parts.measure.declaration.better == "up" else -1)
         worse = queries.filter(gain < 0).sort(gain, maintain_order=True)
         better = queries.filter(gain > 0).sort(-gain, maintain_order=True)
         with_cause = of.documents.filter(pl.col("measure") == str(parts.numerator), pl.col("cause").is_not_null())
         causes = add_up(with_cause, ["counted_by", "cause"]).sort("amount", maintain_order=True)
         yield Line(describe_difference(account, parts, queries, worse, better))
+        if left_out := of_measure.height - queries.height:
+            yield Line(f"Left out of {measure}: {count_queries(left_out)}, because {describe_lack(parts.measure)}.")
         if parts.denominator is not None and worse.height + better.height:
             rows, added = [], add_parts(queries)
             for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):

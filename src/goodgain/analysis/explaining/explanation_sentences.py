@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 #: Cause -> what the system `{other}` did with the documents `{n}` that only `{one}` counts.
 _HAPPENED = {
     "not_retrieved": "{other} never retrieved {n}",
+    "broke_off": "{other} broke off where {one} found {n}",
     "absent": "{other} has no row where {one} found {n}",
     "never_searched": "{other} never searched where {one} found {n}",
     "stopped_before": "{other} stopped before {one} found {n}",
@@ -48,7 +49,7 @@ _LOST = {
 #: The largest number of characters of a text in a line.
 _LONGEST = 70
 #: The tables of an explanation.
-FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent")
+FRAMES = ("queries", "causes", "documents", "iterations", "wasted", "unjudged", "repeats", "absent", "broke_off")
 
 
 def take_query(of: Explanation, query_id: str) -> Explanation:
@@ -107,13 +108,35 @@ class Account:
     def absent(self) -> set[tuple[str, str]]:
         return {*self.of.absent.select("system", "query_id").iter_rows()}
 
+    @cached_property
+    def broke_off(self) -> set[tuple[str, str]]:
+        return {*self.of.broke_off.select("system", "query_id").iter_rows()}
+
     def describe_idle(self, name: str, query_ids: Iterable[str], otherwise: str = "never searched") -> str:
-        """Return `has no row` if a system's run lacks all the queries, `has no results` if the run lacks some, else `otherwise`."""
-        are_absent = {(name, query_id) in self.absent for query_id in query_ids}
-        return otherwise if True not in are_absent else "has no results" if False in are_absent else "has no row"
+        """Say why a system has no results in some queries: `has no row`, `broke off`, `otherwise`, or `has no results` if mixed."""
+        reasons = set()
+        for query_id in query_ids:
+            if (name, query_id) in self.broke_off:
+                reasons.add("broke off")
+            elif (name, query_id) in self.absent:
+                reasons.add("has no row")
+            else:
+                reasons.add(otherwise)
+        return reasons.pop() if len(reasons) == 1 else "has no results" if reasons else otherwise
+
+    def describe_lack(self, row: Mapping[str, Any]) -> str:
+        """Say why a query has no difference in a measure."""
+        sides = ((self.of.base, row["base"]), (self.of.new, row["new"]))
+        lacking = [name for name, value in sides if value is None]
+        otherwise = f"got no results{self.of.parts[row['measure']].upto}"
+        reasons = [f"{name} {self.describe_idle(name, [row['query_id']], otherwise)}" for name in lacking]
+        return f"Left out: {' and '.join(reasons)}"
 
     def describe_change(self, row: Mapping[str, Any], *, named: bool = False) -> Iterator[str]:
         """Yield sentences on causes, and on the first iteration in which the systems differ. `named` adds names of documents."""
+        if row["difference"] is None:
+            yield self.describe_lack(row)
+            return
         at, query_id, parts = row["first_differing_iteration"], row["query_id"], self.of.parts[row["measure"]]
         rel = self.find_rel(parts)
         searches = {name: self.iterations.get((query_id, name, rel), []) for name in self.names}
@@ -267,7 +290,10 @@ def describe_values(row: Mapping[str, Any]) -> str:
 def describe_difference(
     account: Account, parts: Parts, queries: pl.DataFrame, worse: pl.DataFrame, better: pl.DataFrame
 ) -> str:
+    """Describe the difference in a measure. `queries` are the queries in which both systems have a value."""
     of, number = account.of, queries.height
+    if not number:
+        return f"{parts.measure}: no query has a value in both {of.base} and {of.new}."
     if not worse.height and not better.height:
         return f"{parts.measure}: {of.base} and {of.new} are equal in {count_queries(number)}."
     total = math.fsum(queries.get_column("difference"))
@@ -294,7 +320,9 @@ def describe_whole(of: Explanation) -> Iterator[str]:
         totals = {
             f"{iterations} found no good document while some were missing": rows.get_column("brought_nothing_good"),
             f"{iterations} came after the last good document of a query": wasted.get_column("wasted"),
-            f"{rows['searches'].sum():,} searches repeated a search string": rows.get_column("repeated_queries"),
+            f"{count_of(int(rows['searches'].sum()), 'search', 'searches')} repeated a search string": rows.get_column(
+                "repeated_queries"
+            ),
         }
         said = [f"{int(values.sum()):,} of {what}." for what, values in totals.items() if values.sum()]
         if said or not rows.height:

@@ -21,6 +21,7 @@ from goodgain.errors import InputError, MeasureError, notice
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import warn_of_likely_iteration
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumResults
 from goodgain.measures.ledger_values import (
     average_queries,
     check_along_iterations,
@@ -28,7 +29,7 @@ from goodgain.measures.ledger_values import (
     make_finite,
     running_values,
 )
-from goodgain.measures.names import Measures, parse_measures
+from goodgain.measures.names import Measures, needs_results, parse_measures
 from goodgain.measures.scores import join_queries
 from goodgain.measures.terms import divide_rows
 from goodgain.options import check_whole_number, spell
@@ -45,6 +46,8 @@ _COLUMNS = _POINT | {"iteration": pl.Int64} | _MEAN | {"coverage": pl.Float64}
 _SPEND_COLUMNS = _POINT | {"over": pl.String, "spend": pl.Float64} | _MEAN
 #: The columns that a system of several runs adds.
 _RUN_COLUMNS = {"least": pl.Float64, "most": pl.Float64}
+#: A column only where the mean of a lower-is-better share has queries without results: their number.
+_WITHOUT_RESULTS = {"without_results": pl.Int64}
 #: Values resampled together: 80 MB at 8 bytes each. They share their random draws.
 _CELLS = 10_000_000
 
@@ -125,7 +128,10 @@ def tabulate_curve(
     points = (point for name, several in of_runs.items() for point in _average_runs(name, several, measures))
     schema = _COLUMNS if over is None else _SPEND_COLUMNS
     schema = schema | (_RUN_COLUMNS if any(len(counts.runs) > 1 for counts in counted.values()) else {})
-    rows = pl.DataFrame(list(_add_intervals(points, settings)), schema=schema)
+    found = list(_add_intervals(points, settings))
+    if any(row["without_results"] for row in found):
+        schema = schema | _WITHOUT_RESULTS
+    rows = pl.DataFrame([{name: row.get(name) for name in schema} for row in found], schema=schema)
     order = [pl.col("system").cast(pl.Enum(list(counted))), pl.col("measure").cast(pl.Enum(list(map(str, measures))))]
     return rows.with_columns(cs.float().fill_nan(None)).sort(*order, rows.columns[2 if over is None else 3])
 
@@ -151,8 +157,15 @@ def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
     return next(iter(counts.values())).pools.get_column("N")  # the same for every threshold
 
 
-#: A place of the curve of a run: its columns, the values of all queries by measure, and which queries still search.
-_Place = tuple[dict[str, Any], dict[str, pl.Series], pl.Series]
+class _Place(NamedTuple):
+    """A place of the curve of a run, which is an iteration or an amount spent. A series has a value per query."""
+
+    columns: dict[str, Any]
+    values: dict[str, pl.Series]  # by measure
+    is_searching: pl.Series
+    has_nothing: pl.Series  # whether the query has no result up to this iteration or, over amounts, none at all
+
+
 #: One mean of a curve: its row without the interval, and the values of the queries behind the mean.
 _Point = tuple[dict[str, Any], Vector]
 
@@ -163,9 +176,12 @@ def _list_iterations(
     lengths = _get_lengths(counts)
     shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
-        values = make_finite(final_values([measure(cutoff=i) for measure in measures], counts))
-        found = {str(measure): values.get_column(str(measure(cutoff=i))) for measure in measures}
-        yield {"iteration": i, "coverage": shares.get(i)}, found, lengths >= i
+        results = NumResults(cutoff=i)
+        at_i = [measure(cutoff=i) for measure in measures]
+        frame = make_finite(final_values(list(dict.fromkeys([*at_i, results])), counts))
+        values = {str(measure): frame.get_column(str(measure(cutoff=i))) for measure in measures}
+        has_nothing = frame.get_column(str(results)) == 0
+        yield _Place({"iteration": i, "coverage": shares.get(i)}, values, lengths >= i, has_nothing)
 
 
 def _list_spends(
@@ -176,21 +192,22 @@ def _list_spends(
     chosen: Sequence[float],
 ) -> Iterator[_Place]:
     """Yield the values of a run at each amount. A query still searches at an amount if its total spend is at least that amount."""
-    values = make_finite(running_values(measures, counts))
+    values = make_finite(running_values(list(dict.fromkeys([*measures, NumResults()])), counts))
     rows = spends.rows.join(values, on=["query_id", "iteration"], how="left", maintain_order="left")
     queries = pl.DataFrame({"query_id": spends.query_ids})
     totals = queries.join(rows.group_by("query_id").last(), on="query_id", how="left", maintain_order="left")
     total = totals.get_column("spend") * (1 + RESIDUE)
+    has_nothing = totals.get_column(str(NumResults())).fill_null(0) == 0
     for spend in chosen:
         # rounding errors must not put a sum of costs above the spend
         reached = rows.filter(pl.col("spend") <= spend * (1 + RESIDUE)).group_by("query_id").last()
         reached = queries.join(reached, on="query_id", how="left", maintain_order="left")
-        found = {
+        at_spend = {
             str(measure): of if measure.declaration.null_if else of.fill_null(0.0)
             for measure, of in zip(measures, reached.select(map(str, measures)), strict=True)
         }
         # a query without a search does not search, even at a spend of 0
-        yield {"over": over, "spend": spend}, found, (total >= spend).fill_null(False)
+        yield _Place({"over": over, "spend": spend}, at_spend, (total >= spend).fill_null(False), has_nothing)
 
 
 def _average_runs(
@@ -198,14 +215,17 @@ def _average_runs(
 ) -> Iterator[_Point]:
     """Yield the points of a system's curve. The value of a query is the mean over the runs in which the query has a value."""
     for places in zip(*runs, strict=True):
-        columns = places[0][0]
-        searching = pl.select(pl.any_horizontal(*(of_run for _, _, of_run in places))).to_series()
-        for measure, null_if in ((str(one), one.declaration.null_if) for one in measures):
-            of_runs = [found[measure] for _, found, _ in places]
+        columns = places[0].columns
+        searching = pl.select(pl.any_horizontal(*(place.is_searching for place in places))).to_series()
+        has_nothing = pl.select(pl.any_horizontal(*(place.has_nothing for place in places))).to_series()
+        for measure in measures:
+            null_if = measure.declaration.null_if
+            of_runs = [place.values[str(measure)] for place in places]
             values = pl.select(pl.mean_horizontal(*of_runs)).to_series()
             values = values.drop_nulls() if null_if else values
-            row = {"system": system, "measure": measure, **columns, "mean": average_queries(values)}
+            row = {"system": system, "measure": str(measure), **columns, "mean": average_queries(values)}
             row |= {"searching": int(searching.sum()), "queries": len(values)}
+            row["without_results"] = int(has_nothing.sum()) if needs_results(measure) else None
             if len(of_runs) > 1:
                 averages = (average_queries(of_run, null_if=null_if) for of_run in of_runs)
                 means = [mean for mean in averages if mean is not None]

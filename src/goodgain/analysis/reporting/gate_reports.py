@@ -1,18 +1,22 @@
 """Reports the outcomes of requirements as JUnit XML for continuous integration, a Markdown comment, or an `AssertionError`."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.lost_queries import describe_lost
 from goodgain.analysis.comparing.pairs_table import NO_RESULTS
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation
+from goodgain.analysis.explaining.pairs_of_runs import describe_queries
 from goodgain.analysis.reporting.plots.plot_data import prepare_per_query
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls, escape_html
@@ -21,9 +25,17 @@ from goodgain.measures.names import parse_measure
 
 #: The first line of a comment: a bot finds its earlier comment by this line, and replaces it.
 MARKER = "<!-- goodgain compare -->"
-#: The largest numbers of failed lines, notes, queries, and rows of folded tables: a comment has at most 90 lines.
-_LINES, _NOTES, _QUERIES, _PAIRS = 10, 6, 5, 12
+_MOST_LINES = 60  # of a comment
+
+
+class _Size(NamedTuple):
+    most: int  # rows that are shown if there is room
+    least: int  # rows that are shown if there is no room
+
+
+_LINES, _NOTES, _QUERIES, _FOLDED = _Size(10, 3), _Size(6, 2), _Size(5, 5), _Size(12, 2)
 _LONGEST = 80  # characters of a question, or of a search string
+_SIGNED = ("goodgain", "qrels", "seed", "resamples", "alpha", "signs")
 _SPEND = ("system", "quantity", "value")
 _DISTRUST = "What to distrust"
 _VERDICTS = ("better", "worse", "unclear", "equal", NO_RESULTS)
@@ -108,7 +120,7 @@ def write_comment(
     questions: Mapping[str, str] | None = None,
     spend: pl.DataFrame | None = None,
 ) -> str:
-    """Return a Markdown comment of at most 90 lines on a comparison. The same comparison gives the same bytes.
+    """Return a Markdown comment of at most 60 lines on a comparison. The same comparison gives the same bytes.
 
     `explanation` explains the pair that `choose_change` returns, and adds causes to the comment. If `explanation` has texts of
     searches, the comment lists searches. `questions` maps query ids to texts shown instead. `spend` is what `gg.spend` returns.
@@ -120,13 +132,15 @@ def write_comment(
     verdicts = ", ".join(f"{counts[name]} {name}" for name in names if counts[name])
     held = f"{len(outcomes) - len(failed)} held"
     required = f"Required lines: {f'{len(failed)} failed, ' if failed else ''}{held}. " if outcomes else ""
+    lost = "; ".join(describe_lost(comparison.scores, comparison.broke_off))
     told = f"**{required}{verdicts or 'No verdict'}, {count_queries(comparison.signature['queries'])}.**"
-    parts = [f"{MARKER}\n{told}"]
+    if lost:
+        told = f"{told.removesuffix('**')} Queries lost by {escape_markdown(lost)}.**"
+    parts = [_Part(lambda _: f"{MARKER}\n{told}")]
     if failed:
-        parts.append(_write_table(_build_outcomes_table(failed).drop_column("system"), _LINES))
-    if notes := [f"- {escape_markdown(note)}" for note in comparison.notes]:
-        more = [f"- {len(notes) - _NOTES} more: see the log."] if len(notes) > _NOTES else []
-        parts.append("\n".join([f"**{_DISTRUST}**", *notes[:_NOTES], *more]))
+        parts.append(_make_table(_build_outcomes_table(failed).drop_column("system"), _LINES))
+    if comparison.notes:
+        parts.append(_Part(partial(_write_notes, comparison.notes), len(comparison.notes), _NOTES))
     measure, system, against, _ = choose_change(comparison, outcomes)
     changed = [*_list_changes(comparison, measure, system, against, explanation)]
     most = changed[0][0] if changed else ""
@@ -134,7 +148,7 @@ def write_comment(
     if changed:
         title = f"Queries that changed most in {measure}, {system} against {against}"
         header = ["query", against, system, "difference", "cause"]
-        parts.append(_write_table(Table.of(title, header, 5, changed), _QUERIES))
+        parts.append(_make_table(Table.of(title, header, 5, changed), _QUERIES))
         searches = [] if explanation is None else _list_searches(explanation, most)
         if searches:
             header = ["iteration", "system", "search", "new good", "repeated"]
@@ -147,13 +161,50 @@ def write_comment(
     if spend is not None:
         spent = [(*names, "–" if of is None else f"{of:.4g}") for *names, of in spend.select(_SPEND).iter_rows()]
         parts.append(_fold(Table.of("What each system spends", _SPEND, len(_SPEND), spent)))
-    made = (f"{name}={comparison.signature[name]}" for name in ("goodgain", "qrels", "seed", "resamples", "alpha"))
-    return "\n\n".join([*parts, f"<sub>{escape_markdown(' '.join(made))}</sub>"]) + "\n"
+    made = (f"{name}={comparison.signature[name]}" for name in _SIGNED if name in comparison.signature)
+    signature = escape_markdown(" ".join(made))
+    parts.append(_Part(lambda _: f"<sub>{signature}</sub>"))
+    return _write_within(parts, _MOST_LINES)
 
 
-def _fold(table: Table) -> str:
-    title, shown = escape_html(escape_controls(table.title)), _write_table(table._replace(title=""), _PAIRS)
-    return f"<details><summary>{title}</summary>\n\n{shown}\n\n</details>"
+class _Part(NamedTuple):
+    """A part of a comment. `write(n)` writes at most n of its rows."""
+
+    write: Callable[[int], str]
+    rows: int = 0
+    size: _Size = _Size(0, 0)
+
+
+def _write_within(parts: Sequence[_Part], lines: int) -> str:
+    """Join the parts. Leave out rows of the longest parts until the text has at most `lines` lines."""
+    shown = [min(part.rows, part.size.most) for part in parts]
+    while True:
+        text = "\n\n".join(part.write(rows) for part, rows in zip(parts, shown, strict=True)) + "\n"
+        longer = [k for k, part in enumerate(parts) if shown[k] > part.size.least]
+        if text.count("\n") <= lines or not longer:
+            return text
+        longest = max(longer, key=lambda k: (shown[k], k))  # of equally long parts, the last
+        shown[longest] -= 1
+
+
+def _write_notes(notes: Sequence[str], most: int) -> str:
+    listed = [f"- {escape_markdown(note)}" for note in notes[:most]]
+    more = [f"- {len(notes) - most} more: see the log."] if len(notes) > most else []
+    return "\n".join([f"**{_DISTRUST}**", *listed, *more])
+
+
+def _make_table(table: Table, size: _Size) -> _Part:
+    return _Part(partial(_write_table, table), len(table.rows), size)
+
+
+def _fold(table: Table) -> _Part:
+    title = escape_html(escape_controls(table.title))
+    untitled = table._replace(title="")
+
+    def write(most: int) -> str:
+        return f"<details><summary>{title}</summary>\n\n{_write_table(untitled, most)}\n\n</details>"
+
+    return _Part(write, len(table.rows), _FOLDED)
 
 
 def _write_table(table: Table, most: int) -> str:
@@ -180,9 +231,7 @@ def _list_changes(
     comparison: Comparison, measure: str, system: str, against: str, explanation: Explanation | None
 ) -> Iterator[tuple[str, ...]]:
     rows = prepare_per_query(comparison, measure, system=system, against=against).filter(pl.col("difference") != 0)
-    sentences: dict[str, str | None] = {}
-    if explanation is not None:
-        sentences = dict(explanation.queries.filter(measure=measure).select("query_id", "sentence").iter_rows())
-    most = rows.sort(-pl.col("difference").abs(), "query_id").head(_QUERIES)
+    sentences: Mapping[str, str | None] = {} if explanation is None else describe_queries(explanation, measure)
+    most = rows.sort(-pl.col("difference").abs(), "query_id").head(_QUERIES.most)
     for query_id, new, base, difference, _ in most.iter_rows():
         yield query_id, f"{base:.4g}", f"{new:.4g}", f"{difference:+.4g}", sentences.get(query_id) or ""

@@ -10,7 +10,11 @@ import polars as pl
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.page_data import Evidence
-from goodgain.analysis.reporting.plots.plot_data import KINDS, prepare_what_came_back
+from goodgain.analysis.reporting.plots.plot_data import (
+    KINDS,
+    describe_without_results,
+    prepare_what_came_back,
+)
 from goodgain.errors import count_of
 from goodgain.files.escaping import escape_html
 from goodgain.measures.declaration import add_arrow
@@ -64,7 +68,8 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
             for name, (start, end), (first, last) in ends.iter_rows()
         ]
         title = f"{add_arrow(str(measure), find_direction(parse_measure(str(measure))))} by iteration"
-        yield title, f"{'; '.join(said)}.", plots.curve(of.curves, str(measure))
+        text = " ".join([f"{'; '.join(said)}.", *describe_without_results(points)])
+        yield title, text, plots.curve(of.curves, str(measure))
     if comparison is not None and comparison.signature["queries"] <= _MOST_QUERIES:
         rows = comparison.pairs.filter(measure=explained).rows(named=True)
         pairs = [(row["system"], row["against"]) for row in rows]

@@ -7,6 +7,7 @@ import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_sentences import describe_costs
+from goodgain.analysis.comparing.lost_queries import count_unsearched, join_counts
 from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_number, format_signed
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
@@ -110,12 +111,12 @@ def describe_headline(of: Opening) -> Iterator[str]:
     more: dict[str, list[str]] = {}
     for name, row in rows.items():
         if name not in (first, _SEARCHES):
-            more.setdefault("unclear" if row["verdict"] == "equal" else row["verdict"], []).append(name)
+            more.setdefault(row["verdict"], []).append(name)
     said = [f"{verdict} in {join_words(more[verdict])}" for verdict in ("better", "worse") if verdict in more]
     if said:
         yield f"Beyond chance, {of.lead} is {', but '.join(said)}."
-    elif "unclear" in more:
-        yield f"No other difference is beyond chance: {join_words(more['unclear'])}."
+    else:
+        yield from _describe_no_difference(more, too=rows[first]["verdict"] == "unclear")
     others = of.pairs.filter(pl.col("system") != of.lead, measure=first)
     verdicts = []
     for (verdict,), some in others.group_by(pl.col("verdict").fill_null("without a value"), maintain_order=True):
@@ -124,6 +125,15 @@ def describe_headline(of: Opening) -> Iterator[str]:
         verdicts.append(f"{who} {'is' if len(names) == 1 else 'are'} {verdict}")
     if verdicts:
         yield f"In {first} against {rows[first]['against']}, {join_words(verdicts)}."
+
+
+def _describe_no_difference(measures_of: Mapping[str, Sequence[str]], *, too: bool) -> Iterator[str]:
+    """Yield sentences on the measures with the verdicts `unclear` and `equal`. `too`: the first measure may be chance, too."""
+    if unclear := measures_of.get("unclear"):
+        noun = "difference" if len(unclear) == 1 else "differences"
+        yield f"The {noun} in {join_words(unclear)} may {'also ' * too}be chance."
+    if equal := measures_of.get("equal"):
+        yield f"{join_words(equal)} {'is' if len(equal) == 1 else 'are'} equal in every query."
 
 
 def _describe_pair(row: Mapping[str, Any], of: Opening) -> str:
@@ -170,6 +180,18 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
             said, verdict, places = _OF_SEARCHES.get(verdict, said), "", 2
         values = [(row[side], format_number(row[mean], places)) for side, mean in _SIDES]
         yield Tile(title, shown, values, format_signed(row["difference"], places), verdict or "", said)
+    lost = {system: count_unsearched(scores) for system, scores in of.scores.items()}
+    if any(map(any, lost.values())):
+        yield _build_tile_of_lost_queries(lost, [next(iter(of.scores)), of.lead])
+
+
+def _build_tile_of_lost_queries(lost: Mapping[str, tuple[int, int]], compared: Sequence[str]) -> Tile:
+    """Show the compared systems, and others that lost queries. `lost` has the numbers of `count_unsearched`."""
+    losers = [system for system, counts in lost.items() if any(counts)]
+    systems = [*dict.fromkeys([*compared, *losers])][:_NAMED]
+    values = [(system, f"{sum(lost[system]):,}") for system in systems]
+    said = "; ".join(f"{system}: {join_counts(*lost[system])}" for system in systems if any(lost[system]))
+    return Tile("Queries without a search", "", values, "", "", said)
 
 
 def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
@@ -310,13 +332,18 @@ def describe_spend(found: pl.DataFrame, price: float | None = None) -> Iterator[
     for system, name, value, low, high, _, better in found.iter_rows():
         interval = "" if low is None else f" [{format_amount(low)}, {'...' if high is None else format_amount(high)}]"
         if name == "SearchesFor95":
-            searches = f"{value:.0f} search{'es' * (value != 1)}{interval}" if value else ""
+            searches = f"{_count_searches(value)}{interval}" if value else ""
             told = f"95 % of its gain is there after {searches}" if value else "no search finds anything good"
             yield f"{system}: {told}"
         elif name == "SearchesWorthPrice":
-            yield f"{system}: at a price of {price:g} each, {value:.0f}{interval} searches are worth it"
+            verb = "is" if value == 1 else "are"
+            yield f"{system}: at a price of {price:g} each, {_count_searches(value)}{interval} {verb} worth it"
         else:
             yield f"{system}: {add_arrow(name, better)} {'–' if value is None else format_amount(value)}{interval}"
+
+
+def _count_searches(value: float) -> str:
+    return count_of(round(value), "search", "searches")
 
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str], *, has_replicates: bool) -> list[str]:

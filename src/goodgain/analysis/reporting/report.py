@@ -9,7 +9,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -35,7 +35,7 @@ from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, add
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, parse_measure, parse_measures
 from goodgain.measures.thresholds import NO_LABEL
-from goodgain.options import spell
+from goodgain.options import DOCUMENTS, READING, spell
 from goodgain.providers import pause_garbage_collection
 
 #: Format -> the endings of its files.
@@ -59,20 +59,80 @@ def choose_format(path: Path, given: str | None) -> str:
     return found
 
 
+#: The sentence in place of a command if an input is not a file.
+_IN_MEMORY = "Made in Python from data in memory."
+#: The options of an experiment that the command `report` has too.
+_OF_COMMAND = [option.name for option in (*READING, *DOCUMENTS)] + ["rel", "order", "provider"]
+
+
 def write_command(
-    qrels: Any, runs: Mapping[str, Any], path: Any, measures: Measures, files: dict[str, Any], given: dict[str, Any]
-) -> str | None:
-    """Return the command that reproduces the report, or None if an input is in memory."""
+    qrels: Any,
+    runs: Mapping[str, Any],
+    path: Any,
+    measures: Measures,
+    files: Mapping[str, Any],
+    options: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> str:
+    """Return how to make the report again: a command, or a call in Python if the command lacks an option.
+
+    `options` are the options of the experiment that are not defaults, and `order`. `own` are arguments of `report`.
+    """
     several = {name: list_runs(of) for name, of in runs.items()}
-    named = [(f"--{name}", one) for name, of in files.items() if of is not None for one in list_runs(of)]
-    sources = [qrels, *chain.from_iterable(several.values()), *(one for _, one in named)]
-    if not all(isinstance(one, (str, os.PathLike)) for one in sources):
-        return None
+    named = {name: list_runs(of) for name, of in files.items() if of is not None}
+    sources = [qrels, *chain(*several.values()), *chain(*named.values())]
+    if not all(isinstance(one, (str, os.PathLike)) for one in sources) or not all(map(_is_written, options.values())):
+        return _IN_MEMORY
+    asked = " ".join(map(str, parse_measures(measures, rel=options.get("rel"))))
+    if any(name not in _OF_COMMAND for name in options):
+        return _write_call(qrels, several, path, asked, options, {**named, **own})
     systems = [f"{name}={','.join(map(str, of))}" for name, of in several.items()]
-    options = [*named, *((f"--{name}", value) for name, value in given.items() if value is not None)]
-    asked = " ".join(map(str, parse_measures(measures, rel=given["rel"])))
-    words = ["report", qrels, *systems, "-m", asked, *chain.from_iterable(options), "-o", path]
-    return shlex.join(["goodgain", *map(str, words)])
+    first = {name: options.get(name) for name in ("rel", "order", "provider")}
+    others = {name: value for name, value in options.items() if name not in first}
+    given = {"rel": first["rel"], "details": own["details"], **first, "format": own["format"], **others}
+    words = ["report", qrels, *systems, "-m", asked]
+    for name, value in {**named, **given}.items():
+        for part in _write_values(value):
+            words += [f"--{name.replace('_', '-')}", part]
+    return shlex.join(["goodgain", *map(str, words), "-o", str(path)])
+
+
+def _is_written(value: Any) -> bool:
+    values = value.values() if isinstance(value, Mapping) else [value]
+    return all(one is None or isinstance(one, (str, int, float, os.PathLike)) for one in values)
+
+
+def _write_values(value: Any) -> list[Any]:
+    """Return the values of an option on the command line, one for each time that the option is given."""
+    if value is None:
+        return []
+    if not isinstance(value, Mapping):
+        return list(value) if isinstance(value, list) else [value]
+    pairs = [f"{key}={of}" for key, of in value.items()]
+    is_of_systems = all(isinstance(of, int) for of in value.values())  # page=, given once for each system
+    return pairs if is_of_systems else [",".join(pairs)]
+
+
+def _write_call(
+    qrels: Any,
+    runs: Mapping[str, Sequence[Any]],
+    path: Any,
+    measures: str,
+    options: Mapping[str, Any],
+    own: Mapping[str, Any],
+) -> str:
+    def write(value: Any) -> str:
+        if isinstance(value, os.PathLike):
+            return repr(os.fspath(value))
+        if isinstance(value, list):
+            return write(value[0]) if len(value) == 1 else f"[{', '.join(map(write, value))}]"
+        return repr(value)
+
+    systems = ", ".join(f"{name!r}: {write(of)}" for name, of in runs.items())
+    of_experiment = "".join(f", {name}={write(value)}" for name, value in options.items())
+    of_report = "".join(f", {name}={write(value)}" for name, value in own.items() if value is not None)
+    experiment = f"goodgain.Experiment({write(qrels)}, {{{systems}}}{of_experiment})"
+    return f"{experiment}.report({write(path)}, {measures!r}{of_report})"
 
 
 class Plan(NamedTuple):
@@ -154,7 +214,7 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
         table = of.queries
         return (guard_formulas(table) if spreadsheet else table).write_csv()
     comparison = of.comparison
-    first = [one for one in of.doubts if NO_LABEL in one]
+    first = [doubt for doubt in of.doubts if NO_LABEL in doubt]
     verdicts, why = _summarise(of)
     said = {
         "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",

@@ -13,7 +13,7 @@ from numba.typed import Dict as TypedDict
 from numba.typed import List as TypedList
 
 import goodgain.formats as formats
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.formats.label_rules import count_differing_labels
 
 
@@ -104,9 +104,10 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
     def to_typed_list(self) -> Any:
         """Return the typed list for ranx's metrics. If labels differ by iteration, the largest label of a document counts."""
         if self.judged.labels and (differing := count_differing_labels(self.judged.frame)):
+            documents = count_of(differing, "document")
             notice(
                 "labels_by_iteration",
-                f"labels by iteration: the labels of {differing} documents differ, and classic metrics of ranx use the largest "
+                f"labels by iteration: the labels of {documents} differ, and classic metrics of ranx use the largest "
                 "label of each. To use the label of the first occurrence, call goodgain.evaluate.",
             )
         return super().to_typed_list()

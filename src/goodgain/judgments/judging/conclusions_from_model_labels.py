@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.counting.run_opening import check_systems
-from goodgain.errors import InputError, MeasureError, Subject, joined_notices, notices_about
+from goodgain.errors import InputError, MeasureError, Subject, count_of, joined_notices, notices_about
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
@@ -188,16 +188,17 @@ def _score_both(
     people, machine = load_qrels(human), load_qrels(model)
     judged = sorted({*people.query_ids} & {*machine.query_ids})
     if len(judged) < FEWEST_QUERIES:
+        queries = count_of(len(judged), "query", "queries")
         raise InputError(
-            f"people and the model both judged {len(judged)} queries; a valid interval needs {FEWEST_QUERIES}. "
+            f"people and the model both judged {queries}; a valid interval needs {FEWEST_QUERIES}. "
             "Have more queries judged, drawn at random (goodgain pool --sample-queries)"
         )
     left = pool(systems, k=WHOLE, qrels=people, urls="keep").filter(pl.col("query_id").is_in(judged))
     if left.height:
         raise InputError(
             f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "
-            f"{left.height:,} unjudged documents of the runs. Judge these documents, or leave their queries out of people's "
-            "labels"
+            f"{count_of(left.height, 'unjudged document')} of the runs. Judge these documents, or leave their queries out of "
+            "people's labels"
         )
     further = sorted({*machine.query_ids} - {*people.query_ids})
     with joined_notices():

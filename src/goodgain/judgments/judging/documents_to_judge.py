@@ -13,7 +13,7 @@ from goodgain.counting.joined_addresses import join_addresses, spell_like
 from goodgain.counting.query_batches import warn_of_file
 from goodgain.counting.run_in_blocks import RunFile, partition_by_query
 from goodgain.counting.run_opening import check_systems, open_run
-from goodgain.errors import InputError, Subject, joined_notices, notice, notices_about
+from goodgain.errors import InputError, Subject, count_of, joined_notices, notice, notices_about
 from goodgain.files.bad_rows import check_rows, lacks, quote
 from goodgain.files.escaping import guard_formulas, unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
@@ -121,8 +121,9 @@ def pool(
     pooled = documents.agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
     if sample_queries is not None:
         if sample_queries > len(asked):
+            queries = count_of(len(asked), "query", "queries")
             raise InputError(
-                f"{spell('sample_queries', sample_queries)}: the runs have {len(asked):,} queries. Give at most that number"
+                f"{spell('sample_queries', sample_queries)}: the runs have {queries}. Give at most that number"
             )
         pooled = pooled.filter(pl.col("query_id").is_in(Random(seed).sample(sorted(asked), sample_queries)))
     if results is not None:
@@ -252,7 +253,7 @@ def collect_documents(
         .sort(DOCUMENT)
     )
     if empty := wanted.get_column("text").null_count():
-        lacking = f"{empty:,} of {wanted.height:,} documents have no text to show and get no grade"
+        lacking = f"no text to show, so no grade, for {empty:,} of {count_of(wanted.height, 'document')}"
         notice("documents_without_text", f"{lacking}. Give {spell('results')} or {spell('texts')}")
     return wanted.select(*DOCUMENT, "query", "description", "text", "cut"), systems
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.opening import make_path
 from goodgain.judgments.judging.documents_to_judge import collect_documents
 from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
@@ -141,7 +141,10 @@ def label(
     grades = collect_grades(requests, answers)
     if budget.ended:
         left = grades.filter(status=_NOT_SENT.status).height
-        notice("budget_used_up", f"{budget.ended}: {left:,} grades were not requested. Call label again to go on")
+        notice(
+            "budget_used_up",
+            f"{budget.ended}: {count_of(left, 'grade was', 'grades were')} not requested. Call label again to go on",
+        )
     if warning := find_shortfall(requests, answers):
         notice("label_shortfall", warning)
     return grades
@@ -195,9 +198,7 @@ def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
         if one.prompt.name == DEFAULT_PROMPT
     ]
     count = len(journal.find(keys))
-    return (
-        f"the journal has {count:,} answers to the older prompt {FIRST_PROMPT}, and they are not used" if count else ""
-    )
+    return f"the journal has {count_of(count, 'unused answer')} to the older prompt {FIRST_PROMPT}" if count else ""
 
 
 _NO_TEXT = Answer(None, "there is no text to show", "no_text")
@@ -224,7 +225,7 @@ def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -
     graded = sum(answer.grade is not None for answer in found)
     if not found or 2 * graded >= len(found):
         return ""
-    told = f"only {graded:,} of {len(found):,} requests gave a grade" if graded else "nothing was graded"
+    told = f"only {graded:,} of {count_of(len(found), 'request')} gave a grade" if graded else "nothing was graded"
     tried = [answer for answer in found if answer not in (_NO_TEXT, _NOT_SENT)]
     return f"{told}: {explain_failures(tried)}" if any(answer.failed for answer in tried) else told
 

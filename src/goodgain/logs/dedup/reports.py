@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of
 from goodgain.logs.dedup.candidates import SkippedPairs
 from goodgain.logs.dedup.rows_and_trusted_ids import Records
 from goodgain.logs.dedup.verification import RULE_NAMES, SAID, UNDECIDED, split_by_type, verify_rows
@@ -47,17 +47,23 @@ class Summary:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.results:,} results, {self.documents:,} documents, {self.duplicates:,} repeats within a run",
-            f"{self.records:,} different records, {self.pairs:,} pairs compared: {sum(self.same.values()):,} the same, "
+            f"{count_of(self.results, 'result')}, {count_of(self.documents, 'document')}, "
+            f"{count_of(self.duplicates, 'repeat')} within a run",
+            f"{count_of(self.records, 'different record')}, {count_of(self.pairs, 'pair')} compared: "
+            f"{sum(self.same.values()):,} the same, "
             f"{sum(self.different.values()):,} different, {self.undecided:,} undecided (kept apart)",
         ]
         for verdict, rules in (("same", self.same), ("different", self.different)):
             lines += [f"  {verdict}{_give_rule(name)}: {count:,}" for name, count in rules.items()]
         if self.refused:
-            lines.append(f"{self.refused:,} joins refused: they would have put two different results into one document")
+            lines.append(
+                f"{count_of(self.refused, 'join')} refused: they would have put two different results into one document"
+            )
         lines += [str(pairs) for pairs in self.skipped]
         if self.earlier:
-            lines += [f"{self.earlier:,} earlier results keep their documents; {self.bridges:,} bridges between them"]
+            lines += [
+                f"{self.earlier:,} earlier results keep their documents; {count_of(self.bridges, 'bridge')} between them"
+            ]
         return "\n".join(lines)
 
 
@@ -162,7 +168,7 @@ class Explanation:
     left_out: int = 0
 
     def __str__(self) -> str:
-        head = f"{self.document}: {self.results.height:,} results"
+        head = f"{self.document}: {count_of(self.results.height, 'result')}"
         if self.other is not None:
             head = f"{self.document} and {self.other}"
         lines = [head]
@@ -176,7 +182,7 @@ class Explanation:
                 f"differed: {', '.join(pair['differed']) or 'nothing'}"
             )
         if self.left_out:
-            lines.append(f"  and {self.left_out:,} further pairs")
+            lines.append(f"  and {count_of(self.left_out, 'further pair')}")
         return "\n".join(lines)
 
 

@@ -35,7 +35,9 @@ _EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
 #: A snippet of this many characters is long enough to recognise a text by it.
 MIN_SNIPPET = 50
-_URL_FORMS = dict.fromkeys(("url", "page", "item", "choice", "edition"), pl.String) | {"beyond_start": pl.Boolean}
+_URL_FORMS = dict.fromkeys(("url", "page", "item", "anchor", "choice", "edition"), pl.String) | {
+    "beyond_start": pl.Boolean
+}
 _ADDRESS = "^[A-Za-z][A-Za-z0-9+.-]*://"
 
 _NO_PAIRS = pl.DataFrame(schema={"row": pl.get_index_type(), "name": pl.String, "value": pl.String})
@@ -62,7 +64,7 @@ URL_NAMES_IT = pl.col("type").is_in(document_types.NAMED_BY_URL) | (
 #: The canonical URL of a record, as `Url.canonical`.
 CANONICAL = (
     pl.when(pl.col("url").str.contains("^https?://") & (pl.col("item") != pl.col("url")))
-    .then(pl.lit("https://") + pl.col("item"))
+    .then(pl.lit("https://") + pl.col("item") + pl.col("anchor"))
     .otherwise("url")
 )
 
@@ -208,6 +210,9 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
     forms = [(url, *(parse_url(url) or none)) for url in made["raw_url"].unique().drop_nulls().to_list()]
     parsed = pl.DataFrame(forms, schema={"raw_url": pl.String, **_URL_FORMS}, orient="row")
     made = made.join(parsed, on="raw_url", how="left", maintain_order="left").drop("raw_url", "parent_url")
+    if level == "document":  # an anchor names a passage, not the document
+        is_document = pl.col("type") != document_types.PARENT.name
+        made = made.with_columns(anchor=pl.when(is_document).then("anchor").otherwise(pl.lit("")))
     return made if trusted else made.with_columns(doc_id=document_types.normalise_kind(made["doc_id"], "id"))
 
 
@@ -247,7 +252,7 @@ def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
 def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standard") -> Records:
     attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
     # Rows that are equal in these columns are one record. Sorting makes records independent of the order of rows.
-    identity = ["scope", "item", "snippet", "title", "type", "doc_id", *attributes, "rest"]
+    identity = ["scope", "item", "anchor", "snippet", "title", "type", "doc_id", *attributes, "rest"]
     ordered = (
         rows.filter(pl.col("scope").is_not_null())
         .sort(identity)

@@ -69,7 +69,7 @@ def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, An
         parsed = parse_url(name)
         # Ids may have `#` too: only what has a host or begins with `/` is a URL.
         is_url = parsed is not None and ("://" in parsed.normalised or name.startswith("/"))
-        keys[name] = [("id", name), ("id", normal or name), *([("url", parsed.item)] if parsed and is_url else [])]
+        keys[name] = [("id", name), ("id", normal or name), *([("url", parsed.address)] if parsed and is_url else [])]
         for key in keys[name][1:]:
             clusters.join(keys[name][0], key)
     heads = {key: clusters.find(key) for forms in keys.values() for key in forms}
@@ -105,7 +105,7 @@ def _find_records(records: Records, wanted: dict[Any, Any]) -> Iterator[tuple[An
     )
     forms: list[tuple[str, pl.Expr]] = [
         ("id", pl.when(own_doc_id).then("doc_id")),
-        ("url", pl.when(URL_NAMES_IT).then("item")),
+        ("url", pl.when(URL_NAMES_IT).then(pl.col("item") + pl.col("anchor"))),
     ]
     for row in TYPES.values():
         own = [name for name in row.item_ids if name in records.attributes]
@@ -121,5 +121,5 @@ def _find_records(records: Records, wanted: dict[Any, Any]) -> Iterator[tuple[An
     addresses = frame.filter(own_doc_id, pl.col("doc_id").str.contains("^https?://"))
     # Runs without deduplication have URLs as doc_ids.
     for scope, record, value in addresses.select("scope", "record", "doc_id").iter_rows():
-        if (parsed := parse_url(value)) and ("url", parsed.item) in wanted:
-            yield ("url", parsed.item), scope, record
+        if (parsed := parse_url(value)) and ("url", parsed.address) in wanted:
+            yield ("url", parsed.address), scope, record

@@ -75,10 +75,12 @@ class Evidence:
                     found = agree, differ
                 case "edition":
                     found = self._compare_editions()
-                case "url":  # equal items agree; another page, selection of content or edition differs
-                    found = self.compare("item")[0], self.differ_in_any(("page", "choice", "edition"))
+                case "url":  # equal addresses agree; another page, selection of content or edition differs
+                    agree = self.compare("item")[0] & ~self.compare("anchor")[1]
+                    found = agree, self.differ_in_any(("page", "choice", "edition"))
                 case "parent" if "parent" in self.kind.required:  # neither the doc_ids nor the URLs may differ
-                    (agree, differ), (same_url, other_url) = self.compare_values(name), self.compare("url")
+                    (agree, differ), same_url = self.compare_values(name), self.compare("item")[0]
+                    other_url = self.compare("url")[1]
                     found = (agree | same_url) & ~(differ | other_url), differ | other_url
                 case _:
                     found = self.compare_values(name)
@@ -117,7 +119,7 @@ class Evidence:
             one.replace(folder, "", 1) == two.replace(other, "", 1)
             for (one, two), (folder, other) in zip(items, folders, strict=True)
         ]
-        return agree, differ
+        return agree & ~self.compare("anchor")[1], differ
 
     def _get_texts(self, name: str, places: npt.NDArray[np.intp]) -> Iterable[tuple[str, str]]:
         values = self.records.frame[name]

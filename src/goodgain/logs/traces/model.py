@@ -7,12 +7,13 @@ The classes are msgspec structs, because structs take less time to create than n
 form reference cycles. Therefore the garbage collector can ignore them (`gc=False`), and a conversion takes 10 % less time.
 """
 
+import json
 from typing import Any, Literal
 
 import msgspec
 
 from goodgain.logs.traces.expected_values import format_place
-from goodgain.logs.traces.tools import ChosenTools, extract_queries
+from goodgain.logs.traces.tools import ChosenTools, extract_queries, list_other_arguments
 
 #: The status of a search. `unparsed`: no reader could read the output. `unrecorded`: the log lacks the output.
 Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]
@@ -61,17 +62,27 @@ class Result(msgspec.Struct, frozen=True, gc=False):
 
 
 class SearchCall(msgspec.Struct, frozen=True, gc=False):
-    """One search with its status and ranked results. `asked` holds the queries, or arguments that contain the queries."""
+    """One search with its status and ranked results. `asked` holds the queries, or arguments that contain the queries.
+
+    `arguments` holds the arguments of the call, as far as the log has them.
+    """
 
     status: Status
     results: tuple[Result, ...] = ()
     asked: Any = ()
     call_id: str | None = None
+    arguments: Any = None
 
     @property
     def queries(self) -> tuple[str, ...]:
         """The queries of the call. They are extracted only on demand, because most conversions do not need them."""
         return extract_queries(self.asked)
+
+    @property
+    def other_arguments(self) -> str | None:
+        """All arguments beside the queries, as JSON with sorted keys; None if there are none."""
+        others = list_other_arguments(self.arguments)
+        return json.dumps(others, sort_keys=True, ensure_ascii=False, default=str) if others else None
 
 
 class ToolCall(msgspec.Struct, gc=False):

@@ -262,17 +262,41 @@ def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:
     """Return the queries in the arguments of a call; an empty tuple if there are none."""
-    if isinstance(arguments, str):
-        if not arguments.lstrip().startswith(("{", "[", '"')):
-            return (arguments,) if arguments.strip() else ()
-        arguments = parse_if_json(arguments)
+    arguments = _parse_arguments(arguments)
     if isinstance(arguments, dict):
-        for key in _QUERY_KEYS:
-            if arguments.get(key):
-                return _collect_texts(arguments[key])
-        texts = [value for value in arguments.values() if isinstance(value, str)]
-        return (texts[0],) if len(texts) == 1 else ()
+        key = _find_query_key(arguments)
+        return () if key is None else _collect_texts(arguments[key])
     return _collect_texts(arguments)
+
+
+def list_other_arguments(arguments: Any) -> dict[str, Any]:
+    """Return the arguments of a call beside its queries, such as the number of a page. Arguments without a value are left out.
+
+    >>> list_other_arguments('{"query": "dam", "page": 2, "site": null}'), list_other_arguments("dam")
+    ({'page': 2}, {})
+    """
+    arguments = _parse_arguments(arguments)
+    if not isinstance(arguments, dict):
+        return {}
+    query_key = _find_query_key(arguments)
+    return {key: value for key, value in arguments.items() if key != query_key and value not in (None, "", [], {})}
+
+
+def _parse_arguments(arguments: Any) -> Any:
+    """Return arguments in JSON text as values. Other texts are queries; a blank text is None."""
+    if not isinstance(arguments, str):
+        return arguments
+    if arguments.lstrip().startswith(("{", "[", '"')):
+        return parse_if_json(arguments)
+    return arguments if arguments.strip() else None
+
+
+def _find_query_key(arguments: dict[str, Any]) -> str | None:
+    for key in _QUERY_KEYS:
+        if arguments.get(key):
+            return key
+    keys_of_texts = [key for key, value in arguments.items() if isinstance(value, str)]
+    return keys_of_texts[0] if len(keys_of_texts) == 1 else None
 
 
 def _collect_texts(value: Any) -> tuple[str, ...]:

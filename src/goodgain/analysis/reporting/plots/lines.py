@@ -64,7 +64,8 @@ def curve(
     canvas.count_on(ax.xaxis)
     margin = 0.5 if last == 1 else 0.25 + 0.02 * last
     ax.set_xlim(1 - margin, last + margin)
-    canvas.add_title(ax, canvas.describe_values(points.item(0, "measure"), "after each search"))
+    told = plot_data.describe_without_results(points)
+    canvas.add_title(ax, canvas.describe_values(points.item(0, "measure"), "after each search"), *told)
     canvas.add_legend(ax, entries, own=own)
     return ax
 
@@ -185,7 +186,8 @@ def against_spend(
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _position: format_amount(value)))
     ax.set_xlim(left=0)
-    canvas.add_title(ax, canvas.describe_values(points.item(0, "measure"), f"by {points.item(0, 'over')} spent"))
+    title = canvas.describe_values(points.item(0, "measure"), f"by {points.item(0, 'over')} spent")
+    canvas.add_title(ax, title, *plot_data.describe_without_results(points))
     canvas.add_legend(ax, [*entries, *shown], own=own)
     return ax
 

@@ -54,6 +54,15 @@ def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl
     return rows.filter(measure=_choose(rows, "measure", measure))
 
 
+def describe_without_results(points: pl.DataFrame) -> list[str]:
+    """Return a sentence on queries without results, which count as 0, the best value; none without such queries."""
+    if "without_results" not in points.columns:
+        return []
+    most = points.group_by("system", maintain_order=True).agg(pl.col("without_results").max())
+    listed = ", ".join(f"{number:,} of {system}" for system, number in most.iter_rows() if number)
+    return [f"Queries without results count as 0, the best value: up to {listed}."] if listed else []
+
+
 def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFrame:
     """Return the points of one measure over the amount spent.
 

@@ -18,6 +18,7 @@ from goodgain.logs.traces.conversations.turns_and_calls import add_usages, read_
 from goodgain.logs.traces.expected_values import format_place, id_or_none
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
+from goodgain.schema import COMPLETED
 
 _SESSIONS = ("session.id", "gen_ai.conversation.id")
 #: Kinds of spans with results, and kinds that begin a turn only if the trace has no other root.
@@ -100,6 +101,8 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
                     turns.append(Turn(root.question, steps, index, named, answer=answer, trace_id=trace_id))
                 query_id = root.query_id or root.session or root.top.trace_id
                 outcomes = root.top.get(OUTCOMES)
+                if root.top.failed:  # the last turn broke off
+                    outcomes = {**(outcomes or {}), COMPLETED: 0.0}
                 yield Trace(turns, root.top.at, query_id=query_id, session_id=root.session, outcomes=outcomes)
 
 

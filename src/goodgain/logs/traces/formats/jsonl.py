@@ -4,8 +4,9 @@
         {"tool": "search", "query": "...", "results": [{"doc_id": "d1", "url": "...", "title": "T", "snippet": "..."}]}
     ]}]}]}
 
-A trace with one turn may have `steps` instead of `turns`. A search that failed has `error` instead of `results`. A step may
-have `opens`, a list of opened documents. A turn may have `answer` and `citations`.
+A trace with one turn may have `steps` instead of `turns`. A search that failed has `error` instead of `results`. A search may
+have further `arguments`, such as `{"page": 2}`. A step may have `opens`, a list of opened documents. A turn may have `answer`
+and `citations`.
 
 Lost: Nothing. A notice names unknown fields.
 Query id: `query_id`, else `--query-id`, else `<file>-<k>`. The system is `system`.
@@ -33,6 +34,7 @@ class _Search(Struct):
     tool: str | None = None
     query: str | None = None
     queries: list[Any] | None = None
+    arguments: Any = None
     results: list[Any] | None = None
     output: Any = None
     error: Any = None
@@ -114,10 +116,10 @@ def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
     for index, step in enumerate(turn.steps):
         calls = [
             ToolCall(
-                search.tool or "search", f"{at}/steps/{index}/searches/{place}", expect_id(search.call_id, at),
+                search.tool or "search", f"{at}/steps/{index}/searches/{place}", expect_id(search.call_id, at), search.arguments,
                 output=tree.or_unanswered(search.output if search.results is None else search.results),
                 failed=search.error not in (None, "", False), is_search=True,
-                queries=tuple(one for one in (search.query, *(search.queries or ())) if isinstance(one, str)),
+                queries=tuple(one for one in (search.query, *(search.queries or ())) if isinstance(one, str)) or None,
                 remedy="write its results (a list, empty if it found nothing), its output, or its error",
             )
             for place, search in enumerate(step.searches)

@@ -23,6 +23,8 @@ from goodgain.logs.traces.expected_values import as_word, expect_id, expect_obje
 #: Calls of the client's own tools with the field of their arguments, and items with the output of these tools.
 _CLIENT_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _CLIENT_ANSWERS = {"function_call_output", "custom_tool_call_output"}
+#: Keys in the action of a web search that do not hold arguments: its kind, and its results.
+_NO_ARGUMENTS = {"type", "sources"}
 #: Hosted tools that never search documents, and actions of the web search tool that read a page.
 _OTHER_CALLS = {
     *("tool_search_call", "computer_call", "code_interpreter_call", "image_generation_call", "local_shell_call"),
@@ -230,7 +232,8 @@ class ItemReader(JoinedConversation):
                 return ToolCall(f"{kind} {does}", at, call_id, action, is_search=False, failed=failed)
             urls = UNANSWERED if found is None else [*starmap(read_source, tree.walk(found, f"{at}/action/sources"))]
             failed, remedy = failed and found is None, self.web_remedy
-            return ToolCall(kind, at, call_id, action, urls, is_search=True, failed=failed, remedy=remedy)
+            arguments = {name: value for name, value in action.items() if name not in _NO_ARGUMENTS}
+            return ToolCall(kind, at, call_id, arguments, urls, is_search=True, failed=failed, remedy=remedy)
         if kind == "file_search_call":
             found, asked = item.get("results"), item.get("queries")
             hits = UNANSWERED if found is None else [*starmap(_read_file_hit, tree.walk(found, f"{at}/results"))]

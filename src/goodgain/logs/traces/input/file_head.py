@@ -6,6 +6,7 @@ from typing import Any
 
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import BOM, JSON_LINES
+from goodgain.files.other_kinds import OtherKind, find_other_kind
 from goodgain.logs.traces.expected_values import objects_in
 
 #: Bytes read to recognise a format: enough for a system prompt and the first messages. Long texts (a pasted document, a
@@ -19,8 +20,6 @@ _LIST_START = re.compile(rb'\[\s*[\[{"\]0-9]')
 #: The end of a value and the beginning of the next one, both at the beginning of a line.
 _NEXT_VALUE = re.compile(rb"^[}\]]\s*^[{\[]", re.MULTILINE)
 _ZIP_SIGNATURE = b"PK\x03\x04"
-#: Files without text, by their first bytes; the error names them.
-_BINARY_FORMATS = {b"SQLite format 3\0": "an SQLite database", b"%PDF": "PDF"}
 #: The beginning of a stream of server-sent events, and of a piece of an answer in it.
 _EVENTS, _EVENT_DATA = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S"), re.compile(rb"^data: ?\{", re.MULTILINE)
 _EVENT_TYPE = re.compile(rb'"type": ?"([\w.-]{1,40})"')
@@ -136,9 +135,14 @@ class FileHead:
     def is_sequence(self) -> bool:
         return _NEXT_VALUE.search(self.raw) is not None
 
+    @cached_property
+    def other_kind(self) -> OtherKind | None:
+        """The kind of a file that is neither text nor a table, such as a database; None for any other file."""
+        return find_other_kind(self.raw) if self.kind in ("text", "zip") else None
+
     @property
     def is_binary(self) -> bool:
-        return self.raw.startswith(tuple(_BINARY_FORMATS))
+        return self.kind == "text" and self.other_kind is not None
 
     @property
     def description(self) -> str:
@@ -152,9 +156,8 @@ class FileHead:
                 return f"JSON Lines of objects with the keys {keys}"
             of = "a JSON list of objects" if isinstance(self.value, list) else "a JSON object"
             return f"{of} with the keys {keys}"
-        for start, name in _BINARY_FORMATS.items():
-            if self.raw.startswith(start):
-                return name
+        if self.other_kind is not None:
+            return self.other_kind.name
         if self.kind == "events":
             names = dict.fromkeys(name.decode("utf-8", "replace") for name in _EVENT_TYPE.findall(self.raw))
             shown = ", ".join([*names][:_SHOWN_KEYS])
@@ -164,8 +167,6 @@ class FileHead:
             return f"text that begins with {line[:_SHOWN_KEY]!r}"
         if self.records and all(record is None for record in self.records) and self.raw.strip() != b"null":
             return "JSON values of many lines each" if self.is_sequence else "JSON that is damaged or cut off"
-        if self.kind == "zip":
-            return "a zip archive"
         return {"json": "JSON", "jsonl": "JSON Lines", "table": "Parquet"}[self.kind] + " without objects"
 
     @cached_property

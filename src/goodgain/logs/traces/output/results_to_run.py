@@ -11,7 +11,7 @@ from goodgain.errors import notice
 from goodgain.files.escaping import check_name
 from goodgain.formats.results import NormaliseUrl, choose_run, name_documents, open_results, select_columns, sort_rows
 from goodgain.formats.urls import canonicalise_url
-from goodgain.logs.traces.reading.opened_and_cited import make_page_key
+from goodgain.logs.traces.reading.opened_and_cited import list_page_keys
 from goodgain.logs.traces.reading_summary import RunName
 from goodgain.options import spell
 from goodgain.schema import EMPTY_DOC, USES
@@ -142,7 +142,7 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
     """Name each document that a run opened or cited, but did not return as a result.
 
     If another run returned the same id or page for the query, use the `document` of that result. Else use a new name.
-    URLs that deduplication treats as one page get the same name.
+    All URLs of one page get the same name, whatever their anchors.
     """
     names: dict[tuple[str, str], str] = {}
     others = named.filter(pl.col("document").is_null()).select("query_id", "name").unique()
@@ -152,14 +152,14 @@ def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
         of_queries = frame.filter(pl.col("query_id").is_in([*asked])).select(columns).unique(maintain_order=True)
         for query_id, document, *more in of_queries.iter_rows():
             for name in filter(None, (document, *more)):
-                names.setdefault((query_id, name), document)
-                names.setdefault((query_id, make_page_key(name) or name), document)
+                for key in (name, *list_page_keys(name)):
+                    names.setdefault((query_id, key), document)
     for query_id, name in others.sort("query_id", "name").iter_rows():
-        key = make_page_key(name) or name
-        document = names.get((query_id, name)) or names.get((query_id, key))
+        keys = [name, *list_page_keys(name)]
+        document = next(filter(None, (names.get((query_id, key)) for key in keys)), None)
         if document is None:
-            document = (canonicalise_url(name) or name) if key != name else name
-            names[query_id, key] = document
+            document = (canonicalise_url(name) or name) if len(keys) > 1 else name
+            names[query_id, keys[-1]] = document
         names[query_id, name] = document
     values = [names.get((query_id, name)) for query_id, name in named.select("query_id", "name").iter_rows()]
     return pl.Series(values, dtype=pl.String)

@@ -214,15 +214,15 @@ class OutputWriter:
             elif name == "uses":
                 rows = self._name_as_runs(results_to_run.finish_uses(rows, opens_named=opens_named))
             elif name == "outcomes":
-                if rows.is_empty():
+                names = rows.get_column("outcome").unique(maintain_order=True).to_list()
+                if names == [COMPLETED] and (rows.get_column("value") == 1).all():
                     notice(
                         "no_outcomes",
-                        f"{path}: the logs record no scores, rewards or feedback. Write a table of outcomes by hand.",
+                        f"{path}: the logs record no scores, rewards or feedback, so the only outcome is {COMPLETED}. Add columns "
+                        "by hand.",
                     )
-                names = rows.get_column("outcome").unique(maintain_order=True).to_list()
                 rows = self._name_as_runs(rows)
                 rows = rows.pivot("outcome", on_columns=names, index=results_to_run.OF_RUN, values="value")
-                rows = rows.with_columns(pl.col(COMPLETED).fill_null(1.0)) if COMPLETED in names else rows
             self._appends[path](writing.encode_rows(rows, path))
 
     def _name_as_runs(self, rows: pl.DataFrame) -> pl.DataFrame:
@@ -274,7 +274,7 @@ class OutputWriter:
             notice(
                 "results_without_ids",
                 f"the results of {count_of(self.deduplicated - reissued, 'query', 'queries')} lack ids: deduplication "
-                f"identified their documents; {spell('deduplicate', None)} uses their URLs as they are",
+                f"identified their documents; {spell('deduplicate', None)} names each by its canonical address",
             )
         if found:
             remedy = (

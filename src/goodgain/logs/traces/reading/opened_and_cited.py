@@ -60,23 +60,31 @@ class _Documents:
             for number, search in enumerate(searches, start=1):
                 for result in search.results:
                     names = {result.doc_id, result.url, *(value for _, value in result.ids)}
-                    names |= {make_page_key(name) for name in (result.url, result.doc_id) if name}
+                    names |= {key for name in (result.url, result.doc_id) if name for key in list_page_keys(name)}
                     for name in filter(None, names):
                         self._places.setdefault(name, []).append((iteration, number, result.rank))
 
     def find(self, name: str, iteration: int) -> Place | None:
         """Return where the id or URL `name` was last found up to `iteration`, else where it was first found later, else None."""
-        places = self._places.get(name) or self._places.get(make_page_key(name) or "", [])
+        keys = [name, *list_page_keys(name)]
+        places = next((self._places[key] for key in keys if key in self._places), [])
         return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
 
     def is_met(self, name: str) -> bool:
-        return self.find(name, 0) is not None or not self.opened.isdisjoint((name, make_page_key(name)))
+        return self.find(name, 0) is not None or not self.opened.isdisjoint([name, *list_page_keys(name)])
 
 
-def make_page_key(name: str) -> str | None:
-    """Return a key that is the same for all spellings of a page's URL (as in deduplication); None if `name` is not a URL."""
+def list_page_keys(name: str) -> list[str]:
+    """Return keys that all spellings of a URL share, the most exact first; an empty list if `name` is not a URL.
+
+    The first key is that of the address with its anchor. The last is that of the page: opening or citing a page by another anchor
+    opens or cites the page.
+    """
     parsed = parse_url(name) if "/" in name or name.startswith("www.") else None  # most names are ids
-    return f"page {parsed.item}" if parsed is not None and "://" in parsed.normalised else None
+    if parsed is None or "://" not in parsed.normalised:
+        return []
+    page = f"page {parsed.item}"
+    return [f"page {parsed.address}", page] if parsed.anchor else [page]
 
 
 def read_uses(
@@ -95,7 +103,7 @@ def read_uses(
             asked = parse_if_json(call.arguments) if call.opened is None else call.opened
             is_hidden |= asked in (None, "", {}, ()) or _REFERENCE.search(str(asked)) is not None
         mentions += named
-        documents.opened |= {key for one in named if one.name for key in (one.name, make_page_key(one.name)) if key}
+        documents.opened |= {key for one in named if one.name for key in (one.name, *list_page_keys(one.name))}
     text, last = turn.answer, turn.steps[-1].calls[-1:] if turn.steps else []
     if text is None and last and has_answer(last[0].tool):
         text = str(last[0].arguments)
@@ -156,10 +164,10 @@ def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[st
     """Yield what an answer cites: structured citations, URLs in its text, and bracketed ids of documents found or opened."""
     for cited in turn.cited:
         yield from (str(name) for _, name in _list_names(cited, _NAMES))
-    asked = {make_page_key(url) for url in _find_urls(turn.user_text)}
+    pages_of_question = {key for url in _find_urls(turn.user_text) for key in list_page_keys(url)}
     for url in _find_urls(text):
         # A URL of the question that the answer only repeats is not a citation.
-        if make_page_key(url) not in asked or documents.is_met(url):
+        if pages_of_question.isdisjoint(list_page_keys(url)) or documents.is_met(url):
             yield url
     for found in _BRACKETS.finditer(text):
         for part in _BETWEEN_IDS.split(found[1] or found[2]):

@@ -238,7 +238,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
         name = "failed" if outcome.status == "error" else outcome.status
         setattr(summary, name, getattr(summary, name) + 1)
     asked = call.arguments if call.queries is None else call.queries
-    return SearchCall(outcome.status, outcome.results, asked, call.call_id)
+    return SearchCall(outcome.status, outcome.results, asked, call.call_id, call.arguments)
 
 
 class UnrecordedError(InputError):

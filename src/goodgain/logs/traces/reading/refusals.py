@@ -46,7 +46,7 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
             trials += [(*_try(one, log.path, head, place), place, one.name) for one in known if one.sniff(head)]
     calls, reason, _, name = max(trials, key=lambda trial: (trial[0], bool(trial[2]), -len(trial[2])))
     near = f"; the nearest is {name} ({reason})" if calls else ""
-    counted, example = _count_by_shape(log, options)
+    counted, example = ("", "") if log.head.is_binary else _count_by_shape(log, options)
     way_out = f"write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md){example}"
     if any(words in log.head.raw[:1000] for words in _CASSETTE):
         way_out = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'

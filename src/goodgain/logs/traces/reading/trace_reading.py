@@ -77,12 +77,12 @@ class ResultRows:
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
                 found = search.results or _NO_RESULT
-                self._searches.append((*of, turn, iteration, number, search.call_id, search, search.status))
+                self._searches.append((*of, turn, iteration, number, search.call_id, search, search, search.status))
                 self._counts.append(len(found))
                 self._results += found
         if not query.iterations:  # a query that never searched has one row with iteration 0
             status = "unrecorded" if query.left_out else None
-            self._searches.append((*of, turn, 0, 0, None, None, status))
+            self._searches.append((*of, turn, 0, 0, None, None, None, status))
             self._counts.append(1)
             self._results += _NO_RESULT
 
@@ -106,9 +106,13 @@ class ResultRows:
 
     def to_frame(self, names: Sequence[str] = tuple(RESULTS_SCHEMA)) -> pl.DataFrame:
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
+        # The arguments of calls are parsed only here, on demand.
         if columns and "search_query" in names:
-            calls = columns["search_query"]  # their queries are parsed only here, on demand
+            calls = columns["search_query"]
             columns["search_query"] = tuple(None if call is None else "; ".join(call.queries) or None for call in calls)
+        if columns and "arguments" in names:
+            calls = columns["arguments"]
+            columns["arguments"] = tuple(None if call is None else call.other_arguments for call in calls)
         of_searches = [name for name in _OF_SEARCHES if name in names]
         searches = pl.DataFrame([pl.Series(name, columns.get(name, ()), RESULTS_SCHEMA[name]) for name in of_searches])
         counts = pl.Series(self._counts, dtype=pl.UInt32)
@@ -162,7 +166,7 @@ def read_batches(
         yield batch.value
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
-            f"{summary.firsts['blank']}: the log has an empty text in place of the results of all {summary.blank} searches; "
+            f"{summary.firsts['blank']}: the log has an empty text in place of the results of every search ({summary.blank}); "
             f"write a log that has the results, or pass {spell('unrecorded', 'empty')} to count each search as one with no results"
         )
     check_tools_called(options.tool_rule, summary.called_tools)
@@ -225,10 +229,15 @@ def _add_trace(
         summary.add(counted)
     for query, of in zip(queries, named, strict=True):
         rows.add(query, of.query_id, *run)
-    if named:  # the outcomes of a conversation belong to its last turn
-        outcomes = queries_and_costs.read_outcomes(trace)
-        rows.tables["outcomes"] += [(named[-1].query_id, *run, *outcome) for outcome in outcomes.items()]
-        if outcomes.get(COMPLETED) == 0:
+    if named:
+        *earlier, last = named
+        rows.tables["outcomes"] += [(query.query_id, *run, COMPLETED, 1.0) for query in earlier]
+        # The outcomes of a conversation belong to its last turn.
+        outcomes = {**queries_and_costs.read_outcomes(trace)}
+        completed = outcomes.pop(COMPLETED, 1.0)
+        rows.tables["outcomes"] += [(last.query_id, *run, *outcome) for outcome in outcomes.items()]
+        rows.tables["outcomes"].append((last.query_id, *run, COMPLETED, completed))
+        if completed == 0:
             summary.count("broken_off", format_place(trace.at))
     return named
 

@@ -1,0 +1,65 @@
+"""Finds the queries that a system lost: it never searched, its run lacks the query, or its trace broke off."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import polars as pl
+
+from goodgain.measures.scores import Scores
+from goodgain.schema import SEARCHED
+
+
+def tabulate_searched(scores: Mapping[str, Scores]) -> pl.DataFrame:
+    """Return the share of the runs of each system in which each judged query searched: query_id, measure, system, value.
+
+    With `missing="absent"`, queries without a row in a run are left out, as from all means.
+    """
+    tables = [_find_shares(of).with_columns(system=pl.lit(name)) for name, of in scores.items()]
+    return pl.concat(tables).select("query_id", pl.lit(SEARCHED).alias("measure"), "system", "value")
+
+
+def _find_shares(scores: Scores) -> pl.DataFrame:
+    leaves_out_absent = scores.signature.get("missing") == "absent"
+    of_runs = []
+    for run in scores.replicates or (scores,):
+        queries = run.queries
+        query_ids = queries.both if leaves_out_absent else pl.concat([queries.both, queries.only_judged])
+        lost = pl.concat([queries.never_searched, queries.only_judged])
+        of_runs.append(
+            pl.DataFrame({"query_id": query_ids, "value": (~query_ids.is_in(lost.implode())).cast(pl.Float64)})
+        )
+    return pl.concat(of_runs).group_by("query_id").agg(pl.col("value").mean()).sort("query_id")
+
+
+def count_unsearched(scores: Scores) -> tuple[int, int]:
+    """Return two numbers of queries: those that never searched, and those without a row, each in at least one run."""
+    queries = [run.queries for run in scores.replicates or (scores,)]
+    never_searched, absent = (
+        pl.concat([getattr(of, name) for of in queries]).n_unique() for name in ("never_searched", "only_judged")
+    )
+    return never_searched, absent
+
+
+def describe_lost(scores: Mapping[str, Scores], broke_off: Mapping[str, int]) -> Iterator[str]:
+    """Yield a text such as `new: 5 never searched, 2 broke off` for each system that lost queries."""
+    for system, of in scores.items():
+        if counted := join_counts(*count_unsearched(of), broke_off.get(system, 0)):
+            yield f"{system}: {counted}"
+
+
+def join_counts(never_searched: int, absent: int, broke_off: int = 0) -> str:
+    counts = {"never searched": never_searched, "absent from the run": absent, "broke off": broke_off}
+    return ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+
+
+def count_broken_off(incomplete: Mapping[str, pl.Series], runs_of: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Count the judged queries of each system that broke off in at least one run. `incomplete` is from `find_incomplete`."""
+    found = {}
+    for system, runs in runs_of.items():
+        query_ids = _list_known(incomplete, [*runs, system])
+        if query_ids:
+            found[system] = pl.concat(query_ids).n_unique()
+    return found
+
+
+def _list_known(incomplete: Mapping[str, pl.Series], names: Iterable[str]) -> list[pl.Series]:
+    return [incomplete[name] for name in dict.fromkeys(names) if name in incomplete]
