@@ -55,7 +55,7 @@ test-oldest:
 
 test-spark: $(VENV)/installed-spark
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { echo "make test-spark needs Java 17 or later"; exit 1; }
-	$(BIN)/python -m pytest -m spark tests/evaluation/test_spark.py
+	$(BIN)/python -m pytest -m spark tests/scoring/test_spark.py
 
 # Inspect, MLflow, Phoenix: their two hundred packages have an environment of their own.
 test-hosts: $(VENV)/hosts/installed

@@ -4,7 +4,7 @@
 
 A change is an operator, a comparison, a number, a condition, `min` for `max`, two exchanged arguments, a dropped step of a
 chain or a dropped statement. Docstrings, annotations and messages stay. The tests that call the changed function run: examples,
-its folder, tests/evaluation; survivors run them with all their cases. A test that notices a change must pass without it.
+its folder, tests/scoring; survivors run them with all their cases. A test that notices a change must pass without it.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
     module, function, _ = find_function(change)
     examples, words = str(change.path.relative_to(ROOT)), find_words(change)
     calls.of(examples)
-    folders = {copy / "tests" / Path(module).parts[0], copy / "tests/evaluation"}
+    folders = {copy / "tests" / Path(module).parts[0], copy / "tests/scoring"}
     counts = {}
     for file in sorted(
         set((copy / "tests").rglob("test_*.py")) - set((copy / "tests/browser").iterdir())

@@ -39,7 +39,7 @@ TIED = pl.DataFrame(
 FEW_JUDGED = in_one_search({"q": {"a": 2.0, "x": 1.0}})
 THRESHOLDS = "CG SRE CG(rel=3) SRE(rel=3)@1 SRR"
 
-#: A call of a host or on an engine, and how its notices begin; tests/evaluation/calls.json has those of goodgain alone.
+#: A call of a host or on an engine, and how its notices begin; tests/scoring/calls.json has those of goodgain alone.
 CALLS: dict[str, tuple[Callable[[], Any], list[str]]] = {
     "two thresholds in ir_measures": (
         lambda: ir_measures.calc_aggregate([gg.CG, gg.CG(rel=3), gg.SRE], BINARY, gg.read_run(FOUND)),

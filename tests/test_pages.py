@@ -19,7 +19,7 @@ from tests.support.tables import ROOT
 #: Pages whose examples another test runs.
 ELSEWHERE = {
     "command_line": "tests/test_readme.py",
-    "conversations": "tests/evaluation/test_conversations_page.py",
+    "conversations": "tests/scoring/test_conversations_page.py",
     "labelling": "tests/judgments/labelling/test_page.py",
 }
 #: Pages whose examples need packages that only `make test-hosts` installs.

@@ -17,8 +17,8 @@ from goodgain.cli.program import program
 from goodgain.counting import run_opening
 from goodgain.counting.run_in_blocks import RunFile, partition_by_query, text_blocks
 from goodgain.files.opening import Content, open_stream, read_bytes
-from tests.evaluation.test_against_oracle import all_cases
-from tests.evaluation.test_missing_iterations import frame_of
+from tests.scoring.test_against_oracle import all_cases
+from tests.scoring.test_missing_iterations import frame_of
 from tests.support.counts import some_of
 from tests.support.forms import in_blocks
 from tests.support.tables import SESSIONS, no_notices, qrels_frame, run_frame

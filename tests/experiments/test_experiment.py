@@ -12,8 +12,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from goodgain.experiments.analyses import GROUPS, SystemScores
-from goodgain.experiments.shared_steps import MOST_KEPT, KeptResults, make_key
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
@@ -21,6 +19,10 @@ from goodgain.analysis.comparing import pairs_table
 from goodgain.analysis.reporting import curves
 from goodgain.counting import query_batches, run_opening
 from goodgain.options import OPTIONS
+from goodgain.scoring.kept import MOST_KEPT, KeptResults, make_key
+from goodgain.scoring.scoring import DEFAULTS
+from goodgain.scoring.system_scores import SystemScores
+from goodgain.statistics import statistical_tests
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 

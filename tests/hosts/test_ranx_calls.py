@@ -14,6 +14,7 @@ import ranx
 
 import goodgain as gg
 import goodgain.hosts.ranx as host
+from goodgain.scoring import steps
 from tests.support.tables import in_one_search, no_notices
 
 REFUSED = Path(__file__).with_name("refused.json")
@@ -197,18 +198,13 @@ def test_a_query_without_any_label_is_one_clear_error() -> None:
 
 def test_the_ledger_is_made_once_for_each_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[float] = []
-    real, quiet = host.count_with_notices, host.count
+    count_run = steps.count_run
 
-    def first(*args: Any) -> Any:
+    def count(*args: Any) -> Any:
         made.extend(args[2])
-        return real(*args)
+        return count_run(*args)
 
-    def later(*args: Any, **options: Any) -> Any:
-        made.extend(options["rels"])
-        return quiet(*args, **options)
-
-    monkeypatch.setattr(host, "count_with_notices", first)
-    monkeypatch.setattr(host, "count", later)
+    monkeypatch.setattr(steps, "count_run", count)
     ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), ["ndcg@10", "cg", "srr@2", "sre", "cg-l3", "rag@1-l3", "num_iter"])
     assert made == [2, 3]
 

@@ -27,7 +27,7 @@ from goodgain.measures.ranking_values import RankedScores, score_ranking
 from goodgain.ranking.dataframe_engines import tabulate_on_engine
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.ranking.ranking_table import number_judgments
-from tests.evaluation.test_against_oracle import random_case
+from tests.scoring.test_against_oracle import random_case
 from tests.support.random_runs import Case
 from tests.support.ranking_cases import FRACTIONAL, WHOLE, make_case
 from tests.support.tables import SESSIONS, no_notices, qrels_frame, run_frame

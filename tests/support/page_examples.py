@@ -48,7 +48,7 @@ def printed_now(page: str, checkout: Path) -> str:
                 if line.startswith("goodgain example "):  # the copy has them already, as a checkout does
                     shutil.rmtree(checkout / "qrels_examples")
                 _run_command(line, checkout, must_succeed=True)
-        elif "pyspark" not in text:  # tests/evaluation/test_spark.py runs that example
+        elif "pyspark" not in text:  # tests/scoring/test_spark.py runs that example
             with contextlib.chdir(checkout):
                 text = run_python(text, kind, names)
         return f"```{kind}\n{text}```\n"

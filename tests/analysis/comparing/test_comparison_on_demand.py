@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.analysis.comparing import comparison, comparison_question
-from goodgain.experiments import shared_steps
+from goodgain.scoring import steps
 from goodgain.scoring.score_run import score_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
@@ -42,9 +42,7 @@ def test_runs_that_were_scored_once_serve_comparisons_with_other_options(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scored: list[Any] = []
-    monkeypatch.setattr(
-        shared_steps, "score_run", lambda *args, **given: (scored.append(args), score_run(*args, **given))[1]
-    )
+    monkeypatch.setattr(steps, "score_run", lambda *args, **given: (scored.append(args), score_run(*args, **given))[1])
     x = gg.Experiment(QRELS, SYSTEMS)
     x.compare("nCG@6 nDCG@10")
     of_experiment = {name: options[name] for name in options if name in ("alpha", "seed")}

@@ -17,7 +17,7 @@ from goodgain.analysis.comparing.requirements import check_requirements
 from goodgain.analysis.reporting.gate_reports import write_comment, write_junit
 from goodgain.errors import InputError
 from tests.analysis.comparing.test_comparison import quietly
-from tests.evaluation.test_doors import read_in_blocks
+from tests.scoring.test_doors import read_in_blocks
 from tests.support.tables import no_notices
 
 QUERIES = [f"q{k:02}" for k in range(12)]

@@ -14,8 +14,10 @@ import pytest
 
 import goodgain as gg
 from goodgain.analysis.explaining.causes import divide_measure
-from goodgain.analysis.explaining.explanation import Results, read_results_of, tabulate_iterations
+from goodgain.analysis.explaining.explanation import tabulate_iterations
 from goodgain.analysis.reporting.page_sentences import describe_comparison, describe_method, describe_one
+from goodgain.counting.results_of_systems import read_results_of
+from goodgain.experiments.explanations import find_searched, spell_results_as
 from tests.analysis.comparing.test_sentences_of_compare import BY_HAND, make_inputs, table_by_hand, write_frame
 from tests.support.counts import how_many
 
@@ -90,8 +92,8 @@ def test_sentences_on_one_system_are_those_of_its_values(seed: int) -> None:
     qrels, frame = gg.read_qrels(given.qrels), gg.read_run(write_frame(run))
     parts = divide_measure(gg.CG(cutoff=2))
     scores = gg.evaluate(qrels, frame, "CG@2 GradedP@2")
-    searched = gg.Experiment(qrels, {"A": frame}).analyses.search([parts], {"A": "A"})
-    results: Results = read_results_of(["A"], None).spell_as(searched)
+    searched = find_searched(gg.Experiment(qrels, {"A": frame}), [parts], {"A": "A"})
+    results = spell_results_as(read_results_of(["A"], None), searched)
     iterations = tabulate_iterations(searched, results)
     means, rest = describe_one("A", scores, ["CG@2", "GradedP@2"], "CG@2", iterations)
     gains = {query: BY_HAND["CG@2"][0](run.get(query, []), labels) for query, labels in given.qrels.items()}

@@ -19,8 +19,8 @@ from goodgain.measures import MEASURES
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.names import parse_measure
 from goodgain.measures.session_measures import PerIteration
-from tests.evaluation.test_doors import read_in_blocks
-from tests.evaluation.test_missing_iterations import frame_of
+from tests.scoring.test_doors import read_in_blocks
+from tests.scoring.test_missing_iterations import frame_of
 from tests.support.command import run_command
 from tests.support.tables import no_notices
 

@@ -16,8 +16,8 @@ import goodgain as gg
 from goodgain.counting import run_opening
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judgments.judging.conclusions_from_model_labels import compare_orders
-from tests.evaluation.test_doors import read_in_blocks
 from tests.formats.test_column_names import notices_of
+from tests.scoring.test_doors import read_in_blocks
 from tests.support.command import run_command
 
 QRELS = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2, "c": 0}}
