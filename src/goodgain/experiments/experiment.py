@@ -175,7 +175,7 @@ class Experiment(Scoring):
             baseline = baseline or find_baseline(parsed, self.systems)
             comparison = self.compare(measures, baseline=baseline, require=listed)
             return check(comparison, listed, family=family)
-        scores: Any = self.evaluate(measures)
+        (scores,) = self.score_systems(measures).values()
         outcomes = check_requirements(scores, listed, alpha=self._options["alpha"], family=family)
         if failed := [str(one) for one in outcomes if not one.holds]:
             raise AssertionError("\n".join(failed))

@@ -102,7 +102,7 @@ class Scoring:
 
     # The analyses
 
-    def evaluate(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> Scores | SystemScores:
+    def evaluate(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> SystemScores:
         """Score the systems on any measures.
 
         Args:
@@ -111,12 +111,13 @@ class Scoring:
             interval: also compute the bootstrap interval of each mean, for `Scores.intervals`.
 
         Returns:
-            `Scores` for one system, as from `gg.evaluate`. `SystemScores` for several systems: `values` (system, replicate,
-            query_id, measure, value), `systems` (the `Scores` by name), and means such as `found["new", "nCG@3"]`.
+            `SystemScores`: `values` (system, replicate, query_id, measure, value), `systems` (the `Scores` by name), and means
+            such as `scores["new", "nCG@3"]`. If there is one system, `scores["nCG@3"]` is its mean too, and attributes such as
+            `per_query` are those of its `Scores`.
         """
         scores = self.score_systems(measures, groups=groups, interval=interval)
         first = next(iter(scores.values()))
-        return first if len(scores) == 1 else SystemScores(scores, first.notes)
+        return SystemScores(scores, first.notes)
 
     def score_systems(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
         """Return the `Scores` of each system, by name. The arguments are those of `evaluate`."""

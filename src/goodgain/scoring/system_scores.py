@@ -62,7 +62,8 @@ class SystemScores:
         systems: the `Scores` of each system, by name.
         notes: all notices of the call, also minor ones.
 
-    `found["new", "nCG@3"]` is the mean of a system.
+    `scores["new", "nCG@3"]` is the mean of a system. If there is one system, `scores["nCG@3"]` is its mean, and other attributes
+    (`per_query`, `mean`, `signature` ...) are those of its `Scores`.
     """
 
     systems: Mapping[str, Scores]
@@ -86,8 +87,11 @@ class SystemScores:
         found = {name: of.by_group for name, of in self.systems.items() if of.by_group is not None}
         return stack_systems(found) if found else None
 
-    def __getitem__(self, key: tuple[str, Any]) -> float | None:
+    def __getitem__(self, key: Any) -> float | None:
         if not (isinstance(key, tuple) and len(key) == 2):
+            if len(self.systems) == 1 and key not in self.systems:
+                (only,) = self.systems.values()
+                return only[key]
             measures = [*next(iter(self.systems.values())).means]
             if key in self.systems:
                 shown = f'["{key}", "{measures[0]}"], or .systems["{key}"] for all of its scores'
@@ -101,6 +105,9 @@ class SystemScores:
 
     def __getattr__(self, name: str) -> Any:
         if not name.startswith("_") and (hasattr(Scores, name) or name in Scores.__dataclass_fields__):
+            if len(self.systems) == 1:
+                (only,) = self.systems.values()
+                return getattr(only, name)
             raise AttributeError(
                 f"{name}: this object has scores of {self._listed}. Use .values, or .systems[{next(iter(self.systems))!r}].{name}"
             )
