@@ -14,13 +14,9 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import REQUIREMENT_FAILED, notices_after_output, show_progress
 from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values, write_output
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
-from goodgain.counting.joined_addresses import join_labels
-from goodgain.counting.run_opening import map_documents
 from goodgain.errors import InputError, MeasureError, count_of, notice
 from goodgain.experiments.experiment import Experiment
-from goodgain.formats import Qrels
 from goodgain.formats.any_source import exists
-from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import find_null_rule, parse_measures
@@ -115,7 +111,7 @@ def evaluate(given: shared.Given) -> None:
             found = x.score_systems(asked, groups=given.groups, interval=given.interval)
             scores = dict(zip(names, found.values(), strict=True))
         if given.human is not None:
-            values = _list_corrected_means(x, names, _read_people(given.human, x), asked)
+            values = _list_corrected_means(x, names, given.human, asked)
         else:
             grouped = None if given.groups is None else read_groups(given.groups, x.opened.qrels.query_ids)
             values = [
@@ -187,19 +183,8 @@ def _list_means(
             yield Value(None, name, system, means[name], queries, shown)
 
 
-def _read_people(human: str, x: Experiment) -> Qrels:
-    from goodgain.judgments.judging.aggregation import aggregate
-
-    people: Qrels = load_qrels(aggregate(human, how="mean"))
-    mapping = {name: x.options[name] for name in ("documents", "documents_of", "chunks")}
-    if mapping["documents"] is not None:
-        unmapped = x.with_(documents=None, documents_of="both", chunks="collapse").opened.runs
-        people, _ = map_documents(people, unmapped, **mapping)
-    return join_labels(people, x.opened.qrels) if x.options["urls"] == "join" else people
-
-
 def _list_corrected_means(
-    x: Experiment, names: Sequence[str], people: Qrels, measures: Sequence[ir_measures.Measure]
+    x: Experiment, names: Sequence[str], human: str, measures: Sequence[ir_measures.Measure]
 ) -> list[Value]:
     averaged = [measure for measure in measures if not isinstance(measure.aggregator(), ir_measures.SumAgg)]
     if len(averaged) < len(measures):
@@ -207,22 +192,17 @@ def _list_corrected_means(
         shared.say(f"{shown}: a sum over queries, left out of the corrected means")
     if not averaged:
         raise InputError("--human corrects means, but all named measures are sums. Name a measure that is a mean")
-    from goodgain.judgments.judging.conclusions_from_model_labels import estimate_means
+    from goodgain.experiments.corrected_means import correct_means
 
-    opened = x.opened
-    found = {
-        name: estimate_means(people, opened.qrels, run, averaged)
-        for name, run in zip(names, opened.runs.values(), strict=True)
-    }
-    one = next(iter(next(iter(found.values())).values()))
-    shared.say(
-        f"means corrected by people's labels of {count_of(one.queries, 'query', 'queries')}, with 95 % intervals"
-    )
-    return [
-        Value(None, measure, system, estimate.powered[0], ends=dict(zip(INTERVAL, estimate.powered[1:], strict=True)))
-        for system, of in found.items()
-        for measure, estimate in of.items()
-    ]
+    estimates = dict(zip(names, correct_means(x, human, averaged).values(), strict=True))
+    values = []
+    for system, by_measure in estimates.items():
+        for measure, estimate in by_measure.items():
+            mean, *ends = estimate.powered
+            values.append(Value(None, measure, system, mean, ends=dict(zip(INTERVAL, ends, strict=True))))
+    queries = count_of(estimate.queries, "query", "queries")  # the same for all
+    shared.say(f"means corrected by people's labels of {queries}, with 95 % intervals")
+    return values
 
 
 def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, brief: bool) -> None:
