@@ -18,7 +18,11 @@ CALLS = {
 
 @pytest.mark.slow
 def test_mypy_refuses_a_misspelt_option_and_takes_the_right_ones(tmp_path: Path) -> None:
-    lines = ["import goodgain as gg", "gg.compare({}, {}, 'nCG', alpha=0.1, missing='absent', order='last')", *CALLS.values()]
+    lines = [
+        "import goodgain as gg",
+        "gg.compare({}, {}, 'nCG', alpha=0.1, missing='absent', order='last')",
+        *CALLS.values(),
+    ]
     script = tmp_path / "calls.py"
     script.write_text("\n".join(lines) + "\n")
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--cache-dir", str(tmp_path / "cache"), str(script)]

@@ -87,7 +87,7 @@ def test_systems_and_unjudged_queries_are_kept_apart(tmp_path: Path) -> None:
     ours, others = (table.filter(pl.col("trace_id") == trace).drop("trace_id") for trace in ("t1", "another-t1"))
     assert ours.height == 17
     assert others.with_columns(pl.col("span_id").str.strip_prefix("another-")).equals(ours)
-    with pytest.warns(gg.GoodgainNotice, match="1 of 2 queries have no judgments"):
+    with pytest.warns(gg.GoodgainNotice, match="1 of 2 queries has no judgments"):
         table = annotate({f"{QUERY}_1": {"d1": 3, "d3": 0}}, LOG, turns="all")
     assert table["query_id"].unique().to_list() == [f"{QUERY}_1"]
 
@@ -141,7 +141,7 @@ def test_a_failure_is_one_sentence_that_says_what_was_written(at: int, answer: A
     assert done.returncode == 1
     *_, last = done.stderr.splitlines()
     assert last.startswith(f"goodgain: {url}{' ' if answer != 'close' else ': '}{sentence}")
-    assert f"{at} of 17 annotations were written" in last
+    assert f"{at} of 17 annotations {'was' if at == 1 else 'were'} written" in last
     assert len(server.calls) == at + 1
 
 

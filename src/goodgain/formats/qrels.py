@@ -215,7 +215,7 @@ def read_qrels(
     Source: trec_eval's qrels format.
 
     >>> read_qrels({"q1": {"d1": 3, "d2": 0}})
-    Qrels(1 queries, 2 labels)
+    Qrels(1 query, 2 labels)
     """
     judged = load_qrels(source, labels=labels, errors=errors, columns=columns, label=label)
     any_source.check_columns_used(columns or {}, judged)

@@ -127,7 +127,9 @@ class Run(PandasFacade):
 
     def with_frame(self, frame: Any) -> Run:
         """Return a copy of the run with the rows of `frame`."""
-        return replace(self, frame=frame)
+        copied = replace(self, frame=frame)
+        copied.lacks_column = self.lacks_column
+        return copied
 
     @cached_property
     def rows(self) -> pl.DataFrame:

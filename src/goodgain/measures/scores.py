@@ -13,7 +13,6 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.counting.coverage import SharedQueries
-from goodgain.counting.ledger import count_pools
 from goodgain.errors import InputError, MeasureError, count_of
 from goodgain.files.tables import Table, write_html
 from goodgain.formats.run import Reading
@@ -21,7 +20,6 @@ from goodgain.measures.declaration import add_arrow
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import (
     find_direction,
-    find_null_rule,
     find_results_counts,
     needs_results,
     parse_measure,
@@ -31,7 +29,6 @@ from goodgain.measures.names import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from goodgain.ranking.ranking_table import Judgments
 
 MEANS = ("arithmetic", "geometric")
 
@@ -316,28 +313,6 @@ def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Sco
     """Return the scores without the queries that the run lacks. Absent queries then do not count in the means."""
     kept = leave_out_queries(of, of.queries.only_judged, measures)
     return replace(kept, signature=of.signature | {"missing": "absent"})
-
-
-def sign_queries_of_means(of: Scores, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> Scores:
-    """Count only the queries of the means in the signature of scores that leave out the queries that the run lacks."""
-    absent = of.queries.only_judged
-    counts: dict[str, Any] = {"queries": of.queries.judged - len(absent)}
-    if "without_good" in of.signature:
-        pools = count_pools(judgments, rels=of.signature["rel"])
-        pools = pools.filter(~pl.col("query_id").is_in(absent.implode()))
-        good = [pools.get_column(f"GoodPool{k}") for k in range(len(of.signature["rel"]))]
-        counts["without_good"] = [int((number == 0).sum()) for number in good]
-    counts |= {"absent_from_run": 0, "left_out": len(absent)}
-
-    signature = of.signature | counts
-    if "without_value" in signature:
-        nulls = of.per_query.filter(pl.col("value").is_null()).group_by("measure").len()
-        number_of = dict(nulls.iter_rows())
-        names = [str(measure) for measure in measures if str(measure) in number_of and find_null_rule(measure)]
-        signature["without_value"] = [f"{name}:{number_of[name]}" for name in names]
-        if not names:
-            del signature["without_value"]
-    return replace(of, signature=signature)
 
 
 def leave_out_queries(of: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:

@@ -10,16 +10,11 @@ import polars as pl
 
 from goodgain.errors import count_of, notice
 from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
-from goodgain.measures.good_gain import NEVER
-from goodgain.measures.names import is_computed_here, needs_results
-from goodgain.measures.scores import Scores, leave_out_empty
+from goodgain.measures.names import is_computed_here
 from goodgain.options import spell
 
 #: The largest label of the guideline's scale, to which the default threshold belongs.
 _LARGEST_LABEL = 4
-
-#: The largest number of measures in a notice on queries without results.
-_MOST_SHARES = 3
 
 #: The beginning of the notices of the kind `no_good_label`, which explain values of 0.
 NO_LABEL = "no label of the qrels reaches the threshold"
@@ -129,53 +124,6 @@ def _warn_of_differing_thresholds(
 
 def _spell_rel(rel: float) -> str:
     return spell("rel", int(rel) if rel == int(rel) else rel)
-
-
-def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
-    """Give a notice if IterationsForAllGoodResults is 0 or 100 for some queries, because 0 and 100 mark special cases."""
-    for measure in measures:
-        if measure.NAME != "IterationsForAllGoodResults":
-            continue
-        values = scores.per_query.filter(measure=str(measure)).get_column("value")
-        best, worst = int((values == 0).sum()), int((values == NEVER).sum())
-        ends, figures = [], []
-        if best:
-            queries = count_of(best, "query", "queries")
-            ends.append(f"0, the best value, in {queries} without good documents")
-            figures.append(f"0 in {queries}")
-        if worst:
-            queries = count_of(worst, "query", "queries")
-            ends.append(f"{NEVER}, the worst, in {queries}")
-            figures.append(f"{NEVER} in {queries}")
-        if ends:
-            remedy = "Report AllGood too: the share of queries for which all good documents were found."
-            rule = f"{measure} is 0, the best value, without good documents, and {NEVER}, the worst, for a failure. {remedy}"
-            of_several = rule, ", ".join(figures)
-            notice("special_values", f"{measure} is {', and '.join(ends)}. {remedy}", minor=True, of_several=of_several)
-
-
-def warn_of_empty_queries(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
-    """Give a notice if queries without results count as 0, the best value, in shares such as SRR."""
-    shares = [measure for measure in measures if needs_results(measure) and scores.means[str(measure)] is not None]
-    if not shares:
-        return
-    scores = scores.select(shares)
-    others = leave_out_empty(scores, shares)
-    counts, counts_of_others = scores.num_queries, others.num_queries
-    figures = []
-    for name in map(str, shares):
-        empty = counts[name] - counts_of_others[name]
-        if empty:
-            mean = others.means[name]
-            rest = "no other query has a value" if mean is None else f"mean of the others {mean:.4f}"
-            figures.append(f"{name} in {count_of(empty, 'query', 'queries')} ({rest})")
-    if figures:
-        rule = "queries without results count as 0, the best value"
-        shown = ", ".join(figures[:_MOST_SHARES])
-        if len(figures) > _MOST_SHARES:
-            shown += f" and {len(figures) - _MOST_SHARES} more"
-        of_several = f"{rule}.", shown
-        notice("queries_without_results", f"{rule}: {shown}. Report the mean of the others too.", of_several=of_several)
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:

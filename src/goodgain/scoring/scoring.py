@@ -34,14 +34,15 @@ from goodgain.formats.query_tables import read_groups
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
 from goodgain.measures.names import Measures, add_counts, parse_measures
-from goodgain.measures.scores import Scores, average_scores, leave_out_absent, sign_queries_of_means
-from goodgain.measures.thresholds import find_thresholds, warn_of_empty_queries, warn_of_ends, warn_of_labels
+from goodgain.measures.scores import Scores, average_scores, leave_out_absent
+from goodgain.measures.thresholds import find_thresholds, warn_of_labels
 from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, Option, check_choice, spell
 from goodgain.scoring.kept import KeptResults, KeyedBy, by_content
 from goodgain.scoring.opened import Opened, Sources, open_inputs, rename_systems
 from goodgain.scoring.shared_arguments import ExperimentOptions, takes_options
+from goodgain.scoring.special_values import warn_of_empty_queries, warn_of_ends
 from goodgain.scoring.steps import TablesOfRuns, count_runs, list_table_options, read_tables, score_runs
-from goodgain.scoring.system_scores import SystemScores, add_groups, add_intervals
+from goodgain.scoring.system_scores import SystemScores, add_groups, add_intervals, sign_queries_of_means
 from goodgain.statistics.statistical_tests import KeptDraws, Settings, check_settings
 
 #: The options of an experiment, and the default value of each.

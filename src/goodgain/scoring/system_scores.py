@@ -11,11 +11,14 @@ import ir_measures
 import numpy as np
 import polars as pl
 
+from goodgain.counting.ledger import count_pools
 from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import InputError
 from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.formats.digest import digest_rows
+from goodgain.measures.names import find_null_rule
 from goodgain.measures.scores import Scores, average_groups, find_values
+from goodgain.ranking.ranking_table import Judgments
 from goodgain.statistics.statistical_tests import Settings, find_intervals
 
 if TYPE_CHECKING:
@@ -52,6 +55,28 @@ def add_intervals(scores: Scores, measures: Sequence[ir_measures.Measure], setti
         for name, low, high in zip(names, lows, highs, strict=True):
             intervals[name] = float(low), float(high)
     return replace(scores, intervals=intervals, signature=scores.signature | settings.signature)
+
+
+def sign_queries_of_means(of: Scores, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> Scores:
+    """Count only the queries of the means in the signature of scores that leave out the queries that the run lacks."""
+    absent = of.queries.only_judged
+    counts: dict[str, Any] = {"queries": of.queries.judged - len(absent)}
+    if "without_good" in of.signature:
+        pools = count_pools(judgments, rels=of.signature["rel"])
+        pools = pools.filter(~pl.col("query_id").is_in(absent.implode()))
+        good = [pools.get_column(f"GoodPool{k}") for k in range(len(of.signature["rel"]))]
+        counts["without_good"] = [int((number == 0).sum()) for number in good]
+    counts |= {"absent_from_run": 0, "left_out": len(absent)}
+
+    signature = of.signature | counts
+    if "without_value" in signature:
+        nulls = of.per_query.filter(pl.col("value").is_null()).group_by("measure").len()
+        number_of = dict(nulls.iter_rows())
+        names = [str(measure) for measure in measures if str(measure) in number_of and find_null_rule(measure)]
+        signature["without_value"] = [f"{name}:{number_of[name]}" for name in names]
+        if not names:
+            del signature["without_value"]
+    return replace(of, signature=signature)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

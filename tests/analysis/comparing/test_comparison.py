@@ -260,6 +260,7 @@ def test_low_coverage_stands_beside_the_p_value() -> None:
     assert not row(compare(labels, runs, "SRR@3"), "SRR@3")["low_coverage"]
 
 
+@pytest.mark.filterwarnings("ignore:the first iteration is:goodgain.GoodgainNotice")
 def test_a_notice_says_which_system_it_is_about() -> None:
     labels, runs = many(3)
     gap = runs["lean"].with_columns(iteration=pl.col("iteration") * 2)

@@ -83,7 +83,7 @@ def test_texts_are_cut_at_the_stated_number_of_characters() -> None:
 
 
 def test_documents_without_a_text_are_counted_and_kept() -> None:
-    with pytest.warns(gg.GoodgainNotice, match="1 of 3 documents have no text to show"):
+    with pytest.warns(gg.GoodgainNotice, match="no text to show, so no grade, for 1 of 3 documents"):
         found, _ = collect_documents(RUN, QUERIES, texts={"a": "text a"})
     assert found["text"].null_count() == 1
 
@@ -156,7 +156,7 @@ def test_a_sheet_is_read_in_each_form(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"sheet{ending}"
     rows = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "title": ["T", None], "grade": [None, None]}
     path.write_bytes(encode(pl.DataFrame(rows, schema_overrides={"grade": pl.Int64}), ending))
-    with pytest.warns(gg.GoodgainNotice, match="1 of 2 documents have no text"):
+    with pytest.warns(gg.GoodgainNotice, match="no text to show, so no grade, for 1 of 2 documents"):
         found, _ = collect_documents(path, QUERIES)
     assert found.select("doc_id", "text").rows() == [("a", "Title: T"), ("b", None)]
 

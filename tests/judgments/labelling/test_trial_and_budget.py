@@ -100,7 +100,7 @@ def test_answers_by_the_first_prompt_are_counted_and_not_graded_again_without_a_
     with serve(lambda call: good(4)) as server:
         found = run_command(*command, "--base-url", server.url)
         assert (found.returncode, server.count) == (2, 0)
-        assert "the journal has 1 unused answer to the older prompt good-gain-1, and they are not used" in found.stderr
+        assert "the journal has 1 unused answer to the older prompt good-gain-1" in found.stderr
         assert "Give --yes to send them" in found.stderr
         old = run_command(*command, "--base-url", server.url, "--prompt", "good-gain-1")
         assert (old.returncode, server.count) == (0, 0)
