@@ -95,6 +95,7 @@ class JoinedConversation(Conversation):
             conversation = cls(source)
             for exchange in exchanges:
                 conversation.read_exchange(exchange)
+                conversation.hold(exchange.response, exchange.response_at)
             return conversation.trace(at)
 
         has_calls = False

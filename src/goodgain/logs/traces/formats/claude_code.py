@@ -89,6 +89,7 @@ def read(source: Source) -> Iterator[Trace]:
             reader = _SessionReader(source, members[0].record)
             for line in live:
                 reader.read_line(line)
+                reader.hold(line.record, line.at)
             for line in members:
                 if line.kind not in _OTHER_LINES and line.kind not in ("user", "assistant"):
                     what = f"line of type {line.record.get('type')!r}"

@@ -111,6 +111,8 @@ class _Rollout(ItemReader):
             (item, at) for item, at in items
             if typed or not _is_of_user(item) or not tree.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
         )  # fmt: skip
+        for record, at in lines:  # events too: they may hold results
+            self.hold(record, at)
         return self.trace(lines[0][1], session_id=session)
 
 

@@ -160,6 +160,7 @@ class _Contents(JoinedConversation):
             if event.get("partial") is not True:  # the whole answer comes later
                 self.report_unread("an event", event, at, _EVENT_READ)
                 self.read_grounded(event, parse_if_json(event.get("content")), at, by_agent=author != "user")
+            self.hold(event, at)
         return self
 
     def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:

@@ -9,7 +9,8 @@ from goodgain.errors import InputError
 from goodgain.logs.traces.conversations.record_tree import follow_path
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages
 from goodgain.logs.traces.expected_values import find_outcomes, format_place, parse_time
-from goodgain.logs.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.logs.traces.model import UNANSWERED, Holder, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.logs.traces.reading.lists_beside import settle_lists_beside
 from goodgain.logs.traces.reading.opened_and_cited import Uses, read_uses
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
@@ -38,6 +39,7 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     if options.strict:
         count_unknown(trace.unknown, options, summary)
     turns_read = len(trace.turns)
+    _settle_lists(trace, options, summary)
     used = _choose_turns(trace, options)
     if options.query_text is not None:  # its value replaces the user's text as the question
         text = follow_path(trace.record, options.query_text)
@@ -66,6 +68,14 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     else:
         summary.without_search += len(idle)
     return read
+
+
+def _settle_lists(trace: Trace, options: ReadOptions, summary: Summary) -> None:
+    calls = [call for turn in trace.turns for call in turn.calls]
+    for call in calls:
+        call.name_called_tool(options.tool_rule)
+    has_search = any(_is_search(call, options) for call in calls)
+    settle_lists_beside(trace, options, summary, has_search=has_search)
 
 
 def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
@@ -112,7 +122,9 @@ def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
     for trace in traces:  # the last value of an outcome counts, but one incomplete log makes the query incomplete
         found = read_outcomes(trace)
         outcomes |= found | ({COMPLETED: 0.0} if 0 in (outcomes.get(COMPLETED), found.get(COMPLETED)) else {})
-    return replace(traces[0], turns=[turn], unknown=unknown, outcomes=outcomes)
+    holders = [holder for trace in traces for holder in trace.holders]
+    holders += [Holder(trace.record, trace.at, 1) for trace in traces[1:]]
+    return replace(traces[0], turns=[turn], unknown=unknown, outcomes=outcomes, holders=holders)
 
 
 def read_outcomes(trace: Trace) -> dict[str, float]:
