@@ -110,6 +110,7 @@ class Step(msgspec.Struct, gc=False):
     index: int = 0
     time: str | None = None
     usage: Usage | None = None
+    is_beside: bool = False  # it was made for results that lie beside the conversation
 
 
 class Turn(msgspec.Struct, gc=False):
@@ -139,6 +140,7 @@ class Holder(msgspec.Struct, frozen=True, gc=False):
     at: str
     turn: int  # the number of turns begun when the object was read
     step: Step | None = None  # the step that the object belongs to
+    is_state: bool = False  # a record, request or response, which may repeat lists of earlier objects
 
 
 class Trace(msgspec.Struct, gc=False):

@@ -221,10 +221,11 @@ class Conversation:
             self.hold(item, at)
         return self
 
-    def hold(self, value: Any, at: str) -> None:
+    def hold(self, value: Any, at: str, *, is_state: bool = False) -> None:
         """Remember an object of the log that belongs to the latest step, because it may hold results that no call holds."""
         last = self._turns[-1] if self._turns else None
-        self._holders.append(Holder(value, at, len(self._turns), last.steps[-1] if last and last.steps else None))
+        step = last.steps[-1] if last and last.steps else None
+        self._holders.append(Holder(value, at, len(self._turns), step, is_state))
 
     def read_file(self, lines: Iterable[tuple[Any, str]]) -> Trace:
         """Return the trace of a file whose lines are one conversation."""

@@ -22,6 +22,9 @@ from goodgain.logs.traces.reading_summary import Summary
 from goodgain.logs.traces.tool_outputs.unread_lists import NOTE_KEYS, ResultList, find_result_lists
 from goodgain.options import spell
 
+#: A limit against malicious logs: how many documents of a list are looked for in the outputs of tools.
+_MOST_NAMES = 100
+
 
 class _Found(NamedTuple):
     list: ResultList
@@ -38,7 +41,7 @@ def settle_lists_beside(trace: Trace, options: ReadOptions, summary: Summary, *,
     chosen = [one for one in found if one.is_named]
     if not has_search and not chosen and options.tool_rule.has_default_rule:
         chosen = _choose_searches(found)
-    for one in chosen:
+    for one in reversed(chosen):  # each is put first in its step
         _add_search(trace, one)
     if not chosen and not has_search:
         chosen = _add_cited_search(trace, found, options)
@@ -50,7 +53,7 @@ def settle_lists_beside(trace: Trace, options: ReadOptions, summary: Summary, *,
 
 def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterator[_Found]:
     """Yield each list once, in the order of the conversation. The lists of the record belong to its last turn."""
-    record = Holder(trace.record, trace.at, len(trace.turns))
+    record = Holder(trace.record, trace.at, len(trace.turns), is_state=True)
     holders = [one for one in trace.holders if is_whole or _has_notes(one.value)]
     if is_whole or isinstance(trace.record, dict):
         holders.append(record)
@@ -78,7 +81,7 @@ def _collect_read_values(trace: Trace) -> set[int]:
 
 
 def _choose_searches(found: list[_Found]) -> list[_Found]:
-    """Return the lists that are searches according to the log. A list whose documents are all in another list is a copy."""
+    """Return the lists that are searches according to the log, without copies."""
     searched = [
         one
         for one in found
@@ -86,8 +89,7 @@ def _choose_searches(found: list[_Found]) -> list[_Found]:
     ]
     chosen: list[_Found] = []
     for one in sorted(searched, key=lambda one: -len(one.list.names)):
-        names = set(one.list.names)
-        if not (names and any(names.issubset(other.list.names) for other in chosen)):
+        if not any(_is_copy(one, other) for other in chosen):
             chosen.append(one)
     chosen.sort(key=found.index)
 
@@ -103,6 +105,12 @@ def _choose_searches(found: list[_Found]) -> list[_Found]:
     return chosen
 
 
+def _is_copy(one: _Found, other: _Found) -> bool:
+    """Return whether all documents of a list are in another list. The lists of two messages are two searches."""
+    may_repeat = one.holder.is_state or other.holder.is_state or one.holder.value is other.holder.value
+    return may_repeat and bool(one.list.names) and set(one.list.names) <= set(other.list.names)
+
+
 def _add_search(trace: Trace, one: _Found, output: Any = None, remedy: str = "") -> None:
     """Add a list as a call to the step that its holder belongs to, else to a new first step of the turn."""
     held = one.list
@@ -111,10 +119,10 @@ def _add_search(trace: Trace, one: _Found, output: Any = None, remedy: str = "")
         output=held.value if output is None else output,
     )  # fmt: skip
     turn = trace.turns[min(max(one.holder.turn, 1), len(trace.turns)) - 1]
-    if one.holder.step is not None and any(step is one.holder.step for step in turn.steps):
-        one.holder.step.calls.append(call)
-    else:
-        turn.steps.insert(0, Step([call]))
+    step = next((step for step in turn.steps if step is one.holder.step), None)
+    if step is None and not (turn.steps and turn.steps[0].is_beside):
+        turn.steps.insert(0, Step(is_beside=True))
+    (step or turn.steps[0]).calls.insert(0, call)
     trace.unknown = tuple(item for item in trace.unknown if not f"{held.at}/".startswith(f"{item.at}/"))
 
 
@@ -131,7 +139,7 @@ def _add_cited_search(trace: Trace, found: list[_Found], options: ReadOptions) -
 def _report_lists(trace: Trace, lists: list[ResultList], summary: Summary, *, has_search: bool) -> None:
     texts = list(_collect_texts(trace)) if lists else []
     for one in lists:
-        unreturned = [name for name in one.names if not _is_in(name, texts)]
+        unreturned = [name for name in one.names[:_MOST_NAMES] if not _is_in(name, texts)]
         place = format_place(one.at)
         if has_search and one.is_sure and unreturned:
             summary.count("documents_beside", f"{place} (key {one.key!r})", len(unreturned))

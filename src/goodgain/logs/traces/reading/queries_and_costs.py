@@ -123,7 +123,7 @@ def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
         found = read_outcomes(trace)
         outcomes |= found | ({COMPLETED: 0.0} if 0 in (outcomes.get(COMPLETED), found.get(COMPLETED)) else {})
     holders = [holder for trace in traces for holder in trace.holders]
-    holders += [Holder(trace.record, trace.at, 1) for trace in traces[1:]]
+    holders += [Holder(trace.record, trace.at, 1, is_state=True) for trace in traces[1:]]
     return replace(traces[0], turns=[turn], unknown=unknown, outcomes=outcomes, holders=holders)
 
 
@@ -255,6 +255,11 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
 
 class UnrecordedError(InputError):
     """Raised if a log lacks the results of a search, even with errors='skip': a skip would silently change every measure."""
+
+    advice = ""  # what to do, if the log has results elsewhere
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}{self.advice}"
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:

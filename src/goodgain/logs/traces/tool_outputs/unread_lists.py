@@ -6,6 +6,7 @@ over in silence. It visits each list and object once.
 
 from collections.abc import Collection, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
@@ -13,7 +14,7 @@ from goodgain.files.json_text import parse_if_json
 from goodgain.logs.dedup.document_types import snake_case
 from goodgain.logs.traces.model import Result
 from goodgain.logs.traces.tool_outputs.overlooked_results import NO_RESULTS
-from goodgain.logs.traces.tool_outputs.result_objects import Object, normalise_key, read_object
+from goodgain.logs.traces.tool_outputs.result_objects import BARE_ID, Object, normalise_key, read_object
 from goodgain.logs.traces.tool_outputs.service_answers import OBJECT_SHAPES
 from goodgain.logs.traces.tool_outputs.text_lists import is_url
 
@@ -31,7 +32,16 @@ CITATION_KEYS = {"citations", "citation", "citedsources", "citationsources"}
 #: (which the formats read) and judgments.
 _PASSED_OVER = NO_RESULTS | {
     *("system", "systemprompt", "systeminstruction", "systeminstructions", "instructions", "config"),
-    *("tools", "functions", "tooldefinitions", "toolchoice", "toolconfig", "availabletools", "toolschemas", "mcpservers"),
+    *(
+        "tools",
+        "functions",
+        "tooldefinitions",
+        "toolchoice",
+        "toolconfig",
+        "availabletools",
+        "toolschemas",
+        "mcpservers",
+    ),
     *("example", "examples", "fewshot", "fewshotexamples", "demos", "demonstrations"),
     *("attachment", "attachments", "experimentalattachments", "files", "uploadedfiles", "fileids"),
     *("content", "contents", "parts", "text", "toolcalls", "functioncall", "executedtools", "arguments", "args"),
@@ -39,7 +49,18 @@ _PASSED_OVER = NO_RESULTS | {
 }
 #: Words of keys that name judged documents, such as `gold_documents` and `reference_contexts`.
 _JUDGED_WORDS = {
-    *("gold", "golden", "expected", "target", "truth", "groundtruth", "relevant", "irrelevant", "positive", "positives"),
+    *(
+        "gold",
+        "golden",
+        "expected",
+        "target",
+        "truth",
+        "groundtruth",
+        "relevant",
+        "irrelevant",
+        "positive",
+        "positives",
+    ),
     *("negative", "negatives", "qrels", "label", "labels", "oracle", "supporting", "reference", "judged", "ideal"),
 }
 #: Words of keys whose values were searched for.
@@ -54,9 +75,13 @@ _NOT_OF_RESULTS = {
     *("tool_name", "tool_call_id", "toolCallId", "call_id", "tool_use_id", "action", "step", "thought", "observation"),
     *("event", "method", "query", "queries", "messages", "parts"),
 }
-#: Longer lists are judged by so many members. Longer texts are not read as JSON.
-_MOST_JUDGED, _LONGEST_JSON = 64, 1_000_000
-_LONGEST_KEY = 200
+#: What the ids of results name, apart from documents.
+_ITEMS = {"chunk", "passage", "node", "file", "page", "paper", "article", "record", "source", "vector", "point"}
+#: Keys of objects that hold results in columns or classes.
+_COLUMN_KEYS = {"ids", "data", "objects", "documents"}
+#: Limits against malicious logs: how many members decide whether a list holds results, how many results are named, how many
+#: fields of an object are looked at for a question, and the length of keys and of texts that are read as JSON.
+_MOST_JUDGED, _MOST_NAMED, _MOST_FIELDS, _LONGEST_KEY, _LONGEST_JSON = 64, 1000, 200, 200, 1_000_000
 
 
 class ResultList(NamedTuple):
@@ -65,7 +90,7 @@ class ResultList(NamedTuple):
     key: str  # the key that holds the list
     at: str  # the place of the list
     value: Any  # the list, or the object that holds it in columns
-    names: tuple[str, ...]  # the URLs and ids of the results
+    names: tuple[str, ...]  # the URLs and ids of the first results
     is_sure: bool  # at least half of the members have a URL, or an id and more; otherwise an id or a title
     was_searched: bool  # a key around the list says so
     question: str  # the question or query beside the list
@@ -83,60 +108,60 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], *, is_whole: 
         read: the `id()` of values that the format reads, such as messages and outputs of calls.
         is_whole: look at everything in the object; otherwise only at its own fields and its metadata.
     """
-    todo: list[tuple[Any, _Way]] = [(holder, _Way(at))]
+    todo: list[tuple[Any, _Place, _Way]] = [(holder, (None, at), _Way())]
     while todo:
-        value, way = todo.pop()
+        value, place, way = todo.pop()
         if isinstance(value, str):
             value = parse_if_json(value)
         if isinstance(value, dict):
-            if way.key and is_whole and (rows := _read_columns(value)) is not None:
-                if (found := _judge(value, rows, way)) is not None:
-                    yield found
-                    continue
-            todo += [(inner, way.into(key, value)) for key, inner in _select_fields(value, read, way, is_whole=is_whole)]
-        elif isinstance(value, list):
-            if way.key and (found := _judge(value, value, way)) is not None:
+            rows = _read_columns(value) if way.key and is_whole else None
+            if rows and (found := _judge(value, rows, place, way)) is not None:
                 yield found
-            elif is_whole or way.depth < 2:
-                inner_way = way.deeper()
+                continue
+            fields = list(_select_fields(value, read, way, is_whole=is_whole))
+            question = (_find_question(value) if fields else "") or way.question
+            todo += [(inner, (place, key), way.into(key, traits, question)) for key, inner, traits in reversed(fields)]
+        elif isinstance(value, list):
+            if way.key and (found := _judge(value, value, place, way)) is not None:
+                yield found
+            elif is_whole:
+                inside = way.deeper()
+                numbers = range(len(value) - 1, -1, -1)
                 todo += [
-                    (member, inner_way.member(number))
-                    for number, member in enumerate(value)
-                    if isinstance(member, (dict, list)) and id(member) not in read
+                    (member, (place, number), inside)
+                    for number, member in zip(numbers, reversed(value), strict=True)
+                    if member and isinstance(member, (dict, list)) and id(member) not in read
                 ]
 
 
-class _Way(NamedTuple):
-    """The way from the holder to a value."""
+#: The place of the value around, or None, and the last key.
+_Place = tuple[Any, str | int]
 
-    at: str | tuple[Any, str]  # the place of the holder; or the place of the value around, and the last key
+
+class _Way(NamedTuple):
+    """What the keys and objects around a value say about it."""
+
     key: str = ""
     depth: int = 0
     question: str = ""
     was_searched: bool = False
     is_judged: bool = False
 
-    def into(self, key: str, holder: Object) -> "_Way":
-        traits = _read_key(key)
-        return _Way(
-            (self.at, key), key, self.depth + 1, _find_question(holder) or self.question,
-            self.was_searched or traits.was_searched, self.is_judged or traits.is_judged,
-        )  # fmt: skip
+    def into(self, key: str, traits: "_KeyTraits", question: str) -> "_Way":
+        was_searched, is_judged = self.was_searched or traits.was_searched, self.is_judged or traits.is_judged
+        return _Way(key, self.depth + 1, question, was_searched, is_judged)
 
     def deeper(self) -> "_Way":
         return self._replace(depth=self.depth + 1)
 
-    def member(self, number: int) -> "_Way":
-        return self._replace(at=(self.at, str(number)))
 
-    @property
-    def place(self) -> str:
-        keys: list[str] = []
-        at = self.at
-        while isinstance(at, tuple):
-            at, key = at
-            keys.append(key)
-        return "/".join([at, *reversed(keys)])
+def _write_place(place: _Place) -> str:
+    keys: list[str] = []
+    around: _Place | None = place
+    while around is not None:
+        around, key = around
+        keys.append(str(key))
+    return "/".join(reversed(keys))
 
 
 class _KeyTraits(NamedTuple):
@@ -150,23 +175,25 @@ class _KeyTraits(NamedTuple):
 def _read_key(key: str) -> _KeyTraits:
     words = snake_case(key).split("_") if len(key) <= _LONGEST_KEY else [""]
     is_question = words[-1] in _QUESTION_WORDS or "_".join(words) in _QUESTION_KEYS
-    is_passed_over = normalise_key(key[:_LONGEST_KEY]) in _PASSED_OVER
+    is_passed_over = "".join(words) in _PASSED_OVER
     is_judged = not _JUDGED_WORDS.isdisjoint(words)
     return _KeyTraits(is_passed_over, is_judged, not _SEARCHED_WORDS.isdisjoint(words), is_question)
 
 
-def _select_fields(value: Object, read: Collection[int], way: _Way, *, is_whole: bool) -> Iterator[tuple[str, Any]]:
+def _select_fields(
+    value: Object, read: Collection[int], way: _Way, *, is_whole: bool
+) -> Iterator[tuple[str, Any, _KeyTraits]]:
     for key, inner in value.items():
         if isinstance(inner, (dict, list)):
-            is_open = is_whole or way.depth < 1 or way.key in NOTE_KEYS or way.depth < 3 and way.was_searched
+            is_open = is_whole or way.depth < 1 or way.key in NOTE_KEYS or (way.depth < 3 and way.was_searched)
         else:
             is_open = is_whole and isinstance(inner, str) and inner[:1] in ("[", "{") and len(inner) <= _LONGEST_JSON
-        if is_open and inner and id(inner) not in read and not _read_key(key).is_passed_over:
-            yield key, inner
+        if is_open and inner and id(inner) not in read and not (traits := _read_key(key)).is_passed_over:
+            yield key, inner, traits
 
 
 def _find_question(holder: Object) -> str:
-    for key, value in holder.items():
+    for key, value in islice(holder.items(), _MOST_FIELDS):
         if isinstance(value, (str, list)) and value and _read_key(key).is_question:
             texts = [value] if isinstance(value, str) else [text for text in value if isinstance(text, str)]
             if question := "; ".join(filter(str.strip, texts)):
@@ -176,38 +203,58 @@ def _find_question(holder: Object) -> str:
 
 def _read_columns(value: Object) -> list[Any] | None:
     """Return the results in an object with parallel columns, or keyed by URL."""
+    if not value or not ("://" in next(iter(value)) or not _COLUMN_KEYS.isdisjoint(value)):
+        return None
     rows = next((rows for read in OBJECT_SHAPES.values() if (rows := read(value)) is not None), None)
     if rows and all(isinstance(row, list) for row in rows):  # one list per query
         return [member for row in rows for member in row]
     return rows
 
 
-def _judge(value: Any, members: list[Any], way: _Way) -> ResultList | None:
+def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultList | None:
+    """Return the list at the end of a way if it looks like a list of results, else None."""
     some = members[:_MOST_JUDGED]
+    if not some or not (isinstance(some[0], (str, dict)) or isinstance(some[-1], (str, dict))):
+        return None
     if all(isinstance(member, str) for member in some):
-        is_list_of_urls = bool(some) and 2 * sum(map(is_url, some)) >= len(some)
-        is_list_of_texts = normalise_key(way.key) in PASSAGE_KEYS and any(" " in text for text in some)
-        if not (is_list_of_urls or is_list_of_texts):
-            return None
-        rows = [{"snippet": text} for text in members] if is_list_of_texts and not is_list_of_urls else value
-        names = tuple(filter(is_url, members))
-        return ResultList(
-            way.key, way.place, rows, names, not way.is_judged, way.was_searched and not way.is_judged, way.question
-        )
-    objects = [member for member in some if isinstance(member, dict)]
+        return _judge_texts(members, place, way)
+    objects = list(filter(_is_object, some))
     if 2 * len(objects) < len(some) or any(not _NOT_OF_RESULTS.isdisjoint(one) for one in objects):
         return None
     results = [_read_member(member) for member in objects]
-    sure = sum(result is not None and _is_sure(result) for result in results)
-    perhaps = sum(result is not None and (result.doc_id or result.url or result.title) is not None for result in results)
-    if 2 * perhaps < len(some):
+    perhaps = [result for result in results if result and (result.doc_id or result.url or result.title or _ids(result))]
+    if 2 * len(perhaps) < len(some):
         return None
-    is_sure = 2 * sure >= len(some) and not way.is_judged
-    named = [_read_member(member) for member in members if isinstance(member, dict)] if is_sure else []
-    names = tuple(name for result in named if result and (name := result.url or result.doc_id))
+    holds_passages = way.was_searched or normalise_key(way.key) in PASSAGE_KEYS
+    sure = [result for result in perhaps if holds_passages or _is_sure(result)]
+    is_sure = 2 * len(sure) >= len(some)
+    named = map(_read_member, filter(_is_object, members[:_MOST_NAMED])) if is_sure else ()
+    names = [name for result in named if result and (name := result.url or result.doc_id)]
+    return _make_list(value, names, place, way, is_sure=is_sure)
+
+
+def _judge_texts(texts: list[str], place: _Place, way: _Way) -> ResultList | None:
+    """Return a list of URLs, of ids under a key that says so, or of passages."""
+    some = texts[:_MOST_JUDGED]
+    if 2 * sum(map(is_url, some)) >= len(some):
+        return _make_list(texts, list(filter(is_url, texts[:_MOST_NAMED])), place, way, is_sure=True)
+    if way.was_searched and all(map(BARE_ID.fullmatch, some)):
+        return _make_list(texts, texts[:_MOST_NAMED], place, way, is_sure=True)
+    if normalise_key(way.key) in PASSAGE_KEYS and any(" " in text for text in some):
+        return _make_list([{"snippet": text} for text in texts], [], place, way, is_sure=True)
+    return None
+
+
+def _make_list(value: Any, names: list[str], place: _Place, way: _Way, *, is_sure: bool) -> ResultList:
+    """Return a list of results. Judged documents, such as gold documents, are never sure to be results of a search."""
+    was_searched = way.was_searched and not way.is_judged
     return ResultList(
-        way.key, way.place, value, names, is_sure, way.was_searched and not way.is_judged, way.question
+        way.key, _write_place(place), value, tuple(names), is_sure and not way.is_judged, was_searched, way.question
     )
+
+
+def _is_object(member: Any) -> bool:
+    return isinstance(member, dict)
 
 
 def _read_member(member: Object) -> Result | None:
@@ -217,6 +264,12 @@ def _read_member(member: Object) -> Result | None:
         return None
 
 
+def _ids(result: Result) -> list[str]:
+    """Return the ids of passages and files, such as `chunk_id`. Ids of users and messages do not count."""
+    return [value for name, value in result.ids if name.removesuffix("_id") in _ITEMS]
+
+
 def _is_sure(result: Result) -> bool:
+    has_id = result.doc_id is not None or bool(_ids(result))
     has_more = (result.title or result.snippet or result.score) is not None
-    return (result.url is not None and is_url(result.url)) or (result.doc_id is not None and has_more)
+    return (result.url is not None and is_url(result.url)) or (has_id and has_more)
