@@ -19,7 +19,7 @@ from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.model import UNANSWERED, Holder, Step, ToolCall, Trace
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
-from goodgain.logs.traces.tool_outputs.unread_lists import NOTE_KEYS, ResultList, find_result_lists
+from goodgain.logs.traces.tool_outputs.unread_lists import NOTE_KEYS, ResultList, Scope, find_result_lists
 from goodgain.options import spell
 
 #: A limit against malicious logs: how many documents of a list are looked for in the outputs of tools.
@@ -58,9 +58,10 @@ def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterat
     if is_whole or isinstance(trace.record, dict):
         holders.append(record)
     read = _collect_read_values(trace) if holders else set()
+    scope: Scope = "record" if is_whole else "fields"
     places = set()
     for holder in holders:
-        for one in find_result_lists(holder.value, holder.at, read, is_whole=is_whole):
+        for one in find_result_lists(holder.value, holder.at, read, scope):
             if one.at not in places:
                 places.add(one.at)
                 yield _Found(one, holder, options.tool_rule.find(one.key) == "search")
@@ -137,9 +138,9 @@ def _add_cited_search(trace: Trace, found: list[_Found], options: ReadOptions) -
 
 
 def _report_lists(trace: Trace, lists: list[ResultList], summary: Summary, *, has_search: bool) -> None:
-    texts = list(_collect_texts(trace)) if lists else []
+    texts = list(collect_texts(trace)) if lists else []
     for one in lists:
-        unreturned = [name for name in one.names[:_MOST_NAMES] if not _is_in(name, texts)]
+        unreturned = [name for name in one.names[:_MOST_NAMES] if not is_in(name, texts)]
         place = format_place(one.at)
         if has_search and one.is_sure and unreturned:
             summary.count("documents_beside", f"{place} (key {one.key!r})", len(unreturned))
@@ -154,7 +155,7 @@ def _report_lists(trace: Trace, lists: list[ResultList], summary: Summary, *, ha
             summary.count("doubtful_lists", f"{place} (key {one.key!r})")
 
 
-def _collect_texts(trace: Trace) -> Iterator[str]:
+def collect_texts(trace: Trace) -> Iterator[str]:
     """Yield the arguments and outputs of all calls as texts."""
     for call in (call for turn in trace.turns for call in turn.calls):
         for value in (call.arguments, call.output, call.spare, call.opened):
@@ -167,5 +168,5 @@ def _collect_texts(trace: Trace) -> Iterator[str]:
                     continue
 
 
-def _is_in(name: str, texts: Iterable[str]) -> bool:
+def is_in(name: str, texts: Iterable[str]) -> bool:
     return any(name.rstrip("/") in text for text in texts)

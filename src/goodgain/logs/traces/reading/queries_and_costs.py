@@ -227,11 +227,13 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
                 "(docs/traces/your_own_agent.md)"
             )
         if not call.may_lack:
-            raise UnrecordedError(
+            error = UnrecordedError(
                 f"{place}: the search with {call.tool!r} was made, but its output is not in the log "
                 f"({call.remedy or 'was the log cut off before the answer?'}); {spell('unrecorded', 'empty')} counts such "
                 "searches as searches with no results, and 'skip' leaves out their iterations"
             )
+            error.tool, error.place = call.tool, place
+            raise error
         summary.count("blank", place)
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
@@ -256,10 +258,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
 class UnrecordedError(InputError):
     """Raised if a log lacks the results of a search, even with errors='skip': a skip would silently change every measure."""
 
-    advice = ""  # what to do, if the log has results elsewhere
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}{self.advice}"
+    tool, place = "", ""  # the tool of the search, and its place in the log
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:

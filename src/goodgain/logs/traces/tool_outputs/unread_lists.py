@@ -7,7 +7,7 @@ over in silence. It visits each list and object once.
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
@@ -44,9 +44,10 @@ _PASSED_OVER = NO_RESULTS | {
     ),
     *("example", "examples", "fewshot", "fewshotexamples", "demos", "demonstrations"),
     *("attachment", "attachments", "experimentalattachments", "files", "uploadedfiles", "fileids"),
-    *("content", "contents", "parts", "text", "toolcalls", "functioncall", "executedtools", "arguments", "args"),
-    *("annotations", "assessments", "feedback", "scores", "score", "evaluations", "grades", "ratings", "logprobs"),
+    *("arguments", "args", "annotations", "assessments", "feedback", "scores", "score", "evaluations", "grades", "ratings", "logprobs"),
 }
+#: Keys of parts of messages and of calls, which the formats read.
+_PARTS = {"content", "contents", "parts", "text", "toolcalls", "functioncall", "executedtools"}
 #: Words of keys that name judged documents, such as `gold_documents` and `reference_contexts`.
 _JUDGED_WORDS = {
     *(
@@ -84,6 +85,10 @@ _COLUMN_KEYS = {"ids", "data", "objects", "documents"}
 _MOST_JUDGED, _MOST_NAMED, _MOST_FIELDS, _LONGEST_KEY, _LONGEST_JSON = 64, 1000, 200, 200, 1_000_000
 
 
+#: What is looked at: the fields of an object and its metadata; everything but parts of messages and calls; or everything.
+Scope = Literal["fields", "record", "everything"]
+
+
 class ResultList(NamedTuple):
     """A list of results in a record."""
 
@@ -100,14 +105,15 @@ class ResultList(NamedTuple):
         return normalise_key(self.key) in CITATION_KEYS
 
 
-def find_result_lists(holder: Any, at: str, read: Collection[int], *, is_whole: bool) -> Iterator[ResultList]:
+def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope) -> Iterator[ResultList]:
     """Yield the lists of results in an object of a log.
 
     Args:
         holder: a record, a message or an event.
         read: the `id()` of values that the format reads, such as messages and outputs of calls.
-        is_whole: look at everything in the object; otherwise only at its own fields and its metadata.
+        scope: what is looked at.
     """
+    is_whole = scope != "fields"
     todo: list[tuple[Any, _Place, _Way]] = [(holder, (None, at), _Way())]
     while todo:
         value, place, way = todo.pop()
@@ -118,7 +124,7 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], *, is_whole: 
             if rows and (found := _judge(value, rows, place, way)) is not None:
                 yield found
                 continue
-            fields = list(_select_fields(value, read, way, is_whole=is_whole))
+            fields = list(_select_fields(value, read, way, scope))
             question = (_find_question(value) if fields else "") or way.question
             todo += [(inner, (place, key), way.into(key, traits, question)) for key, inner, traits in reversed(fields)]
         elif isinstance(value, list):
@@ -166,6 +172,7 @@ def _write_place(place: _Place) -> str:
 
 class _KeyTraits(NamedTuple):
     is_passed_over: bool
+    is_part: bool
     is_judged: bool
     was_searched: bool
     is_question: bool
@@ -176,19 +183,23 @@ def _read_key(key: str) -> _KeyTraits:
     words = snake_case(key).split("_") if len(key) <= _LONGEST_KEY else [""]
     is_question = words[-1] in _QUESTION_WORDS or "_".join(words) in _QUESTION_KEYS
     is_passed_over = "".join(words) in _PASSED_OVER
-    is_judged = not _JUDGED_WORDS.isdisjoint(words)
-    return _KeyTraits(is_passed_over, is_judged, not _SEARCHED_WORDS.isdisjoint(words), is_question)
+    is_part, is_judged = "".join(words) in _PARTS, not _JUDGED_WORDS.isdisjoint(words)
+    return _KeyTraits(is_passed_over, is_part, is_judged, not _SEARCHED_WORDS.isdisjoint(words), is_question)
 
 
 def _select_fields(
-    value: Object, read: Collection[int], way: _Way, *, is_whole: bool
+    value: Object, read: Collection[int], way: _Way, scope: Scope
 ) -> Iterator[tuple[str, Any, _KeyTraits]]:
+    is_whole = scope != "fields"
     for key, inner in value.items():
         if isinstance(inner, (dict, list)):
             is_open = is_whole or way.depth < 1 or way.key in NOTE_KEYS or (way.depth < 3 and way.was_searched)
         else:
             is_open = is_whole and isinstance(inner, str) and inner[:1] in ("[", "{") and len(inner) <= _LONGEST_JSON
-        if is_open and inner and id(inner) not in read and not (traits := _read_key(key)).is_passed_over:
+        if not is_open or not inner or id(inner) in read:
+            continue
+        traits = _read_key(key)
+        if not (traits.is_passed_over or (traits.is_part and scope != "everything")):
             yield key, inner, traits
 
 
