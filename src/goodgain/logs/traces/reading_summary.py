@@ -70,6 +70,7 @@ class Summary(msgspec.Struct):
     blank: int = 0
     documents_beside: int = 0
     doubtful_lists: int = 0
+    shared_documents: int = 0
     unread: int = 0
     searches_with_unread: int = 0
     unknown_urls: Counter[str] = msgspec.field(default_factory=Counter)
@@ -284,6 +285,8 @@ _NOTICES = {
     "not read, the first at {first}; if they are results, read them with parse= of read_traces",
     "documents_beside": "the logs list {count} documents beside the searches that no tool returned, the first at {first}. They do "
     "not count. If a list is a search of its own, name its key with {tools}.",
+    "shared_documents": "in {count} searches, the first at {first}, several results have one doc_id but different chunk ids. They "
+    "count as one document that repeats. To judge chunks, leave out doc_id in the log.",
     "doubtful_lists": "{count} records without a search hold lists with ids or titles, the first at {first}. If they are results "
     "of a search, name the key of the list with {tools}.",
     "blank": "{count} searches have an empty text in place of their results, the first at {first}, and count as searches "

@@ -1,7 +1,7 @@
 """Records of retrieval in RAG pipelines and evaluations: a question and the passages retrieved for this question.
 
-The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or similar keys. Each list
-of passages is one search and one step. In a list of texts, each text is a result.
+The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `search_results`, LlamaIndex's `source_nodes` or similar keys.
+Each list of passages is one search and one step. In a list of texts, each text is a result.
 
 Lost: The name of the tool, and results that a cutoff or a reranker removed.
 Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.

@@ -1,6 +1,6 @@
 """Turns a trace into queries: chooses turns and searches, reads results, and sums costs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -9,7 +9,18 @@ from goodgain.errors import InputError
 from goodgain.logs.traces.conversations.record_tree import follow_path
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages
 from goodgain.logs.traces.expected_values import find_outcomes, format_place, parse_time
-from goodgain.logs.traces.model import UNANSWERED, Holder, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.logs.traces.model import (
+    UNANSWERED,
+    Holder,
+    Result,
+    SearchCall,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+    UnknownItem,
+    Usage,
+)
 from goodgain.logs.traces.reading.lists_beside import settle_lists_beside
 from goodgain.logs.traces.reading.opened_and_cited import Uses, read_uses
 from goodgain.logs.traces.reading.read_options import ReadOptions
@@ -246,6 +257,8 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
         summary.count("unread", place, outcome.unread)
         summary.searches_with_unread += 1
     summary.unknown_urls.update(find_unknown_urls(outcome.results))
+    if _has_chunks_of_one_document(outcome.results):
+        summary.count("shared_documents", place)
     summary.searches[call.tool] += 1
     summary.results += len(outcome.results)
     if outcome.status != "ok":
@@ -253,6 +266,17 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
         setattr(summary, name, getattr(summary, name) + 1)
     asked = call.arguments if call.queries is None else call.queries
     return SearchCall(outcome.status, outcome.results, asked, call.call_id)
+
+
+def _has_chunks_of_one_document(results: Sequence[Result]) -> bool:
+    """Return whether several results have one document id but different chunk ids."""
+    if not results or not results[0].ids:
+        return False
+    chunks: dict[str, set[str]] = {}
+    for result in results:
+        if result.doc_id is not None:
+            chunks.setdefault(result.doc_id, set()).update(value for name, value in result.ids if name == "chunk_id")
+    return any(len(ids) > 1 for ids in chunks.values())
 
 
 class UnrecordedError(InputError):

@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 from goodgain.errors import InputError, count_of
+from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.formats import Format, formats, get_format, is_claimed
 from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.model import SearchCall, Trace
 from goodgain.logs.traces.reading.lists_beside import collect_texts, is_in
 from goodgain.logs.traces.reading.queries_and_costs import UnrecordedError, read_queries
@@ -65,7 +65,9 @@ def explain_failed_claim(error: InputError, log: Log, name: str, options: ReadOp
     if not example:
         return error
     fault, _, remedy = str(error).partition("; ")
-    return InputError(f"{fault}; the format {name} claims the file but cannot read it; {counted}; else {remedy or 'correct the file'}")
+    return InputError(
+        f"{fault}; the format {name} claims the file but cannot read it; {counted}; else {remedy or 'correct the file'}"
+    )
 
 
 def explain_unrecorded(error: UnrecordedError, source: Source, trace: Trace, name: str) -> UnrecordedError:
@@ -75,10 +77,11 @@ def explain_unrecorded(error: UnrecordedError, source: Source, trace: Trace, nam
         for value, at in replace(source, summary=Summary()).documents():
             for found in find_result_lists(value, at, (), "everything"):
                 if error.tool and found.is_sure and not all(is_in(each, texts) for each in found.names[:_MAX_TRIED]):
+                    other = "" if name == "shape" else f"try {spell('format', 'shape')}, or "
                     return UnrecordedError(
                         f"{error.place}: the search with {error.tool!r} has no output where the format {name} expects it, but "
-                        f"{format_place(found.at)} looks like results. Try {spell('format', 'shape')}, or write the searches in "
-                        "the format jsonl (docs/traces/your_own_agent.md)"
+                        f"{format_place(found.at)} looks like results; {other}write the searches in the format jsonl "
+                        "(docs/traces/your_own_agent.md)"
                     )
     return error
 

@@ -21,7 +21,7 @@ NO_RESULTS = {
 #: Fields of logs with metadata, citations or settings.
 _NOTES = {
     *("metadata", "meta", "extra", "extras", "tags", "usage", "citations", "annotations"),
-    *("tools", "functions", "toolchoice"),
+    *("tools", "functions", "toolchoice", "tooldefinitions", "availabletools"),
 }
 #: Keys of the tool's name in a call, and keys of the query.
 _TOOL_KEYS = {"name", "tool", "toolname", "function", "functionname", "type", "kind", "action"}

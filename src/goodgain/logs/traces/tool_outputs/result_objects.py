@@ -129,6 +129,8 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
         if containers and depth < _MAX_DEPTH:
             todo += [(part[key], depth + 1) for key in containers if isinstance(part[key], dict)]
     doc_id, url, title, snippet, score, kind = found
+    if doc_id is None and url is None:  # nothing else names the document
+        doc_id = next((value for name, value in ids if name == "chunk_id"), None)
     if doc_id is None and url is None and title is None and snippet is None:
         return None
     if url and doc_id and doc_id.startswith(_WEB) and doc_id == item.get("id"):

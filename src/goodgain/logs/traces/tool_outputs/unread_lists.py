@@ -22,7 +22,15 @@ from goodgain.logs.traces.tool_outputs.text_lists import is_url
 #: keys, texts are results too.
 PASSAGE_KEYS = (
     *("ctxs", "retrievedcontexts", "retrievedpassages", "retrieveddocuments", "retrieveddocs", "retrievedchunks"),
-    *("retrievednodes", "retrievalresults", "retrievalcontext", "contexts", "searchresults", "sourcedocuments"),
+    *(
+        "retrievednodes",
+        "retrievalresults",
+        "retrievalcontext",
+        "contexts",
+        "searchresults",
+        "sourcedocuments",
+        "sourcenodes",
+    ),
 )
 #: Keys with metadata of a message or record.
 NOTE_KEYS = ("metadata", "meta", "extra", "extras", "additional_kwargs", "response_metadata")
@@ -44,7 +52,19 @@ _PASSED_OVER = NO_RESULTS | {
     ),
     *("example", "examples", "fewshot", "fewshotexamples", "demos", "demonstrations"),
     *("attachment", "attachments", "experimentalattachments", "files", "uploadedfiles", "fileids"),
-    *("arguments", "args", "annotations", "assessments", "feedback", "scores", "score", "evaluations", "grades", "ratings", "logprobs"),
+    *(
+        "arguments",
+        "args",
+        "annotations",
+        "assessments",
+        "feedback",
+        "scores",
+        "score",
+        "evaluations",
+        "grades",
+        "ratings",
+        "logprobs",
+    ),
 }
 #: Keys of parts of messages and of calls, which the formats read.
 _PARTS = {"content", "contents", "parts", "text", "toolcalls", "functioncall", "executedtools"}

@@ -1,0 +1,61 @@
+"""Qwen Code: session files (JSON Lines) whose messages are Gemini's contents.
+
+A message of the model is a step. A message that the user typed is a turn. A session file is a tree of lines: only the branch
+to the last line is read.
+
+Lost: Costs, and searches of subagents.
+Query id: The session's id. The system is the model of the last answer.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object
+from goodgain.logs.traces.formats.gemini import ContentReader
+
+_LINES = {"user", "assistant", "tool_result", "system"}
+
+
+def sniff(head: FileHead) -> bool:
+    return any(map(is_line, head.objects))
+
+
+def is_line(record: dict[str, Any]) -> bool:
+    return {"uuid", "parentUuid"} <= record.keys() and "parts" in tree.object_or_empty(record.get("message"))
+
+
+def read(source: Source) -> Iterator[Trace]:
+    sessions: dict[str | None, list[tree.Placed]] = {}
+    for value, at in tree.read_records(source):
+        with source.handle_errors():
+            line = expect_object(value, at)
+            sessions.setdefault(expect_id(line.get("sessionId"), f"{at}/sessionId"), []).append((line, at))
+    for session, lines in sessions.items():
+        with source.handle_errors():
+            reader = ContentReader(source, lines[0][0])
+            for line, at in _select_branch(lines):
+                _read_line(reader, line, at)
+            yield reader.trace(lines[0][1], session_id=session)
+
+
+def _select_branch(lines: list[tree.Placed]) -> list[tree.Placed]:
+    """Return the lines from the root of the tree to the last line."""
+    by_id = {as_word(line.get("uuid")): place for place, (line, _) in enumerate(lines)}
+    branch: list[int] = []
+    place: int | None = len(lines) - 1
+    while place is not None and place not in branch[-1:]:
+        branch.append(place)
+        above = by_id.get(as_word(lines[place][0].get("parentUuid")))
+        place = above if above is not None and above < place else None
+    return [lines[place] for place in reversed(branch)]
+
+
+def _read_line(reader: ContentReader, line: dict[str, Any], at: str) -> None:
+    if as_word(line.get("type")) not in _LINES:
+        reader.report_kind("line", line, "type", at, ", ".join(sorted(_LINES)))
+    elif line.get("message") is not None:
+        message = expect_object(line["message"], f"{at}/message")
+        reader.tag = tree.text_or_none(line.get("model")) or reader.tag
+        reader.read(message, f"{at}/message", by_agent=message.get("role") == "model")
+    reader.hold(line, at)
