@@ -32,6 +32,8 @@ _READ = {
     *("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "artifact", "function_call"),
     *("__openai_function_call_ids__", "__gemini_function_call_thought_signatures__"),
 }
+#: Keys of runs and spans, whose inputs and outputs may have messages.
+_OF_RUNS = {"inputs", "outputs", "input", "output", "run_type", "span_id", "attributes"}
 #: Paths of the messages and of the caller's metadata in a state of a graph, in order of preference.
 _MESSAGE_PATHS = ("messages", "values/messages", "checkpoint/channel_values/messages")
 _METADATA_PATHS = ("metadata", "config/metadata", "config/configurable", "configurable")
@@ -65,7 +67,7 @@ def _read_kind(message: dict[str, Any]) -> str:
 
 def _is_update(record: dict[str, Any]) -> bool:
     """Return whether a record is an update of a graph: nodes by name, each with the messages that it adds."""
-    if tree.find_list(record, *_MESSAGE_PATHS)[0] is not None:
+    if tree.find_list(record, *_MESSAGE_PATHS)[0] is not None or not _OF_RUNS.isdisjoint(record):
         return False
     nodes = tree.objects_in(list(record.values()))
     return any(tree.any_object(node.get("messages"), _is_message) for node in nodes)

@@ -72,11 +72,15 @@ def explain_failed_claim(error: InputError, log: Log, name: str, options: ReadOp
 
 def explain_unrecorded(error: UnrecordedError, source: Source, trace: Trace, name: str) -> UnrecordedError:
     """Return the error of a search without output. If the log has results that no call holds, the error names their place."""
+    if not error.tool:
+        return error
     texts = list(collect_texts(trace))
     with suppress(InputError):
         for value, at in replace(source, summary=Summary()).documents():
             for found in find_result_lists(value, at, (), "everything"):
-                if error.tool and found.is_sure and not all(is_in(each, texts) for each in found.names[:_MAX_TRIED]):
+                if found.is_citations or found.at == error.place:
+                    continue
+                if found.is_sure and not all(is_in(each, texts) for each in found.names[:_MAX_TRIED]):
                     other = "" if name == "shape" else f"try {spell('format', 'shape')}, or "
                     return UnrecordedError(
                         f"{error.place}: the search with {error.tool!r} has no output where the format {name} expects it, but "

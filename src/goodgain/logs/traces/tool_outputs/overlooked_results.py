@@ -27,7 +27,7 @@ _NOTES = {
 _TOOL_KEYS = {"name", "tool", "toolname", "function", "functionname", "type", "kind", "action"}
 _QUERY_KEYS = {"query", "queries", "q", "searchquery", "searchqueries", "userquery", "keywords"}
 #: Parts of the types of calls and of their outputs: `server_tool_use`, `function_call_output`.
-_CALL_TYPE = re.compile(r"tool_|_call|tool-|-call")
+CALL_TYPE = re.compile(r"tool_|_call|tool-|-call")
 #: Calls in the text of an agent: `Action: search[...]`, `Action: search` above `Action Input:`, or JSON with `action_input`.
 _WRITTEN_CALL = re.compile(
     r"""^[ \t*>]*Action(?:[ ]\d{1,4})?[ \t*]*:[ \t*`]*([^\s\[({`*:][^\n\[({`*:]{0,79}?)[ \t*`]*(?:[\[(]|\n[ \t*]*Action[ ]Input)"""
@@ -98,7 +98,7 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
         if is_search_tool(key) or name in _QUERY_KEYS or name.endswith(("callid", "tooluseid")):
             return True
         word = value if name in _TOOL_KEYS and isinstance(value, str) and len(value) <= _LONGEST_NAME else ""
-        if word and (is_search_tool(word) or _CALL_TYPE.search(word)):
+        if word and (is_search_tool(word) or CALL_TYPE.search(word)):
             return True
     return False
 

@@ -13,7 +13,7 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.dedup.document_types import snake_case
 from goodgain.logs.traces.model import Result
-from goodgain.logs.traces.tool_outputs.overlooked_results import NO_RESULTS
+from goodgain.logs.traces.tool_outputs.overlooked_results import CALL_TYPE, NO_RESULTS
 from goodgain.logs.traces.tool_outputs.result_objects import BARE_ID, Object, normalise_key, read_object
 from goodgain.logs.traces.tool_outputs.service_answers import OBJECT_SHAPES
 from goodgain.logs.traces.tool_outputs.text_lists import is_url
@@ -94,7 +94,7 @@ _QUESTION_WORDS, _QUESTION_KEYS = {"question", "query", "questions", "queries"},
 _NOT_OF_RESULTS = {
     *("role", "tool_calls", "toolCalls", "function", "parameters", "input_schema", "inputSchema", "arguments", "args"),
     *("tool_name", "tool_call_id", "toolCallId", "call_id", "tool_use_id", "action", "step", "thought", "observation"),
-    *("event", "method", "query", "queries", "messages", "parts"),
+    *("event", "method", "query", "queries", "messages", "parts", "input"),
 }
 #: What the ids of results name, apart from documents.
 _ITEMS = {"chunk", "passage", "node", "file", "page", "paper", "article", "record", "source", "vector", "point"}
@@ -250,15 +250,16 @@ def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultLi
     if all(isinstance(member, str) for member in some):
         return _judge_texts(members, place, way)
     objects = list(filter(_is_object, some))
-    if 2 * len(objects) < len(some) or any(not _NOT_OF_RESULTS.isdisjoint(one) for one in objects):
+    if 2 * len(objects) < len(some) or any(map(_is_of_conversation, objects)):
         return None
-    results = [_read_member(member) for member in objects]
+    results = list(map(_read_member, objects))
     perhaps = [result for result in results if result and (result.doc_id or result.url or result.title or _ids(result))]
     if 2 * len(perhaps) < len(some):
         return None
     holds_passages = way.was_searched or normalise_key(way.key) in PASSAGE_KEYS
-    sure = [result for result in perhaps if holds_passages or _is_sure(result)]
-    is_sure = 2 * len(sure) >= len(some)
+    pairs = zip(objects, results, strict=True)
+    sure = sum(result is not None and _is_sure(member, result) for member, result in pairs)
+    is_sure = holds_passages or 2 * sure >= len(some)
     named = map(_read_member, filter(_is_object, members[:_MOST_NAMED])) if is_sure else ()
     names = [name for result in named if result and (name := result.url or result.doc_id)]
     return _make_list(value, names, place, way, is_sure=is_sure)
@@ -300,7 +301,15 @@ def _ids(result: Result) -> list[str]:
     return [value for name, value in result.ids if name.removesuffix("_id") in _ITEMS]
 
 
-def _is_sure(result: Result) -> bool:
+def _is_of_conversation(member: Object) -> bool:
+    """Return whether an object is a message, a step, a call, a tool or a request."""
+    kind = member.get("type")
+    return not _NOT_OF_RESULTS.isdisjoint(member) or (isinstance(kind, str) and CALL_TYPE.search(kind) is not None)
+
+
+def _is_sure(member: Object, result: Result) -> bool:
+    """Return whether an object has a URL, or an id and a title, text or score. An id and a name may be of anything."""
     has_id = result.doc_id is not None or bool(_ids(result))
-    has_more = (result.title or result.snippet or result.score) is not None
+    has_title = result.title is not None and result.title != member.get("name")
+    has_more = has_title or result.snippet is not None or result.score is not None
     return (result.url is not None and is_url(result.url)) or (has_id and has_more)
