@@ -54,10 +54,10 @@ def settle_lists_beside(trace: Trace, options: ReadOptions, summary: Summary, *,
 def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterator[_Found]:
     """Yield each list once, in the order of the conversation. The lists of the record belong to its last turn."""
     record = Holder(trace.record, trace.at, len(trace.turns), is_state=True)
-    holders = [one for one in trace.holders if is_whole or _has_notes(one.value)]
+    holders = trace.holders if is_whole else list(filter(_has_notes, trace.holders))
     if is_whole or isinstance(trace.record, dict):
-        holders.append(record)
-    read = _collect_read_values(trace) if holders else set()
+        holders = [*holders, record]
+    read: set[int] = _collect_read_values(trace) if is_whole else set()
     scope: Scope = "record" if is_whole else "fields"
     places = set()
     for holder in holders:
@@ -67,8 +67,8 @@ def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterat
                 yield _Found(one, holder, options.tool_rule.find(one.key) == "search")
 
 
-def _has_notes(value: Any) -> bool:
-    return isinstance(value, dict) and any(key in value for key in NOTE_KEYS)
+def _has_notes(holder: Holder) -> bool:
+    return isinstance(holder.value, dict) and not NOTE_KEYS.isdisjoint(holder.value)
 
 
 def _collect_read_values(trace: Trace) -> set[int]:

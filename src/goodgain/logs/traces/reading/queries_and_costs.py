@@ -82,16 +82,19 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
 
 
 def _settle_lists(trace: Trace, options: ReadOptions, summary: Summary) -> None:
-    calls = [call for turn in trace.turns for call in turn.calls]
-    for call in calls:
-        call.name_called_tool(options.tool_rule)
+    calls = _name_called_tools(trace, options)
     has_search = any(_is_search(call, options) for call in calls)
     settle_lists_beside(trace, options, summary, has_search=has_search)
 
 
-def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
-    for call in (call for turn in trace.turns for call in turn.calls):
+def _name_called_tools(trace: Trace, options: ReadOptions) -> list[ToolCall]:
+    calls = [call for turn in trace.turns for call in turn.calls]
+    for call in calls:
         call.name_called_tool(options.tool_rule)
+    return calls
+
+
+def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
     if options.turns == "joined":
         trace.turns = [_join_turns(trace.turns)]
     if options.turns == "searching":
@@ -123,6 +126,8 @@ def _join_turns(turns: list[Turn]) -> Turn:
 
 def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
     """Merge several logs of one query into one trace. `options.order` sorts the steps by time, or keeps them log by log."""
+    for trace in traces:
+        _name_called_tools(trace, options)
     used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
     turn = _join_turns([turn for _, turn in used])
     if options.order == "time":

@@ -33,7 +33,7 @@ PASSAGE_KEYS = (
     ),
 )
 #: Keys with metadata of a message or record.
-NOTE_KEYS = ("metadata", "meta", "extra", "extras", "additional_kwargs", "response_metadata")
+NOTE_KEYS = {"metadata", "meta", "extra", "extras", "additional_kwargs", "response_metadata"}
 #: Keys of the citations of an answer.
 CITATION_KEYS = {"citations", "citation", "citedsources", "citationsources"}
 #: Keys of values that hold no results of a search: settings, examples, what the user attached, parts of messages, calls
