@@ -34,6 +34,7 @@ def _read_prediction(source: Source, value: Any, at: str) -> Trace:
     trajectory = expect_object(record.get("trajectory"), place)
     reader = Conversation(source, record)
     reader.user(find_question(record))
+    reader.report_unread("a prediction", record, at, ("trajectory",))
     for number in sorted(int(match[1]) for match in map(_TOOL.fullmatch, trajectory) if match):
         reader.step()
         tool = expect_text(trajectory[f"tool_name_{number}"], f"{place}/tool_name_{number}")

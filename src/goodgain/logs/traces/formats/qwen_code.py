@@ -34,7 +34,10 @@ def read(source: Source) -> Iterator[Trace]:
     for session, lines in sessions.items():
         with source.handle_errors():
             reader = ContentReader(source, lines[0][0])
-            for line, at in _select_branch(lines):
+            for line, at in lines:
+                if as_word(line.get("type")) not in _LINES:
+                    reader.report_kind("line", line, "type", at, ", ".join(sorted(_LINES)))
+            for line, at in _select_branch([one for one in lines if one[0].get("message") is not None]):
                 _read_line(reader, line, at)
             yield reader.trace(lines[0][1], session_id=session)
 
@@ -43,8 +46,8 @@ def _select_branch(lines: list[tree.Placed]) -> list[tree.Placed]:
     """Return the lines from the root of the tree to the last line."""
     by_id = {as_word(line.get("uuid")): place for place, (line, _) in enumerate(lines)}
     branch: list[int] = []
-    place: int | None = len(lines) - 1
-    while place is not None and place not in branch[-1:]:
+    place: int | None = len(lines) - 1 if lines else None
+    while place is not None:
         branch.append(place)
         above = by_id.get(as_word(lines[place][0].get("parentUuid")))
         place = above if above is not None and above < place else None
@@ -52,10 +55,7 @@ def _select_branch(lines: list[tree.Placed]) -> list[tree.Placed]:
 
 
 def _read_line(reader: ContentReader, line: dict[str, Any], at: str) -> None:
-    if as_word(line.get("type")) not in _LINES:
-        reader.report_kind("line", line, "type", at, ", ".join(sorted(_LINES)))
-    elif line.get("message") is not None:
-        message = expect_object(line["message"], f"{at}/message")
-        reader.tag = tree.text_or_none(line.get("model")) or reader.tag
-        reader.read(message, f"{at}/message", by_agent=message.get("role") == "model")
+    message = expect_object(line["message"], f"{at}/message")
+    reader.tag = tree.text_or_none(line.get("model")) or reader.tag
+    reader.read(message, f"{at}/message", by_agent=message.get("role") == "model")
     reader.hold(line, at)
