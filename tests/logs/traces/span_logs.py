@@ -54,9 +54,12 @@ def langfuse(story: Story) -> str:
 def openai_agents_traces(story: Story) -> str:
     traces = [{"object": "trace", "id": f"trace_{k}", "group_id": "story"} for k in range(len(story.turns))]
     lines = [json.dumps(trace) for trace in traces]
-    kinds = {"root": "agent", "model": "response", "tool": "function"}
+    kinds = {"root": "agent", "model": "generation", "tool": "function"}
+    last = {index: number for index, number, *_ in _events(story)}
     for index, number, kind, parent, call in _events(story):
         data: Json = {"type": kinds[kind], "name": call.tool if call else kind}
+        if number == last[index]:
+            data["output"] = [{"role": "assistant", "content": story.turns[index].answer}]
         if call:
             data["input"] = json.dumps(asked(call))
         if call and call.answered:

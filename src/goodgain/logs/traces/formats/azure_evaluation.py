@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 
 _LISTS = ("query", "response")
 _PARTS = {*tree.PLAIN_PARTS, "tool_call", "tool_result"}
@@ -30,8 +30,11 @@ def _has_call(message: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     def find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
+        record = expect_object(value, at)
+        if not isinstance(record.get("response"), (str, list)):
+            raise unexpected_value(f"{at}/response", "the messages of the response", record.get("response"))
         for key in _LISTS:
-            if isinstance(held := expect_object(value, at).get(key), str):
+            if isinstance(held := record.get(key), str):
                 held = [{"role": "user" if key == "query" else "assistant", "content": held}]
             yield from tree.walk(held, f"{at}/{key}")
 

@@ -37,8 +37,12 @@ def read(source: Source) -> Iterator[Trace]:
     for value, at in tree.read_records(source):
         with source.handle_errors():
             records.append((expect_object(value, at), at))
-    traces = {as_word(record.get("id")): record for record, _ in records if record.get("object") == "trace"}
+    traces: dict[str, dict[str, Any]] = {}
     spans = []
+    for record, at in records:
+        if record.get("object") == "trace":
+            with source.handle_errors():
+                traces[tree.require_id(record, at, "id", "the id of a trace")] = record
     for record, at in records:
         if record.get("object") != "trace":
             with source.handle_errors():
@@ -71,6 +75,11 @@ def _read_span(record: dict[str, Any], at: str, traces: dict[str, dict[str, Any]
     span.attributes = {"metadata": trace.get("metadata"), "session.id": trace.get("group_id")}
     if data.get("input") is not None:
         span.attributes["input.value"] = data["input"]
-    if data.get("output") is not None and span.kind != "LLM":
-        span.attributes["output.value"] = data["output"]
+    if data.get("output") is not None:
+        is_answer = span.kind == "LLM" and isinstance(data["output"], list)
+        span.attributes["output.value"] = _read_answer(data["output"]) if is_answer else data["output"]
     return span
+
+
+def _read_answer(messages: list[Any]) -> str:
+    return "\n".join(tree.message_text(message.get("content")) for message in tree.objects_in(messages))

@@ -44,7 +44,7 @@ class _Session(Conversation):
 
     def read(self, message: dict[str, Any], at: str) -> None:
         info = expect_object(message.get("info"), f"{at}/info")
-        parts = list(tree.walk(message.get("parts"), f"{at}/parts"))
+        parts = list(tree.walk_list(message, "parts", at))
         texts = [part for part, _ in parts if part.get("type") == "text" and part.get("synthetic") is not True]
         if info.get("role") == "user":
             self.user(tree.message_text(texts))

@@ -14,7 +14,9 @@ from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object
 from goodgain.logs.traces.formats.gemini import ContentReader
 
-_LINES = {"user", "assistant", "tool_result", "system"}
+#: Types of lines with a message, and of all lines.
+_MESSAGES = ("user", "assistant", "tool_result")
+_LINES = {*_MESSAGES, "system"}
 
 
 def sniff(head: FileHead) -> bool:
@@ -37,14 +39,17 @@ def read(source: Source) -> Iterator[Trace]:
             for line, at in lines:
                 if as_word(line.get("type")) not in _LINES:
                     reader.report_kind("line", line, "type", at, ", ".join(sorted(_LINES)))
-            for line, at in _select_branch([one for one in lines if one[0].get("message") is not None]):
+            messages = [one for one in lines if one[0].get("type") in _MESSAGES or one[0].get("message") is not None]
+            branch = _select_branch(messages)
+            for line, at in branch:
                 _read_line(reader, line, at)
+            _report_lost_parent(source, messages, branch)
             yield reader.trace(lines[0][1], session_id=session)
 
 
 def _select_branch(lines: list[tree.Placed]) -> list[tree.Placed]:
     """Return the lines from the root of the tree to the last line."""
-    by_id = {as_word(line.get("uuid")): place for place, (line, _) in enumerate(lines)}
+    by_id = {tree.require_id(line, at, "uuid", "the id of a line"): place for place, (line, at) in enumerate(lines)}
     branch: list[int] = []
     place: int | None = len(lines) - 1 if lines else None
     while place is not None:
@@ -54,8 +59,14 @@ def _select_branch(lines: list[tree.Placed]) -> list[tree.Placed]:
     return [lines[place] for place in reversed(branch)]
 
 
+def _report_lost_parent(source: Source, lines: list[tree.Placed], branch: list[tree.Placed]) -> None:
+    """Report a branch whose first line has a parent that the file lacks, if the file has earlier lines."""
+    if branch and branch[0][0] is not lines[0][0]:
+        source.not_understood("line whose parent is missing", branch[0][1], "the line that parentUuid names")
+
+
 def _read_line(reader: ContentReader, line: dict[str, Any], at: str) -> None:
-    message = expect_object(line["message"], f"{at}/message")
+    message = expect_object(line.get("message"), f"{at}/message")
     reader.tag = tree.text_or_none(line.get("model")) or reader.tag
     reader.read(message, f"{at}/message", by_agent=message.get("role") == "model")
     reader.hold(line, at)
