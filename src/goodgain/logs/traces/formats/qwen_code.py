@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.logs.traces.formats.gemini import ContentReader
 
 #: Types of lines with a message, and of all lines.
@@ -67,6 +67,8 @@ def _report_lost_parent(source: Source, lines: list[tree.Placed], branch: list[t
 
 def _read_line(reader: ContentReader, line: dict[str, Any], at: str) -> None:
     message = expect_object(line.get("message"), f"{at}/message")
+    if not isinstance(message.get("parts"), list):
+        raise unexpected_value(f"{at}/message/parts", "a list of parts", message.get("parts"))
     reader.tag = tree.text_or_none(line.get("model")) or reader.tag
     reader.read(message, f"{at}/message", by_agent=message.get("role") == "model")
     reader.hold(line, at)
