@@ -70,5 +70,6 @@ def _read_line(reader: ContentReader, line: dict[str, Any], at: str) -> None:
     if not isinstance(message.get("parts"), list):
         raise unexpected_value(f"{at}/message/parts", "a list of parts", message.get("parts"))
     reader.tag = tree.text_or_none(line.get("model")) or reader.tag
-    reader.read(message, f"{at}/message", by_agent=message.get("role") == "model")
+    by_agent = message["role"] == "model" if isinstance(message.get("role"), str) else None
+    reader.read(message, f"{at}/message", by_agent=by_agent)
     reader.hold(line, at)

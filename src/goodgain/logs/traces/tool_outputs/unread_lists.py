@@ -14,6 +14,7 @@ from goodgain.files.json_text import parse_if_json
 from goodgain.logs.dedup.document_types import snake_case
 from goodgain.logs.traces.model import Result
 from goodgain.logs.traces.tool_outputs.overlooked_results import CALL_TYPE, NO_RESULTS
+from goodgain.logs.traces.tool_outputs.readers import read_output
 from goodgain.logs.traces.tool_outputs.result_objects import BARE_ID, Object, normalise_key, read_object
 from goodgain.logs.traces.tool_outputs.service_answers import OBJECT_SHAPES
 from goodgain.logs.traces.tool_outputs.text_lists import is_url
@@ -38,7 +39,7 @@ NOTE_KEYS = {"metadata", "meta", "extra", "extras", "additional_kwargs", "respon
 CITATION_KEYS = {"citations", "citation", "citedsources", "citationsources"}
 #: Keys of values that hold no results of a search: settings, examples, what the user attached, parts of messages, calls
 #: (which the formats read) and judgments.
-_PASSED_OVER = NO_RESULTS | {
+_PASSED_OVER = (NO_RESULTS - {"values"}) | {
     *("system", "systemprompt", "systeminstruction", "systeminstructions", "instructions", "config"),
     *(
         "tools",
@@ -96,13 +97,26 @@ _NOT_OF_RESULTS = {
     *("tool_name", "tool_call_id", "toolCallId", "call_id", "tool_use_id", "action", "step", "thought", "observation"),
     *("event", "method", "query", "queries", "messages", "parts", "input"),
 }
+#: Keys that only documents of LangChain have.
+_DOCUMENT_KEYS = {"page_content", "pageContent"}
+#: Types of messages.
+_SPEAKERS = {"human", "ai", "system", "tool", "function", "developer", "user", "assistant", "message", "remove"}
+#: Keys of the names of files.
+_FILE_KEYS = {"file_name", "fileName", "filename", "document_name", "documentName", "source", "file_path", "filePath"}
 #: What the ids of results name, apart from documents.
 _ITEMS = {"chunk", "passage", "node", "file", "page", "paper", "article", "record", "source", "vector", "point"}
 #: Keys of objects that hold results in columns or classes.
 _COLUMN_KEYS = {"ids", "data", "objects", "documents"}
 #: Limits against malicious logs: how many members decide whether a list holds results, how many results are named, how many
-#: fields of an object are looked at for a question, and the length of keys and of texts that are read as JSON.
-_MOST_JUDGED, _MOST_NAMED, _MOST_FIELDS, _LONGEST_KEY, _LONGEST_JSON = 64, 1000, 200, 200, 1_000_000
+#: fields of an object are looked at for a question, and the length of keys, of texts, and of texts that are read as JSON.
+_MOST_JUDGED, _MOST_NAMED, _MOST_FIELDS, _LONGEST_KEY, _LONGEST_TEXT, _LONGEST_JSON = (
+    64,
+    1000,
+    200,
+    200,
+    20_000,
+    1_000_000,
+)
 
 
 #: What is looked at: the fields of an object and its metadata; everything but parts of messages and calls; or everything.
@@ -138,7 +152,9 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope)
     while todo:
         value, place, way = todo.pop()
         if isinstance(value, str):
-            value = parse_if_json(value)
+            text, value = value, parse_if_json(value)
+            if value is text and (found := _judge_text(text, place, way)) is not None:
+                yield found
         if isinstance(value, dict):
             rows = _read_columns(value) if way.key and is_whole else None
             if rows and (found := _judge(value, rows, place, way)) is not None:
@@ -215,12 +231,35 @@ def _select_fields(
         if isinstance(inner, (dict, list)):
             is_open = is_whole or way.depth < 1 or way.key in NOTE_KEYS or (way.depth < 3 and way.was_searched)
         else:
-            is_open = is_whole and isinstance(inner, str) and inner[:1] in ("[", "{") and len(inner) <= _LONGEST_JSON
+            is_open = is_whole and isinstance(inner, str) and _may_hold_results(key, inner)
         if not is_open or not inner or id(inner) in read:
             continue
         traits = _read_key(key)
         if not (traits.is_passed_over or (traits.is_part and scope != "everything")):
             yield key, inner, traits
+
+
+def _may_hold_results(key: str, text: str) -> bool:
+    """Return whether a text may be a list of results: it begins like JSON, or its key says that it was searched for."""
+    if text[:1] in ("[", "{"):
+        return len(text) <= _LONGEST_JSON
+    return (
+        "\n" in text
+        and len(text) <= _LONGEST_TEXT
+        and (_read_key(key).was_searched or normalise_key(key) in PASSAGE_KEYS)
+    )
+
+
+def _judge_text(text: str, place: _Place, way: _Way) -> ResultList | None:
+    """Return a text in a layout of results, or in Python's notation, under a key that says that it was searched for."""
+    if len(text) > _LONGEST_TEXT or not (way.was_searched or normalise_key(way.key) in PASSAGE_KEYS):
+        return None
+    try:
+        results = read_output(text, _write_place(place)).results
+    except InputError:
+        return None
+    names = [name for result in results if (name := result.url or result.doc_id)]
+    return _make_list(text, names, place, way, is_sure=True) if names else None
 
 
 def _find_question(holder: Object) -> str:
@@ -253,15 +292,16 @@ def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultLi
     if 2 * len(objects) < len(some) or any(map(_is_of_conversation, objects)):
         return None
     results = list(map(_read_member, objects))
-    perhaps = [result for result in results if result and (result.doc_id or result.url or result.title or _ids(result))]
-    if 2 * len(perhaps) < len(some):
-        return None
     holds_passages = way.was_searched or normalise_key(way.key) in PASSAGE_KEYS
+    named = [member for member, result in zip(objects, results, strict=True) if _names_document(member, result)]
+    texts = [result for result in results if result and result.snippet] if holds_passages else []
+    if 2 * max(len(named), len(texts)) < len(some):
+        return None
     pairs = zip(objects, results, strict=True)
     sure = sum(result is not None and _is_sure(member, result) for member, result in pairs)
     is_sure = holds_passages or 2 * sure >= len(some)
-    named = map(_read_member, filter(_is_object, members[:_MOST_NAMED])) if is_sure else ()
-    names = [name for result in named if result and (name := result.url or result.doc_id)]
+    read = map(_read_member, filter(_is_object, members[:_MOST_NAMED])) if is_sure else ()
+    names = [name for result in read if result and (name := result.url or result.doc_id)]
     return _make_list(value, names, place, way, is_sure=is_sure)
 
 
@@ -296,6 +336,16 @@ def _read_member(member: Object) -> Result | None:
         return None
 
 
+def _names_document(member: Object, result: Result | None) -> bool:
+    """Return whether an object has an id, a URL, a title, or the name of a file, or is a document of LangChain."""
+    if result and (result.doc_id or result.url or result.title or _ids(result)):
+        return True
+    if not _DOCUMENT_KEYS.isdisjoint(member):
+        return True
+    held = (member, member.get("metadata"))
+    return any(isinstance(one, dict) and not _FILE_KEYS.isdisjoint(one) for one in held)
+
+
 def _ids(result: Result) -> list[str]:
     """Return the ids of passages and files, such as `chunk_id`. Ids of users and messages do not count."""
     return [value for name, value in result.ids if name.removesuffix("_id") in _ITEMS]
@@ -303,13 +353,19 @@ def _ids(result: Result) -> list[str]:
 
 def _is_of_conversation(member: Object) -> bool:
     """Return whether an object is a message, a step, a call, a tool or a request."""
-    kind = member.get("type")
-    return not _NOT_OF_RESULTS.isdisjoint(member) or (isinstance(kind, str) and CALL_TYPE.search(kind) is not None)
+    names = member.get("id") if member.get("lc") == 1 else member.get("type")
+    kind = names[-1] if isinstance(names, list) and names else names
+    is_kind = isinstance(kind, str) and (kind in _SPEAKERS or CALL_TYPE.search(kind) or "Message" in kind)
+    return not _NOT_OF_RESULTS.isdisjoint(member) or bool(is_kind)
 
 
 def _is_sure(member: Object, result: Result) -> bool:
-    """Return whether an object has a URL, or an id and a title, text or score. An id and a name may be of anything."""
+    """Return whether an object has a URL, or an id and a title, text or score, or is a document of LangChain.
+
+    An id and a name may be of anything.
+    """
     has_id = result.doc_id is not None or bool(_ids(result))
     has_title = result.title is not None and result.title != member.get("name")
     has_more = has_title or result.snippet is not None or result.score is not None
-    return (result.url is not None and is_url(result.url)) or (has_id and has_more)
+    is_document = not _DOCUMENT_KEYS.isdisjoint(member)
+    return (result.url is not None and is_url(result.url)) or (has_id and has_more) or is_document
