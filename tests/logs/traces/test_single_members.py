@@ -43,6 +43,7 @@ _ORDERED_BY_IDS = {
 }
 #: Silent changes that are right, by the beginning of a fixture's name, what was done, and what changed.
 _RIGHT: dict[tuple[str, str, str], str] = {
+    ("turn5/codex", "drop", "searches"): "the event that ends a search tells of it too, without the id of the call",
     ("codex/", "drop", "ids"): "the line with the session's id: a log without an id has the name of its file",
     ("openinference/phoenix.parquet", "drop", "ids"): "the span with the query's id: the trace's id is the next best",
     ("openinference/traceloop.json", "drop", "ids"): "the span with the query's id: the trace's id is the next best",
