@@ -148,6 +148,8 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope)
         scope: what is looked at.
     """
     is_whole = scope != "fields"
+    if not is_whole and not _may_hold_lists(holder, 3):
+        return
     todo: list[tuple[Any, _Place, _Way]] = [(holder, (None, at), _Way())]
     while todo:
         value, place, way = todo.pop()
@@ -174,6 +176,18 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope)
                     for number, member in zip(numbers, reversed(value), strict=True)
                     if member and isinstance(member, (dict, list)) and id(member) not in read
                 ]
+
+
+def _may_hold_lists(value: Any, depth: int) -> bool:
+    """Return whether a value has a list of objects other than messages, or of URLs. Most records of chats have none."""
+    if isinstance(value, dict):
+        return depth > 0 and any(
+            _may_hold_lists(held, depth - 1) for held in value.values() if isinstance(held, (dict, list))
+        )
+    first = value[0] if value else None
+    if isinstance(first, dict):
+        return _NOT_OF_RESULTS.isdisjoint(first)
+    return isinstance(first, str) and "://" in first
 
 
 #: The place of the value around, or None, and the last key.
