@@ -166,6 +166,16 @@ def smolagents(story: Story) -> str:
     return json.dumps(steps)
 
 
+def qwen_code(story: Story) -> str:
+    lines: list[str] = []
+    for content in json.loads(TEMPLATE_WRITERS["gemini"][0](story))["contents"]:
+        kind = "assistant" if content["role"] == "model" else "user"
+        parent = f"uuid-{len(lines) - 1}" if lines else None
+        record = {"uuid": f"uuid-{len(lines)}", "parentUuid": parent, "sessionId": "story", "type": kind}
+        lines.append(json.dumps({**record, "message": content}))
+    return "\n".join(lines) + "\n"
+
+
 #: For each format its writer and the name of its file.
 WRITERS: dict[str, tuple[Writer, str]] = {
     **TEMPLATE_WRITERS,
@@ -176,6 +186,7 @@ WRITERS: dict[str, tuple[Writer, str]] = {
     "mcp": (mcp, "story.jsonl"),
     "smolagents": (smolagents, "story.json"),
     "claude_code": (claude_code, "story.jsonl"),
+    "qwen_code": (qwen_code, "story.jsonl"),
     **SPAN_WRITERS,
 }
 anthropic, inspect_ai, openai_chat = (WRITERS[name][0] for name in ("anthropic", "inspect_ai", "openai_chat"))
@@ -183,6 +194,7 @@ anthropic, inspect_ai, openai_chat = (WRITERS[name][0] for name in ("anthropic",
 #: Formats that cannot hold the story, and why: tests/logs/traces/cases and their fixtures hold what they read.
 WITHOUT_STORY = {
     "retrieved_contexts": "a record is one search, without its call",
+    "dspy": "a step is one call, without an id, and a failure is a text",
     "promptfoo": "a result is one search, without its call",
     "chatgpt_export": "the export has neither ids of calls nor failures, and one list for several searches",
 }

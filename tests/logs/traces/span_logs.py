@@ -51,6 +51,28 @@ def langfuse(story: Story) -> str:
     return json.dumps({"id": "story", "traces": traces})
 
 
+def openai_agents_traces(story: Story) -> str:
+    traces = [{"object": "trace", "id": f"trace_{k}", "group_id": "story"} for k in range(len(story.turns))]
+    lines = [json.dumps(trace) for trace in traces]
+    kinds = {"root": "agent", "model": "generation", "tool": "function"}
+    last = {index: number for index, number, *_ in _events(story)}
+    for index, number, kind, parent, call in _events(story):
+        data: Json = {"type": kinds[kind], "name": call.tool if call else kind}
+        if number == last[index]:
+            data["output"] = [{"role": "assistant", "content": story.turns[index].answer}]
+        if call:
+            data["input"] = json.dumps(asked(call))
+        if call and call.answered:
+            data["output"] = call.text
+        span = {
+            "object": "trace.span", "id": f"span_{number}", "trace_id": f"trace_{index}", "started_at": _time(number),
+            "parent_id": f"span_{parent}" if parent else None, "span_data": data,
+            "error": {"message": call.text} if call and call.failed else None,
+        }  # fmt: skip
+        lines.append(json.dumps(span))
+    return "\n".join(reversed(lines)) + "\n"  # spans are written when they end
+
+
 def _dotted(number: int) -> str:
     return re.sub("[-:.]", "", _time(number)) + f"r{number}"
 
@@ -112,6 +134,7 @@ def mlflow(story: Story) -> str:
 #: For each format its writer and the name of its file.
 SPAN_WRITERS: dict[str, tuple[Writer, str]] = {
     "langfuse": (langfuse, "story.json"),
+    "openai_agents_traces": (openai_agents_traces, "story.jsonl"),
     "langsmith": (langsmith, "story.jsonl"),
     "mlflow": (mlflow, "story.json"),
 }

@@ -74,7 +74,7 @@ def _shape(results: pl.DataFrame) -> list[tuple[Any, ...]]:
 
 
 #: Fields whose loss no reader can notice, since logs need not have them.
-_OPTIONAL = {"model", "metadata", "trace_metadata", "mlflow.trace.session"}
+_OPTIONAL = {"model", "metadata", "trace_metadata", "mlflow.trace.session", "group_id"}
 
 
 @pytest.mark.slow

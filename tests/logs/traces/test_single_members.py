@@ -27,14 +27,23 @@ COUNT = how_many(40, full=400)
 _WHOLE = {"inspect_ai/log.eval", "openai_agents/sessions.db"}
 #: Its list is called `results`, as lists of documents are.
 _WHOLE |= {"promptfoo/results.json"}
+#: Its steps are numbered keys, not members of a list.
+_WHOLE |= {"dspy/predictions.jsonl"}
 #: Logs whose members have ids, numbers or times that give their order: the order in the file must not matter.
 _ORDERED_BY_IDS = {
     *("atif/story.json", "claude_code/session.jsonl", "claude_code/story.jsonl", "langfuse/observations.jsonl"),
-    *("langsmith/runs.jsonl", "mlflow/trace.json", "openinference/phoenix.parquet", "openinference/vercel.json"),
+    *(
+        "langsmith/runs.jsonl",
+        "openai_agents_traces/spans.jsonl",
+        "mlflow/trace.json",
+        "openinference/phoenix.parquet",
+        "openinference/vercel.json",
+    ),
     *("smolagents/steps.json", "openinference/readable_spans.jsonl.gz", "openinference/traceloop.json"),
 }
 #: Silent changes that are right, by the beginning of a fixture's name, what was done, and what changed.
 _RIGHT: dict[tuple[str, str, str], str] = {
+    ("turn5/codex", "drop", "searches"): "the event that ends a search tells of it too, without the id of the call",
     ("codex/", "drop", "ids"): "the line with the session's id: a log without an id has the name of its file",
     ("openinference/phoenix.parquet", "drop", "ids"): "the span with the query's id: the trace's id is the next best",
     ("openinference/traceloop.json", "drop", "ids"): "the span with the query's id: the trace's id is the next best",

@@ -58,7 +58,7 @@ OF_STORY: dict[str, Row] = {
     f"{PAGES}d9": (None, None, 2, 1, 0, False),
 }
 #: The logs of these formats, as the tests write them, lack the question.
-NO_QUESTION = {"browsecomp_plus", "langfuse", "langsmith", "mlflow"}
+NO_QUESTION = {"browsecomp_plus", "langfuse", "langsmith", "mlflow", "openai_agents_traces"}
 
 
 def rows_of(uses: pl.DataFrame) -> dict[str, Row]:

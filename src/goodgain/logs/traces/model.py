@@ -121,6 +121,7 @@ class Step(msgspec.Struct, gc=False):
     index: int = 0
     time: str | None = None
     usage: Usage | None = None
+    is_beside: bool = False  # it was made for results that lie beside the conversation
 
 
 class Turn(msgspec.Struct, gc=False):
@@ -143,6 +144,16 @@ class Turn(msgspec.Struct, gc=False):
         return [call for step in self.steps for call in step.calls]
 
 
+class Holder(msgspec.Struct, frozen=True, gc=False):
+    """An object of a log, such as a message, with its place in the conversation. It may hold results beside the calls."""
+
+    value: Any
+    at: str
+    turn: int  # the number of turns begun when the object was read
+    step: Step | None = None  # the step that the object belongs to
+    is_state: bool = False  # a record, request or response, which may repeat lists of earlier objects
+
+
 class Trace(msgspec.Struct, gc=False):
     """One conversation of one system."""
 
@@ -157,3 +168,4 @@ class Trace(msgspec.Struct, gc=False):
     unknown: tuple[UnknownItem, ...] = ()  # a trace with unknown items and no search is an error
     iteration: str | None = None  # the unit of an iteration (step or call), if it differs from the format's default
     outcomes: dict[str, float] | None = None  # scores, rewards and feedback, where `record` does not hold them
+    holders: list[Holder] = msgspec.field(default_factory=list)  # the objects that were read, except `record`

@@ -68,6 +68,9 @@ class Summary(msgspec.Struct):
     costs_read: int = 0
     costs_known: int = 0
     blank: int = 0
+    documents_beside: int = 0
+    doubtful_lists: int = 0
+    shared_documents: int = 0
     unread: int = 0
     searches_with_unread: int = 0
     unknown_urls: Counter[str] = msgspec.field(default_factory=Counter)
@@ -283,6 +286,12 @@ COUNTER_NOTICES = {
     "the document, opens are unknown (null).",
     "unread": "{of.searches_with_unread} searches have {count} objects or texts in their output that look like results and were "
     "not read, the first at {first}; if they are results, read them with parse= of read_traces",
+    "documents_beside": "the logs list {count} documents beside the searches that no tool returned, the first at {first}. They do "
+    "not count. If a list is a search of its own, name its key with {tools}.",
+    "shared_documents": "in {count} searches, the first at {first}, several results have one doc_id but different chunk ids. They "
+    "count as one document that repeats. To judge chunks, leave out doc_id in the log.",
+    "doubtful_lists": "{count} records without a search hold lists with ids or titles, the first at {first}. If they are results "
+    "of a search, name the key of the list with {tools}.",
     "blank": "{count} searches have an empty text in place of their results, the first at {first}, and count as searches "
     "without results; pass {unrecorded} to confirm this, 'skip' to leave their iterations out",
     "unparsed": "{count} searches have output that could not be read and count as searches without results: "

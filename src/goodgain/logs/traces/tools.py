@@ -183,6 +183,11 @@ class ChosenTools:
         """Whether `tools=` was not given, so that the default rule decides on all tools."""
         return not self.decisions and self.rule is is_search_tool
 
+    @property
+    def has_default_rule(self) -> bool:
+        """Whether the default rule decides on the tools that `tools=` does not name."""
+        return self.rule is is_search_tool
+
     def find(self, name: str) -> Decision | None:
         """Return the kind that `tools=` gives the tool `name`, or None. `tools=` may omit the MCP server's prefix in the name."""
         if not self.decisions:

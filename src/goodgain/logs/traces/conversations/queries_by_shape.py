@@ -205,7 +205,7 @@ def _find_level(calls: list[Found]) -> int:
     of_steps = {
         level
         for one, level, record in held
-        if not one.traces and not (has_list(one, one.place[:level]) and _OF_STEPS.isdisjoint(record))
+        if not one.traces and not (has_list(one, one.place[:level]) and _OF_STEPS.isdisjoint(map(str.lower, record)))
     }
     return next((level for without in (unasked, of_steps) for level in lists if level not in without), 0)
 

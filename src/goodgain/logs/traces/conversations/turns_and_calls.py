@@ -8,7 +8,7 @@ from msgspec.structs import astuple
 from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.expected_values import as_word, expect_object, find_id, unexpected_value
 from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
+from goodgain.logs.traces.model import UNANSWERED, Holder, Step, ToolCall, Trace, Turn, Usage
 from goodgain.logs.traces.tool_outputs import overlooked_results as overlooked
 
 #: A larger count of searches in an answer is damaged.
@@ -43,6 +43,7 @@ class Conversation:
         self._open: list[ToolCall] = []
         self._spent: Usage | None = None
         self._written: str | None = None
+        self._holders: list[Holder] = []
 
     @classmethod
     def read_source(
@@ -217,7 +218,14 @@ class Conversation:
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
         for item, at in items:
             self.read(expect_object(item, at), at)
+            self.hold(item, at)
         return self
+
+    def hold(self, value: Any, at: str, *, is_state: bool = False) -> None:
+        """Remember an object of the log that belongs to the latest step, because it may hold results that no call holds."""
+        last = self._turns[-1] if self._turns else None
+        step = last.steps[-1] if last and last.steps else None
+        self._holders.append(Holder(value, at, len(self._turns), step, is_state))
 
     def read_file(self, lines: Iterable[tuple[Any, str]]) -> Trace:
         """Return the trace of a file whose lines are one conversation."""
@@ -260,7 +268,7 @@ class Conversation:
             turn.index = index
         return Trace(
             turns, at, find_id(self.record) or query_id or self.query_id or session, session,
-            tag=tree.text_or_none(tag) or self.tag, record=self.record,
+            tag=tree.text_or_none(tag) or self.tag, record=self.record, holders=self._holders,
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:

@@ -32,6 +32,7 @@ class Exchange(msgspec.Struct):
     id: str | None = None  # the vendor's id of this exchange
     previous: str | None = None  # the id of the exchange that this one continues
     known: int = 0  # how many of the messages repeat earlier exchanges of the conversation
+    request: dict[str, Any] = msgspec.field(default_factory=dict)  # without its messages
 
 
 class JoinedConversation(Conversation):
@@ -95,6 +96,8 @@ class JoinedConversation(Conversation):
             conversation = cls(source)
             for exchange in exchanges:
                 conversation.read_exchange(exchange)
+                conversation.hold(exchange.request, exchange.at, is_state=True)
+                conversation.hold(exchange.response, exchange.response_at, is_state=True)
             return conversation.trace(at)
 
         has_calls = False
@@ -128,6 +131,7 @@ class JoinedConversation(Conversation):
         return Exchange(
             at, cls.find_asked(request, response, at, response_at), cls.find_answer(response, response_at),
             response, response_at, id_or_none(response.get("id")), id_or_none(request.get("previous_response_id")),
+            request={key: value for key, value in request.items() if key != cls.asked},
         )  # fmt: skip
 
     @classmethod

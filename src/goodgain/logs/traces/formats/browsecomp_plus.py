@@ -13,13 +13,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 from goodgain.options import spell
 
 ITERATION = "call"
 #: A larger count is damaged, and would make millions of steps.
 _MAX_MISSING = 10_000
+#: Keys of the ids that a search returned, beside its text.
+_RETURNED = ("returned", "returned_docids")
 
 
 def sniff(head: FileHead) -> bool:
@@ -57,7 +59,7 @@ class _Entries(Conversation):
 
     def read(self, entry: dict[str, Any], at: str) -> None:
         kind = as_word(entry.get("type"))
-        self.report_unread("an entry", entry, at, ("arguments", "output"))
+        self.report_unread("an entry", entry, at, ("arguments", "output", *_RETURNED))
         if kind == "tool_call":
             if self._new_step or not self.by_reasoning:
                 self.step()
@@ -69,6 +71,8 @@ class _Entries(Conversation):
             made.may_lack = isinstance(output, str) and not output.strip()
             if "output" in entry and not made.may_lack:
                 made.output, made.failed = output, output is None
+            ids = (entry[key] for key in _RETURNED if isinstance(entry.get(key), list))
+            made.spare = next(ids, UNANSWERED)  # beside a text in a layout that cannot be read
             self.searches += self.source.is_search(made.tool)
         elif kind in ("reasoning", "output_text"):
             self._new_step = True

@@ -58,7 +58,8 @@ def sniff(head: FileHead) -> bool:
 def _is_session_line(record: dict[str, Any]) -> bool:
     if "loglines" in record:
         return tree.any_object(record["loglines"], lambda line: isinstance(line.get("message"), dict))
-    if isinstance(record.get("message"), dict) and "uuid" in record:
+    message = record.get("message")
+    if isinstance(message, dict) and "parts" not in message and "uuid" in record:
         return "parentUuid" in record or {"session_id", "parent_tool_use_id"} <= record.keys()
     is_first = record.get("type") == "system" and record.get("subtype") == "init"
     return "session_id" in record and (is_first or (record.get("type") == "result" and "num_turns" in record))
@@ -89,6 +90,7 @@ def read(source: Source) -> Iterator[Trace]:
             reader = _SessionReader(source, members[0].record)
             for line in live:
                 reader.read_line(line)
+                reader.hold(line.record, line.at)
             for line in members:
                 if line.kind not in _OTHER_LINES and line.kind not in ("user", "assistant"):
                     what = f"line of type {line.record.get('type')!r}"

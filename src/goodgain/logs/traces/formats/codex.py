@@ -3,7 +3,8 @@
 A rollout holds items of OpenAI's Responses: steps are those of the format `openai_responses`. A message that the user typed
 is a turn. In the events of `exec`, all items between two thoughts or messages are one step.
 
-Lost: Results of hosted web searches, and encrypted results of `web.run`: both are unrecorded.
+Lost: Results of hosted web searches that no event `web_search_end` holds, and encrypted results of `web.run`: both are
+unrecorded.
 Query id: The id of the session or thread. The system is the model of the last turn (rollouts only).
 Record: To have results in the log, give the agent your own search tool, such as an MCP server.
 """
@@ -14,6 +15,7 @@ from typing import Any
 from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text
 from goodgain.logs.traces.formats.openai_responses import ItemReader
+from goodgain.logs.traces.tools import extract_queries
 
 #: Types of a rollout's lines. `compacted` repeats items in another form.
 _LINES = {"session_meta", "turn_context", "response_item", "event_msg", "compacted", "world_state"}
@@ -81,6 +83,7 @@ class _Rollout(ItemReader):
             if isinstance(result, dict) and ("Err" in result or result.get("Ok") is not None):
                 failure = {"isError": True, "content": str(result.get("Err"))}
                 outputs[as_word(event.get("call_id"))] = failure if "Err" in result else result["Ok"]
+        searched = [event for event in events if event.get("type") == "web_search_end" and event.get("results")]
         held = [_read_payload(record, "response_item") or record for record, _ in lines]
         seen = {(as_word(item.get("type")), str(item.get("call_id"))) for item in held}
         for record, at in lines:
@@ -97,6 +100,8 @@ class _Rollout(ItemReader):
                 call_id = as_word(item.get("call_id"))
                 if item.get("type") == "function_call_output" and call_id in outputs:
                     item = {**item, "output": outputs[call_id]}  # the unchanged output of the MCP tool
+                if item.get("type") == "web_search_call":
+                    item = _add_results(item, searched)
                 if as_word(item.get("type")) not in _OTHER_ITEMS and not (typed and _is_of_user(item)):
                     items.append((item, payload_at))
             elif kind == "event_msg":
@@ -111,11 +116,24 @@ class _Rollout(ItemReader):
             (item, at) for item, at in items
             if typed or not _is_of_user(item) or not tree.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
         )  # fmt: skip
+        for record, at in lines:  # events too: they may hold results
+            self.hold(record, at)
         return self.trace(lines[0][1], session_id=session)
 
 
 def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
     return tree.object_or_empty(record.get("payload") if record.get("type") == kind else None)
+
+
+def _add_results(item: dict[str, Any], searched: list[dict[str, Any]]) -> dict[str, Any]:
+    """Add the results in the first event of the same query to a web search. Remove the event from `searched`."""
+    action = tree.object_or_empty(item.get("action"))
+    queries = {*extract_queries(action.get("queries")), *extract_queries(action.get("query"))}
+    event = next((event for event in searched if not queries.isdisjoint(extract_queries(event.get("query")))), None)
+    if event is None or action.get("type", "search") != "search" or action.get("sources") is not None:
+        return item
+    searched.remove(event)
+    return {**item, "action": {**action, "sources": event["results"]}}
 
 
 def _is_of_user(item: dict[str, Any]) -> bool:
@@ -194,7 +212,8 @@ class _Thread(Conversation):
             return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, action, is_search=False, opened=opened)
         if kind == "search" or query.strip():
             asked = action if kind == "search" else query
-            return ToolCall("web_search", at, call_id, asked, is_search=True, remedy=_REMEDY)
+            found = item["results"] if item.get("results") else UNANSWERED
+            return ToolCall("web_search", at, call_id, asked, found, is_search=True, remedy=_REMEDY)
         what = "web_search without a query or a known action"
         self.source.not_understood(what, at, "an action of type search or open_page")
         return None

@@ -63,7 +63,7 @@ def sniff(head: FileHead) -> bool:
         return any(map(_is_of_format, head.conversations))
     # A log of exchanges with several vendors is read in the other format. That format reports Gemini's as left out.
     others = (split_exchange(record, *other) for record in head.objects for other in _OTHER_ENDPOINTS)
-    return _Contents.claims(head) and not any(others)
+    return ContentReader.claims(head) and not any(others)
 
 
 def _is_of_format(value: Any) -> bool:
@@ -88,7 +88,7 @@ def _is_event(value: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     if JoinedConversation.are_exchanges(source.head):
-        return _Contents.join_exchanges(source)
+        return ContentReader.join_exchanges(source)
     if any(map(_is_event, source.head.objects)):
         return _read_event_rows(source)
     first = next(map(tree.object_or_empty, source.head.records), {})
@@ -102,7 +102,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     record = tree.object_or_empty(value)
     events, app = record.get("events"), tree.get_either(record, "appName")
     if isinstance(events, list) and (app is not None or tree.any_object(events, _is_event)):
-        reader = _Contents(source, record).read_events(tree.walk(events, f"{at}/events"))
+        reader = ContentReader(source, record).read_events(tree.walk(events, f"{at}/events"))
         session = expect_id(record.get("id"), f"{at}/id")
         return reader.trace(at, session_id=session, tag=app)
     if record.keys() >= _CLI_KEYS or "messages" in record:
@@ -112,15 +112,15 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     answer, answer_at = (inner, f"{at}/response") if "candidates" in inner else (record, at)
     if not contents and "candidates" not in answer:
         raise unexpected_value(at, _EXPECTED, value)
-    reader = _Contents(source, value)
+    reader = ContentReader(source, value)
     if "candidates" in answer:
-        reader.read_exchange(_Contents.pair({"contents": contents}, answer, at, answer_at))
+        reader.read_exchange(ContentReader.pair({"contents": contents}, answer, at, answer_at))
     else:
         reader.read_all(tree.walk(contents, f"{at}{path}"))
     return reader.trace(at, tag=tree.get_either(record, "modelVersion"))
 
 
-class _Contents(JoinedConversation):
+class ContentReader(JoinedConversation):
     asked, answered = "contents", "candidates"
 
     @classmethod
@@ -160,6 +160,7 @@ class _Contents(JoinedConversation):
             if event.get("partial") is not True:  # the whole answer comes later
                 self.report_unread("an event", event, at, _EVENT_READ)
                 self.read_grounded(event, parse_if_json(event.get("content")), at, by_agent=author != "user")
+            self.hold(event, at)
         return self
 
     def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
@@ -272,7 +273,7 @@ def _read_event_rows(source: Source) -> Iterator[Trace]:
     for session, members in sessions.items():
         with source.handle_errors():
             first, at = members[0]
-            yield _Contents(source, first).read_events(members).trace(at, session_id=session)
+            yield ContentReader(source, first).read_events(members).trace(at, session_id=session)
 
 
 def _read_cli_lines(source: Source) -> Iterator[Trace]:

@@ -1,7 +1,8 @@
 """LangChain and LangGraph messages as written by `model_dump`, `messages_to_dict` or langchain.load's `dumps`.
 
 An AI message is a step. A human message is a turn. Results are read from a tool message's `artifact` (Documents), else
-from its content. States of a graph that repeat the messages of earlier states are one conversation.
+from its content. States of a graph that repeat the messages of earlier states are one conversation. Lines of
+`stream_mode="updates"` are one conversation, or one per `query_id` or `thread_id`.
 
 Lost: Searches that a vendor ran and logged in `additional_kwargs` or unknown parts. Such searches are reported as not understood.
 Query id: `query_id`, `question_id` or `qid` in `metadata`, `config.metadata`, `config.configurable` or `configurable`, else
@@ -15,9 +16,10 @@ from functools import partial
 from typing import Any
 
 from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations.record_tree import read_records
 from goodgain.logs.traces.conversations.turns_and_calls import read_usage
 from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, place
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, find_id, unexpected_value
 
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
 #: Types of parts. Parts with calls repeat `tool_calls`.
@@ -30,12 +32,16 @@ _READ = {
     *("content", "tool_calls", "invalid_tool_calls", "tool_call_chunks", "artifact", "function_call"),
     *("__openai_function_call_ids__", "__gemini_function_call_thought_signatures__"),
 }
+#: Keys of runs and spans, whose inputs and outputs may have messages.
+_OF_RUNS = {"inputs", "outputs", "input", "output", "run_type", "span_id", "attributes"}
 #: Paths of the messages and of the caller's metadata in a state of a graph, in order of preference.
 _MESSAGE_PATHS = ("messages", "values/messages", "checkpoint/channel_values/messages")
 _METADATA_PATHS = ("metadata", "config/metadata", "config/configurable", "configurable")
 
 
 def sniff(head: FileHead) -> bool:
+    if any(map(_is_update, head.objects)):
+        return True
     lists = (tree.find_list(record, *_MESSAGE_PATHS)[0] for record in head.conversations)
     return any(tree.any_object(messages, _is_message) for messages in lists)
 
@@ -59,12 +65,50 @@ def _read_kind(message: dict[str, Any]) -> str:
     return as_word(_read_name(message)).removesuffix("Chunk").removesuffix("Message").lower()
 
 
+def _is_update(record: dict[str, Any]) -> bool:
+    """Return whether a record is an update of a graph: nodes by name, each with the messages that it adds."""
+    if tree.find_list(record, *_MESSAGE_PATHS)[0] is not None or not _OF_RUNS.isdisjoint(record):
+        return False
+    nodes = tree.objects_in(list(record.values()))
+    return any(tree.any_object(node.get("messages"), _is_message) for node in nodes)
+
+
 def read(source: Source) -> Iterator[Trace]:
+    if any(map(_is_update, source.head.objects)):
+        return _read_updates(source)
     if sum(bool(tree.find_list(record, *_MESSAGE_PATHS)[1]) for record in source.head.records) > 1:
         return _Messages.join_exchanges(source, _read_state)  # the records are states, not one trace each
     expected = "a list of messages, or a state of a graph with one"
     find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected=expected)
     return _Messages.read_source(source, find, of_list=lambda one: "type" in one or _is_message(one))
+
+
+def _read_updates(source: Source) -> Iterator[Trace]:
+    """Yield a trace per query id or thread. The updates of a file without ids are one trace."""
+    threads: dict[str | None, list[tree.Placed]] = {}
+    for value, at in read_records(source):
+        with source.handle_errors():
+            record = expect_object(value, at)
+            threads.setdefault(find_id(record) or _read_query_id(record, at), []).append((record, at))
+
+    def read_thread(updates: list[tree.Placed], at: str) -> Trace:
+        reader = _Messages(source, updates[0][0])
+        for record, record_at in updates:
+            for name, node in record.items():
+                if isinstance(node, dict):
+                    messages, node_at = node.get("messages"), f"{record_at}/{name}"
+                    reader.read_all(
+                        tree.walk([messages] if isinstance(messages, dict) else messages, f"{node_at}/messages")
+                    )
+                    reader.hold(node, node_at, is_state=True)
+        return reader.trace(at)
+
+    for updates in threads.values():
+        if len(threads) > 1:
+            yield from source.read_numbered(read_thread, updates, updates[0][1])
+        else:
+            with source.handle_errors():
+                yield read_thread(updates, updates[0][1])
 
 
 def _read_state(record: Any, at: str) -> Exchange | None:

@@ -144,6 +144,7 @@ class ItemReader(JoinedConversation):
         response: list[tree.Placed] = []
         for item, at in items:
             kind = as_word(expect_object(item, at).get("type"), "message")
+            self.hold(item, at)
             if kind in _CLIENT_ANSWERS or (kind == "message" and item.get("role") in ("user", "system", "developer")):
                 self._read_response(response)
                 response = []

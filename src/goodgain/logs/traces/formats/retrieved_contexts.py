@@ -1,7 +1,7 @@
 """Records of retrieval in RAG pipelines and evaluations: a question and the passages retrieved for this question.
 
-The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `retrievedPassages`, `search_results` or similar keys. Each list
-of passages is one search and one step. In a list of texts, each text is a result.
+The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `search_results`, LlamaIndex's `source_nodes` or similar keys.
+Each list of passages is one search and one step. In a list of texts, each text is a result.
 
 Lost: The name of the tool, and results that a cutoff or a reranker removed.
 Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
@@ -18,13 +18,9 @@ from goodgain.logs.traces.conversations.queries_by_shape import QUESTIONS
 from goodgain.logs.traces.expected_values import expect_object, find_record_id, unexpected_value
 from goodgain.logs.traces.tool_outputs.overlooked_results import holds_call
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
+from goodgain.logs.traces.tool_outputs.unread_lists import PASSAGE_KEYS
 from goodgain.logs.traces.tools import extract_queries
 
-#: Keys of the passages in order of preference, in lower case and without punctuation.
-_CONTEXTS = (
-    *("ctxs", "retrievedcontexts", "retrievedpassages", "retrieveddocuments", "retrieveddocs", "retrievedchunks"),
-    *("retrievednodes", "retrievalresults", "retrievalcontext", "contexts", "searchresults", "sourcedocuments"),
-)
 #: Keys of the agent's queries, and keys of the user's question.
 _SEARCHED = ("search_queries", "search_query", "searchQuery")
 _ASKED = ("question", "user_input", "retrievalQuery", *QUESTIONS)
@@ -144,7 +140,7 @@ def _find_doubt(searches: list[_Search]) -> str:
 
 def _find_passages(value: dict[str, Any]) -> list[str]:
     names = {name: key for key, name in reversed(normalise_keys(tuple(value)))}
-    held = (names[name] for name in _CONTEXTS if name in names)
+    held = (names[name] for name in PASSAGE_KEYS if name in names)
     return [key for key in held if isinstance(_read_passages(value[key]), list)]
 
 

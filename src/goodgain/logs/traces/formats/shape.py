@@ -124,6 +124,9 @@ class _Log:
         if not any(self.source.is_search(call.tool) if call.is_search is None else call.is_search for call in made):
             return None
         traces[0].unknown += inner.take_unknown()
+        lacks_answers = any(not call.answered and not call.remedy for call in made)
+        if lacks_answers and (place or any(trace.unknown for trace in traces)):
+            return None  # the answers may be in what is not understood, or in another part of the log
         return traces
 
     def make_trace(self, group: queries.FoundQuery) -> Trace:

@@ -159,7 +159,9 @@ class _Messages(Conversation):
                 self._cited.append(part["source"] if isinstance(part.get("source"), dict) else part)
             elif kind.startswith("tool-") and "toolCallId" in part:
                 self._read_ui_call({**part, "toolName": kind.removeprefix("tool-")}, at)
-            elif kind not in _OTHER_PARTS and not kind.startswith("data-"):
+            elif kind.startswith("data-"):
+                self.hold(part, at)
+            elif kind not in _OTHER_PARTS:
                 self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
 
     def _add_call(self, part: dict[str, Any], at: str) -> ToolCall:

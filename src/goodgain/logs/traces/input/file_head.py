@@ -8,6 +8,7 @@ from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import BOM, JSON_LINES
 from goodgain.files.other_kinds import OtherKind, find_other_kind
 from goodgain.logs.traces.expected_values import objects_in
+from goodgain.logs.traces.tool_outputs.values_in_text import read_python
 
 #: Bytes read to recognise a format: enough for a system prompt and the first messages. Long texts (a pasted document, a
 #: screenshot) count only up to the second number. The third number is the hard limit.
@@ -19,6 +20,8 @@ _JSON_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTAL
 _LIST_START = re.compile(rb'\[\s*[\[{"\]0-9]')
 #: The end of a value and the beginning of the next one, both at the beginning of a line.
 _NEXT_VALUE = re.compile(rb"^[}\]]\s*^[{\[]", re.MULTILINE)
+#: The beginning of a printed dict, or of a list of dicts.
+_PYTHON_START = re.compile(rb"\s*(?:\[\s*)?\{\s*'")
 _ZIP_SIGNATURE = b"PK\x03\x04"
 #: The beginning of a stream of server-sent events, and of a piece of an answer in it.
 _EVENTS, _EVENT_DATA = re.compile(rb"\s*(?:data|event|id|retry)?: ?\S"), re.compile(rb"^data: ?\{", re.MULTILINE)
@@ -93,7 +96,10 @@ class FileHead:
     def value(self) -> Any:
         """The JSON value of a `json` file, or the part of the value that is in the head; None if the file is not JSON."""
         is_list = self.raw.lstrip().startswith(b"[")
-        return parse_prefix(self.raw, whole=self.whole and not is_list) if self.kind == "json" else None
+        if self.kind != "json":
+            return None
+        value = parse_prefix(self.raw, whole=self.whole and not is_list)
+        return parse_python(self.raw) if value in (None, []) and self.whole else value
 
     @cached_property
     def records(self) -> list[Any]:
@@ -173,6 +179,12 @@ class FileHead:
     def text(self) -> str:
         """The head as text, with replacements for undecodable bytes; empty unless the file is text."""
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
+
+
+def parse_python(raw: bytes) -> Any:
+    """Return the value of Python's notation (a printed dict or list), which may have several lines. Return None for other text."""
+    found = read_python(raw.decode("utf-8", "replace").strip()) if _PYTHON_START.match(raw) else None
+    return found[0] if found else None
 
 
 def parse_prefix(raw: bytes, *, whole: bool) -> Any:

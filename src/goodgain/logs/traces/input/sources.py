@@ -15,7 +15,7 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, loads_exactly
 from goodgain.files.opening import BOM
 from goodgain.logs.traces.expected_values import find_id, find_record_id, format_place
-from goodgain.logs.traces.input.file_head import FileHead, parse_members, parse_prefix
+from goodgain.logs.traces.input.file_head import FileHead, parse_members, parse_prefix, parse_python
 from goodgain.logs.traces.input.logs_and_archives import Opener, base_name, read_at_most, read_rows
 from goodgain.logs.traces.model import Trace, UnknownItem
 from goodgain.logs.traces.reading_summary import Summary
@@ -89,6 +89,9 @@ class Source:
             in_lines = "write each of its JSON values on one line (jq -c .)"
             remedy = in_lines if self.head.is_sequence else "was it cut off?"
             cut = InputError(f"{self.path}: is not valid JSON ({error}); {remedy}")
+            if (printed := parse_python(content)) is not None:
+                yield printed, f"{self.path}, at {self.inside}"
+                return
             *value, last = parse_members(content) if self.skip else [None]
             if not (value and are_traces(value)):
                 raise cut from None

@@ -1,6 +1,6 @@
 """Turns a trace into queries: chooses turns and searches, reads results, and sums costs."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -9,7 +9,19 @@ from goodgain.errors import InputError
 from goodgain.logs.traces.conversations.record_tree import follow_path
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages
 from goodgain.logs.traces.expected_values import find_outcomes, format_place, parse_time
-from goodgain.logs.traces.model import UNANSWERED, SearchCall, Step, ToolCall, Trace, Turn, UnknownItem, Usage
+from goodgain.logs.traces.model import (
+    UNANSWERED,
+    Holder,
+    Result,
+    SearchCall,
+    Step,
+    ToolCall,
+    Trace,
+    Turn,
+    UnknownItem,
+    Usage,
+)
+from goodgain.logs.traces.reading.lists_beside import settle_lists_beside
 from goodgain.logs.traces.reading.opened_and_cited import Uses, read_uses
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
@@ -38,6 +50,7 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     if options.strict:
         count_unknown(trace.unknown, options, summary)
     turns_read = len(trace.turns)
+    _settle_lists(trace, options, summary)
     used = _choose_turns(trace, options)
     if options.query_text is not None:  # its value replaces the user's text as the question
         text = follow_path(trace.record, options.query_text)
@@ -68,9 +81,20 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
     return read
 
 
-def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
-    for call in (call for turn in trace.turns for call in turn.calls):
+def _settle_lists(trace: Trace, options: ReadOptions, summary: Summary) -> None:
+    calls = _name_called_tools(trace, options)
+    has_search = any(_is_search(call, options) for call in calls)
+    settle_lists_beside(trace, options, summary, has_search=has_search)
+
+
+def _name_called_tools(trace: Trace, options: ReadOptions) -> list[ToolCall]:
+    calls = [call for turn in trace.turns for call in turn.calls]
+    for call in calls:
         call.name_called_tool(options.tool_rule)
+    return calls
+
+
+def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
     if options.turns == "joined":
         trace.turns = [_join_turns(trace.turns)]
     if options.turns == "searching":
@@ -102,6 +126,8 @@ def _join_turns(turns: list[Turn]) -> Turn:
 
 def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
     """Merge several logs of one query into one trace. `options.order` sorts the steps by time, or keeps them log by log."""
+    for trace in traces:
+        _name_called_tools(trace, options)
     used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
     turn = _join_turns([turn for _, turn in used])
     if options.order == "time":
@@ -112,7 +138,9 @@ def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
     for trace in traces:  # the last value of an outcome counts, but one incomplete log makes the query incomplete
         found = read_outcomes(trace)
         outcomes |= found | ({COMPLETED: 0.0} if 0 in (outcomes.get(COMPLETED), found.get(COMPLETED)) else {})
-    return replace(traces[0], turns=[turn], unknown=unknown, outcomes=outcomes)
+    holders = [holder for trace in traces for holder in trace.holders]
+    holders += [Holder(trace.record, trace.at, 1, is_state=True) for trace in traces[1:]]
+    return replace(traces[0], turns=[turn], unknown=unknown, outcomes=outcomes, holders=holders)
 
 
 def read_outcomes(trace: Trace) -> dict[str, float]:
@@ -215,11 +243,13 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
                 "(docs/traces/your_own_agent.md)"
             )
         if not call.may_lack:
-            raise UnrecordedError(
+            error = UnrecordedError(
                 f"{place}: the search with {call.tool!r} was made, but its output is not in the log "
                 f"({call.remedy or 'was the log cut off before the answer?'}); {spell('unrecorded', 'empty')} counts such "
                 "searches as searches with no results, and 'skip' leaves out their iterations"
             )
+            error.tool, error.place = call.tool, place
+            raise error
         summary.count("blank", place)
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
@@ -232,6 +262,8 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
         summary.count("unread", place, outcome.unread)
         summary.searches_with_unread += 1
     summary.unknown_urls.update(find_unknown_urls(outcome.results))
+    if _has_chunks_of_one_document(outcome.results):
+        summary.count("shared_documents", place)
     summary.searches[call.tool] += 1
     summary.results += len(outcome.results)
     if outcome.status != "ok":
@@ -241,8 +273,21 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     return SearchCall(outcome.status, outcome.results, asked, call.call_id, call.arguments)
 
 
+def _has_chunks_of_one_document(results: Sequence[Result]) -> bool:
+    """Return whether several results have one document id but different chunk ids."""
+    if not results or not results[0].ids:
+        return False
+    chunks: dict[str, set[str]] = {}
+    for result in results:
+        if result.doc_id is not None:
+            chunks.setdefault(result.doc_id, set()).update(value for name, value in result.ids if name == "chunk_id")
+    return any(len(ids) > 1 for ids in chunks.values())
+
+
 class UnrecordedError(InputError):
     """Raised if a log lacks the results of a search, even with errors='skip': a skip would silently change every measure."""
+
+    tool, place = "", ""  # the tool of the search, and its place in the log
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:

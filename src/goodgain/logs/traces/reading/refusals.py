@@ -12,14 +12,17 @@ from typing import Any
 import orjson
 
 from goodgain.errors import InputError, count_of
+from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.formats import Format, formats, get_format, is_claimed
 from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import SearchCall
-from goodgain.logs.traces.reading.queries_and_costs import read_queries
+from goodgain.logs.traces.model import SearchCall, Trace
+from goodgain.logs.traces.reading.lists_beside import collect_texts, is_in
+from goodgain.logs.traces.reading.queries_and_costs import UnrecordedError, read_queries
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
+from goodgain.logs.traces.tool_outputs.unread_lists import find_result_lists
 from goodgain.options import spell
 
 #: How deep values are tried in the formats, and how many of them.
@@ -54,6 +57,37 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
         f"{log.path}: is in no known trace format (it looks like {log.head.description}){near}; "
         f"{f'{counted}; else ' if counted else ''}name its format with {spell('format')}, or {way_out}"
     )
+
+
+def explain_failed_claim(error: InputError, log: Log, name: str, options: ReadOptions) -> InputError:
+    """Return the error of a format that claims a log but cannot read its first trace, with what `shape` finds in the log."""
+    counted, example = _count_by_shape(log, options)
+    if not example:
+        return error
+    fault, _, remedy = str(error).partition("; ")
+    return InputError(
+        f"{fault}; the format {name} claims the file but cannot read it; {counted}; else {remedy or 'correct the file'}"
+    )
+
+
+def explain_unrecorded(error: UnrecordedError, source: Source, trace: Trace, name: str) -> UnrecordedError:
+    """Return the error of a search without output. If the log has results that no call holds, the error names their place."""
+    if not error.tool:
+        return error
+    texts = list(collect_texts(trace))
+    with suppress(InputError):
+        for value, at in replace(source, summary=Summary()).documents():
+            for found in find_result_lists(value, at, (), "everything"):
+                if found.is_citations or found.at == error.place:
+                    continue
+                if found.is_sure and not all(is_in(each, texts) for each in found.names[:_MAX_TRIED]):
+                    other = "" if name == "shape" else f"try {spell('format', 'shape')}, or "
+                    return UnrecordedError(
+                        f"{error.place}: the search with {error.tool!r} has no output where the format {name} expects it, but "
+                        f"{format_place(found.at)} looks like results; {other}write the searches in the format jsonl "
+                        "(docs/traces/your_own_agent.md)"
+                    )
+    return error
 
 
 def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:

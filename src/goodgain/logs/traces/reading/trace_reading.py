@@ -21,7 +21,12 @@ from goodgain.logs.traces.reading import queries_and_costs, query_ids, trace_fil
 from goodgain.logs.traces.reading.queries_and_costs import Query, UnrecordedError
 from goodgain.logs.traces.reading.query_ids import NamedQuery, QueryNames
 from goodgain.logs.traces.reading.read_options import ReadOptions
-from goodgain.logs.traces.reading.refusals import describe_unclaimed, make_source
+from goodgain.logs.traces.reading.refusals import (
+    describe_unclaimed,
+    explain_failed_claim,
+    explain_unrecorded,
+    make_source,
+)
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths, TraceFile
 from goodgain.logs.traces.reading_summary import RunName, Summary
 from goodgain.logs.traces.tools import check_tools_called
@@ -181,14 +186,18 @@ def _read_task(
     of_query: dict[tuple[str | None, RunName], list[tuple[Trace, Format, str | None, str]]] = {}
     for file in files:
         begun = 0
-        for trace, trace_format, name, read in _read_file(file, options, summary):
+        for trace, trace_format, source, read in _read_file(file, options, summary):
+            name = source.name
             shared = options.ids_of_several_logs and query_ids.find_id_of_log(trace, options.query_ids or {}, name)
             if shared and shared in options.ids_of_several_logs:
                 run = query_ids.name_run(trace, file.system, options)
                 of_query.setdefault((shared, run), []).append((trace, trace_format, file.system, name))
                 continue
             with _skip_errors(options, summary, trace.query_id or query_ids.name_log(trace, name)):
-                names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
+                try:
+                    names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
+                except UnrecordedError as error:
+                    raise explain_unrecorded(error, source, trace, trace_format.name) from None
             if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
                 # The bytes read from a compressed file may exceed its size.
                 size += min(read, file.size) - min(begun, file.size)
@@ -252,14 +261,14 @@ def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = 
         summary.count_error(error, query_id)
 
 
-def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, str, int]]:
+def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, Source, int]]:
     begun = read = 0
     with _skip_errors(options, summary):
         for open_log in find_logs(file.path, partial(is_claimed, options.format)):
             with _skip_errors(options, summary):
                 for trace, trace_format, source in _read_log(open_log(), options, summary):
                     read = begun + source.bytes_read
-                    yield trace, trace_format, source.name, read
+                    yield trace, trace_format, source, read
             begun = read
 
 
@@ -272,10 +281,15 @@ def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tupl
     if not log.ends:
         source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
     is_empty = True
-    for trace in trace_format.read(source):
-        is_empty = False
-        trace.unknown += source.take_unknown()
-        yield trace, trace_format, source
+    try:
+        for trace in trace_format.read(source):
+            is_empty = False
+            trace.unknown += source.take_unknown()
+            yield trace, trace_format, source
+    except InputError as error:
+        if not is_empty or options.format != "auto":
+            raise
+        raise explain_failed_claim(error, log, trace_format.name, options) from None
     queries_and_costs.count_unknown(source.take_unknown(), options, summary)  # items after the last trace
     if is_empty and summary.errors == errors:
         raise InputError(

@@ -11,7 +11,7 @@ from goodgain.logs.traces.tool_outputs.text_lists import find_address, split_num
 from goodgain.logs.traces.tools import is_search_tool
 
 #: Keys of objects with addresses and titles that are not results.
-_NO_RESULTS = {
+NO_RESULTS = {
     *PICTURE_LISTS,
     *("answerbox", "knowledgegraph", "peoplealsoask", "relatedquestions", "relatedsearches", "faq", "infobox"),
     *("infoboxes", "sitelinks", "deeplinks", "deepresults", "breadcrumbs", "citedby"),
@@ -21,13 +21,13 @@ _NO_RESULTS = {
 #: Fields of logs with metadata, citations or settings.
 _NOTES = {
     *("metadata", "meta", "extra", "extras", "tags", "usage", "citations", "annotations"),
-    *("tools", "functions", "toolchoice"),
+    *("tools", "functions", "toolchoice", "tooldefinitions", "availabletools"),
 }
 #: Keys of the tool's name in a call, and keys of the query.
 _TOOL_KEYS = {"name", "tool", "toolname", "function", "functionname", "type", "kind", "action"}
 _QUERY_KEYS = {"query", "queries", "q", "searchquery", "searchqueries", "userquery", "keywords"}
 #: Parts of the types of calls and of their outputs: `server_tool_use`, `function_call_output`.
-_CALL_TYPE = re.compile(r"tool_|_call|tool-|-call")
+CALL_TYPE = re.compile(r"tool_|_call|tool-|-call")
 #: Calls in the text of an agent: `Action: search[...]`, `Action: search` above `Action Input:`, or JSON with `action_input`.
 _WRITTEN_CALL = re.compile(
     r"""^[ \t*>]*Action(?:[ ]\d{1,4})?[ \t*]*:[ \t*`]*([^\s\[({`*:][^\n\[({`*:]{0,79}?)[ \t*`]*(?:[\[(]|\n[ \t*]*Action[ ]Input)"""
@@ -98,7 +98,7 @@ def _is_call(item: Object, *, in_list: bool) -> bool:
         if is_search_tool(key) or name in _QUERY_KEYS or name.endswith(("callid", "tooluseid")):
             return True
         word = value if name in _TOOL_KEYS and isinstance(value, str) and len(value) <= _LONGEST_NAME else ""
-        if word and (is_search_tool(word) or _CALL_TYPE.search(word)):
+        if word and (is_search_tool(word) or CALL_TYPE.search(word)):
             return True
     return False
 
@@ -109,7 +109,7 @@ def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool =
     kinds = list if lists_only else (list, dict)
     skipped = set(map(id, read))
     for key, value in item.items():
-        if isinstance(value, kinds) and value and normalise_key(key) not in _NO_RESULTS:
+        if isinstance(value, kinds) and value and normalise_key(key) not in NO_RESULTS:
             yield from _find_names(value, skipped, _MAX_DEPTH, in_list=False)
 
 
@@ -124,7 +124,7 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
         yield name
     else:
         for key, inner in value.items():
-            if isinstance(inner, (list, dict)) and inner and normalise_key(key) not in _NO_RESULTS:
+            if isinstance(inner, (list, dict)) and inner and normalise_key(key) not in NO_RESULTS:
                 yield from _find_names(inner, skipped, depth - 1, in_list=False)
 
 
@@ -140,7 +140,7 @@ def _find_name(item: Object, *, in_list: bool) -> str | None:
 
 def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
     """Return the lists of results that all objects have under the same key; None unless there is exactly one such key."""
-    keys = [key for key in members[0] if normalise_key(key) not in _NO_RESULTS]
+    keys = [key for key in members[0] if normalise_key(key) not in NO_RESULTS]
     lists = [[member.get(key) for member in members] for key in keys]
     found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
     return found[0] if len(found) == 1 else None  # type: ignore[return-value]  # they are lists of objects

@@ -3,7 +3,6 @@
 A list is a list of results if its members look like results. A sentence is never a result: it has neither an id nor a URL.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -54,8 +53,6 @@ LAYOUTS: dict[str, Callable[[str], Sequence[Result] | None]] = {
 }
 #: Readers of texts that may have links other than results, in prose or in whole pages.
 _WITH_OTHER_LINKS = (blocks.read_claude_code, blocks.read_gemini_cli, blocks.read_tavily, blocks.read_jina)
-#: An id in a list of ids only. It must have a digit: single words may be categories or suggestions.
-_BARE_ID = re.compile(r"(?=[^0-9]{0,100}[0-9])[A-Za-z0-9][A-Za-z0-9_.:#/-]{0,99}")
 #: A limit against malicious output: wrappers nested deeper are not opened.
 _MAX_DEPTH = 12
 #: Longer outputs of other tools than searches are pages, and are not checked. JSON may be longer than other text.
@@ -198,7 +195,7 @@ class _OutputReader(NamedTuple):
             if all(text.startswith(("http://", "https://")) and not any(map(str.isspace, text)) for text in members):
                 return self.read_list([{"url": text} for text in members], depth - 1)
             outcome = self.read_blocks(members, depth)
-            if outcome.status == "unparsed" and self.reads_ids and all(map(_BARE_ID.fullmatch, members)):
+            if outcome.status == "unparsed" and self.reads_ids and all(map(result_objects.BARE_ID.fullmatch, members)):
                 return self.read_list([{"id": text} for text in members], depth - 1)
             return outcome
         return UNPARSED

@@ -51,6 +51,8 @@ _MAX_FIELD_LENGTH = 1000
 #: Objects nested deeper are not read; search APIs nest as in `hit._source.metadata`.
 _MAX_DEPTH = 4
 _WEB = ("http://", "https://")
+#: An id in a list of ids only. It must have a digit: single words may be categories or suggestions.
+BARE_ID = re.compile(r"(?=[^0-9]{0,100}[0-9])[A-Za-z0-9][A-Za-z0-9_.:#/-]{0,99}")
 #: The header of a Markdown page; with more than 20 lines it is a table or a rule, not a header.
 _FRONT_MATTER = re.compile(r"---\n(?P<head>(?:[^\n]*\n){1,20}?)---(?:\n|$)")
 _SIGNS = re.compile(r"[^a-z0-9]+")
@@ -127,6 +129,8 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
         if containers and depth < _MAX_DEPTH:
             todo += [(part[key], depth + 1) for key in containers if isinstance(part[key], dict)]
     doc_id, url, title, snippet, score, kind = found
+    if doc_id is None and url is None:  # nothing else names the document
+        doc_id = next((value for name, value in ids if name == "chunk_id"), None)
     if doc_id is None and url is None and title is None and snippet is None:
         return None
     if url and doc_id and doc_id.startswith(_WEB) and doc_id == item.get("id"):

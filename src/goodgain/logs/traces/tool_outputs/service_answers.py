@@ -137,6 +137,7 @@ def _read_milvus(hits: list[Object]) -> list[Object] | None:
 
 def _read_openai_files(hits: list[Object]) -> list[Object] | None:
     """Read hits of OpenAI's vector stores. A hit is a passage of a file, with a `file_id` and a `filename`."""
+    hits = [{**hit, "filename": hit["file_name"]} if "file_name" in hit else hit for hit in hits]  # as Azure names it
     if not all("file_id" in hit and "filename" in hit and ("text" in hit or "content" in hit) for hit in hits):
         return None
     return [

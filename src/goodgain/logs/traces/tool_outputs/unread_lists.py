@@ -1,0 +1,385 @@
+"""Finds lists of results anywhere in a record of a log: beside the messages, in metadata, in the answer of an API.
+
+The readers of formats know where their calls hold results. This walk finds the lists elsewhere, so that no list is passed
+over in silence. It visits each list and object once.
+"""
+
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+from goodgain.errors import InputError
+from goodgain.files.json_text import parse_if_json
+from goodgain.logs.dedup.document_types import snake_case
+from goodgain.logs.traces.model import Result
+from goodgain.logs.traces.tool_outputs.overlooked_results import CALL_TYPE, NO_RESULTS
+from goodgain.logs.traces.tool_outputs.readers import read_output
+from goodgain.logs.traces.tool_outputs.result_objects import BARE_ID, Object, normalise_key, read_object
+from goodgain.logs.traces.tool_outputs.service_answers import OBJECT_SHAPES
+from goodgain.logs.traces.tool_outputs.text_lists import is_url
+
+#: Keys of passages that a pipeline retrieved, in order of preference, in lower case and without punctuation. Under these
+#: keys, texts are results too.
+PASSAGE_KEYS = (
+    *("ctxs", "retrievedcontexts", "retrievedpassages", "retrieveddocuments", "retrieveddocs", "retrievedchunks"),
+    *(
+        "retrievednodes",
+        "retrievalresults",
+        "retrievalcontext",
+        "contexts",
+        "searchresults",
+        "sourcedocuments",
+        "sourcenodes",
+    ),
+)
+#: Keys with metadata of a message or record.
+NOTE_KEYS = {"metadata", "meta", "extra", "extras", "additional_kwargs", "response_metadata"}
+#: Keys of the citations of an answer.
+CITATION_KEYS = {"citations", "citation", "citedsources", "citationsources"}
+#: Keys of values that hold no results of a search: settings, examples, what the user attached, parts of messages, calls
+#: (which the formats read) and judgments.
+_PASSED_OVER = (NO_RESULTS - {"values"}) | {
+    *("system", "systemprompt", "systeminstruction", "systeminstructions", "instructions", "config"),
+    *(
+        "tools",
+        "functions",
+        "tooldefinitions",
+        "toolchoice",
+        "toolconfig",
+        "availabletools",
+        "toolschemas",
+        "mcpservers",
+    ),
+    *("example", "examples", "fewshot", "fewshotexamples", "demos", "demonstrations"),
+    *("attachment", "attachments", "experimentalattachments", "files", "uploadedfiles", "fileids"),
+    *(
+        "arguments",
+        "args",
+        "annotations",
+        "assessments",
+        "feedback",
+        "scores",
+        "score",
+        "evaluations",
+        "grades",
+        "ratings",
+        "logprobs",
+    ),
+}
+#: Keys of parts of messages and of calls, which the formats read.
+_PARTS = {"content", "contents", "parts", "text", "toolcalls", "functioncall", "executedtools"}
+#: Words of keys that name judged documents, such as `gold_documents` and `reference_contexts`.
+_JUDGED_WORDS = {
+    *(
+        "gold",
+        "golden",
+        "expected",
+        "target",
+        "truth",
+        "groundtruth",
+        "relevant",
+        "irrelevant",
+        "positive",
+        "positives",
+    ),
+    *("negative", "negatives", "qrels", "label", "labels", "oracle", "supporting", "reference", "judged", "ideal"),
+}
+#: Words of keys whose values were searched for.
+_SEARCHED_WORDS = {
+    *("search", "searched", "searches", "retrieve", "retrieved", "retrieves", "retriever", "retrieval"),
+}
+#: Last words of keys with a question or query, and whole keys.
+_QUESTION_WORDS, _QUESTION_KEYS = {"question", "query", "questions", "queries"}, {"q", "input", "user_input"}
+#: Keys of messages, steps, calls, tools and requests: objects with such a key are not results.
+_NOT_OF_RESULTS = {
+    *("role", "tool_calls", "toolCalls", "function", "parameters", "input_schema", "inputSchema", "arguments", "args"),
+    *("tool_name", "tool_call_id", "toolCallId", "call_id", "tool_use_id", "action", "step", "thought", "observation"),
+    *("event", "method", "query", "queries", "messages", "parts", "input"),
+}
+#: Keys that only documents of LangChain have.
+_DOCUMENT_KEYS = {"page_content", "pageContent"}
+#: Types of messages.
+_SPEAKERS = {"human", "ai", "system", "tool", "function", "developer", "user", "assistant", "message", "remove"}
+#: Keys of the names of files.
+_FILE_KEYS = {"file_name", "fileName", "filename", "document_name", "documentName", "source", "file_path", "filePath"}
+#: What the ids of results name, apart from documents.
+_ITEMS = {"chunk", "passage", "node", "file", "page", "paper", "article", "record", "source", "vector", "point"}
+#: Keys of objects that hold results in columns or classes.
+_COLUMN_KEYS = {"ids", "data", "objects", "documents"}
+#: Limits against malicious logs: how many members decide whether a list holds results, how many results are named, how many
+#: fields of an object are looked at for a question, and the length of keys, of texts, and of texts that are read as JSON.
+_MOST_JUDGED, _MOST_NAMED, _MOST_FIELDS, _LONGEST_KEY, _LONGEST_TEXT, _LONGEST_JSON = (
+    64,
+    1000,
+    200,
+    200,
+    20_000,
+    1_000_000,
+)
+
+
+#: What is looked at: the fields of an object and its metadata; everything but parts of messages and calls; or everything.
+Scope = Literal["fields", "record", "everything"]
+
+
+class ResultList(NamedTuple):
+    """A list of results in a record."""
+
+    key: str  # the key that holds the list
+    at: str  # the place of the list
+    value: Any  # the list, or the object that holds it in columns
+    names: tuple[str, ...]  # the URLs and ids of the first results
+    is_sure: bool  # at least half of the members have a URL, or an id and more; otherwise an id or a title
+    was_searched: bool  # a key around the list says so
+    question: str  # the question or query beside the list
+
+    @property
+    def is_citations(self) -> bool:
+        return normalise_key(self.key) in CITATION_KEYS
+
+
+def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope) -> Iterator[ResultList]:
+    """Yield the lists of results in an object of a log.
+
+    Args:
+        holder: a record, a message or an event.
+        read: the `id()` of values that the format reads, such as messages and outputs of calls.
+        scope: what is looked at.
+    """
+    is_whole = scope != "fields"
+    if not is_whole and not _may_hold_lists(holder, 3):
+        return
+    todo: list[tuple[Any, _Place, _Way]] = [(holder, (None, at), _Way())]
+    while todo:
+        value, place, way = todo.pop()
+        if isinstance(value, str):
+            text, value = value, parse_if_json(value)
+            if value is text and (found := _judge_text(text, place, way)) is not None:
+                yield found
+        if isinstance(value, dict):
+            rows = _read_columns(value) if way.key and is_whole else None
+            if rows and (found := _judge(value, rows, place, way)) is not None:
+                yield found
+                continue
+            fields = list(_select_fields(value, read, way, scope))
+            question = (_find_question(value) if fields else "") or way.question
+            todo += [(inner, (place, key), way.into(key, traits, question)) for key, inner, traits in reversed(fields)]
+        elif isinstance(value, list):
+            if way.key and (found := _judge(value, value, place, way)) is not None:
+                yield found
+            elif is_whole:
+                inside = way.deeper()
+                numbers = range(len(value) - 1, -1, -1)
+                todo += [
+                    (member, (place, number), inside)
+                    for number, member in zip(numbers, reversed(value), strict=True)
+                    if member and isinstance(member, (dict, list)) and id(member) not in read
+                ]
+
+
+def _may_hold_lists(value: Any, depth: int) -> bool:
+    """Return whether a value has a list of objects other than messages, or of URLs. Most records of chats have none."""
+    if isinstance(value, dict):
+        return depth > 0 and any(
+            _may_hold_lists(held, depth - 1) for held in value.values() if isinstance(held, (dict, list))
+        )
+    first = value[0] if value else None
+    if isinstance(first, dict):
+        return _NOT_OF_RESULTS.isdisjoint(first)
+    return isinstance(first, str) and "://" in first
+
+
+#: The place of the value around, or None, and the last key.
+_Place = tuple[Any, str | int]
+
+
+class _Way(NamedTuple):
+    """What the keys and objects around a value say about it."""
+
+    key: str = ""
+    depth: int = 0
+    question: str = ""
+    was_searched: bool = False
+    is_judged: bool = False
+
+    def into(self, key: str, traits: "_KeyTraits", question: str) -> "_Way":
+        was_searched, is_judged = self.was_searched or traits.was_searched, self.is_judged or traits.is_judged
+        return _Way(key, self.depth + 1, question, was_searched, is_judged)
+
+    def deeper(self) -> "_Way":
+        return self._replace(depth=self.depth + 1)
+
+
+def _write_place(place: _Place) -> str:
+    keys: list[str] = []
+    around: _Place | None = place
+    while around is not None:
+        around, key = around
+        keys.append(str(key))
+    return "/".join(reversed(keys))
+
+
+class _KeyTraits(NamedTuple):
+    is_passed_over: bool
+    is_part: bool
+    is_judged: bool
+    was_searched: bool
+    is_question: bool
+
+
+@lru_cache(maxsize=4096)
+def _read_key(key: str) -> _KeyTraits:
+    words = snake_case(key).split("_") if len(key) <= _LONGEST_KEY else [""]
+    is_question = words[-1] in _QUESTION_WORDS or "_".join(words) in _QUESTION_KEYS
+    is_passed_over = "".join(words) in _PASSED_OVER
+    is_part, is_judged = "".join(words) in _PARTS, not _JUDGED_WORDS.isdisjoint(words)
+    return _KeyTraits(is_passed_over, is_part, is_judged, not _SEARCHED_WORDS.isdisjoint(words), is_question)
+
+
+def _select_fields(
+    value: Object, read: Collection[int], way: _Way, scope: Scope
+) -> Iterator[tuple[str, Any, _KeyTraits]]:
+    is_whole = scope != "fields"
+    for key, inner in value.items():
+        if isinstance(inner, (dict, list)):
+            is_open = is_whole or way.depth < 1 or way.key in NOTE_KEYS or (way.depth < 3 and way.was_searched)
+        else:
+            is_open = is_whole and isinstance(inner, str) and _may_hold_results(key, inner)
+        if not is_open or not inner or id(inner) in read:
+            continue
+        traits = _read_key(key)
+        if not (traits.is_passed_over or (traits.is_part and scope != "everything")):
+            yield key, inner, traits
+
+
+def _may_hold_results(key: str, text: str) -> bool:
+    """Return whether a text may be a list of results: it begins like JSON, or its key says that it was searched for."""
+    if text[:1] in ("[", "{"):
+        return len(text) <= _LONGEST_JSON
+    return (
+        "\n" in text
+        and len(text) <= _LONGEST_TEXT
+        and (_read_key(key).was_searched or normalise_key(key) in PASSAGE_KEYS)
+    )
+
+
+def _judge_text(text: str, place: _Place, way: _Way) -> ResultList | None:
+    """Return a text in a layout of results, or in Python's notation, under a key that says that it was searched for."""
+    if len(text) > _LONGEST_TEXT or not (way.was_searched or normalise_key(way.key) in PASSAGE_KEYS):
+        return None
+    try:
+        results = read_output(text, _write_place(place)).results
+    except InputError:
+        return None
+    names = [name for result in results if (name := result.url or result.doc_id)]
+    return _make_list(text, names, place, way, is_sure=True) if names else None
+
+
+def _find_question(holder: Object) -> str:
+    for key, value in islice(holder.items(), _MOST_FIELDS):
+        if isinstance(value, (str, list)) and value and _read_key(key).is_question:
+            texts = [value] if isinstance(value, str) else [text for text in value if isinstance(text, str)]
+            if question := "; ".join(filter(str.strip, texts)):
+                return question
+    return ""
+
+
+def _read_columns(value: Object) -> list[Any] | None:
+    """Return the results in an object with parallel columns, or keyed by URL."""
+    if not value or not ("://" in next(iter(value)) or not _COLUMN_KEYS.isdisjoint(value)):
+        return None
+    rows = next((rows for read in OBJECT_SHAPES.values() if (rows := read(value)) is not None), None)
+    if rows and all(isinstance(row, list) for row in rows):  # one list per query
+        return [member for row in rows for member in row]
+    return rows
+
+
+def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultList | None:
+    """Return the list at the end of a way if it looks like a list of results, else None."""
+    some = members[:_MOST_JUDGED]
+    if not some or not (isinstance(some[0], (str, dict)) or isinstance(some[-1], (str, dict))):
+        return None
+    if all(isinstance(member, str) for member in some):
+        return _judge_texts(members, place, way)
+    objects = list(filter(_is_object, some))
+    if 2 * len(objects) < len(some) or any(map(_is_of_conversation, objects)):
+        return None
+    results = list(map(_read_member, objects))
+    holds_passages = way.was_searched or normalise_key(way.key) in PASSAGE_KEYS
+    named = [member for member, result in zip(objects, results, strict=True) if _names_document(member, result)]
+    texts = [result for result in results if result and result.snippet] if holds_passages else []
+    if 2 * max(len(named), len(texts)) < len(some):
+        return None
+    pairs = zip(objects, results, strict=True)
+    sure = sum(result is not None and _is_sure(member, result) for member, result in pairs)
+    is_sure = holds_passages or 2 * sure >= len(some)
+    read = map(_read_member, filter(_is_object, members[:_MOST_NAMED])) if is_sure else ()
+    names = [name for result in read if result and (name := result.url or result.doc_id)]
+    return _make_list(value, names, place, way, is_sure=is_sure)
+
+
+def _judge_texts(texts: list[str], place: _Place, way: _Way) -> ResultList | None:
+    """Return a list of URLs, of ids under a key that says so, or of passages."""
+    some = texts[:_MOST_JUDGED]
+    if 2 * sum(map(is_url, some)) >= len(some):
+        return _make_list(texts, list(filter(is_url, texts[:_MOST_NAMED])), place, way, is_sure=True)
+    if way.was_searched and all(map(BARE_ID.fullmatch, some)):
+        return _make_list(texts, texts[:_MOST_NAMED], place, way, is_sure=True)
+    if normalise_key(way.key) in PASSAGE_KEYS and any(" " in text for text in some):
+        return _make_list([{"snippet": text} for text in texts], [], place, way, is_sure=True)
+    return None
+
+
+def _make_list(value: Any, names: list[str], place: _Place, way: _Way, *, is_sure: bool) -> ResultList:
+    """Return a list of results. Judged documents, such as gold documents, are never sure to be results of a search."""
+    was_searched = way.was_searched and not way.is_judged
+    return ResultList(
+        way.key, _write_place(place), value, tuple(names), is_sure and not way.is_judged, was_searched, way.question
+    )
+
+
+def _is_object(member: Any) -> bool:
+    return isinstance(member, dict)
+
+
+def _read_member(member: Object) -> Result | None:
+    try:
+        return read_object(member, 1, "")
+    except InputError:
+        return None
+
+
+def _names_document(member: Object, result: Result | None) -> bool:
+    """Return whether an object has an id, a URL, a title, or the name of a file, or is a document of LangChain."""
+    if result and (result.doc_id or result.url or result.title or _ids(result)):
+        return True
+    if not _DOCUMENT_KEYS.isdisjoint(member):
+        return True
+    held = (member, member.get("metadata"))
+    return any(isinstance(one, dict) and not _FILE_KEYS.isdisjoint(one) for one in held)
+
+
+def _ids(result: Result) -> list[str]:
+    """Return the ids of passages and files, such as `chunk_id`. Ids of users and messages do not count."""
+    return [value for name, value in result.ids if name.removesuffix("_id") in _ITEMS]
+
+
+def _is_of_conversation(member: Object) -> bool:
+    """Return whether an object is a message, a step, a call, a tool or a request."""
+    names = member.get("id") if member.get("lc") == 1 else member.get("type")
+    kind = names[-1] if isinstance(names, list) and names else names
+    is_kind = isinstance(kind, str) and (kind in _SPEAKERS or CALL_TYPE.search(kind) or "Message" in kind)
+    return not _NOT_OF_RESULTS.isdisjoint(member) or bool(is_kind)
+
+
+def _is_sure(member: Object, result: Result) -> bool:
+    """Return whether an object has a URL, or an id and a title, text or score, or is a document of LangChain.
+
+    An id and a name may be of anything.
+    """
+    has_id = result.doc_id is not None or bool(_ids(result))
+    has_title = result.title is not None and result.title != member.get("name")
+    has_more = has_title or result.snippet is not None or result.score is not None
+    is_document = not _DOCUMENT_KEYS.isdisjoint(member)
+    return (result.url is not None and is_url(result.url)) or (has_id and has_more) or is_document
