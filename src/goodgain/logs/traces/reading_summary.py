@@ -89,6 +89,10 @@ class Summary(msgspec.Struct):
     unnamed: int = 0
     first_unnamed: str = ""
     doubtful_keys: int = 0
+    other_ids: int = 0
+    unsorted: int = 0
+    replaced_messages: int = 0
+    planned: int = 0
     firsts: dict[str, str] = msgspec.field(default_factory=dict)
 
     def add(self, other: Summary) -> None:
@@ -209,6 +213,7 @@ class Summary(msgspec.Struct):
         """Give a notice for each count that affects the meaning of results."""
         spelled = {name: spell(name) for name in ("outcomes", "query_id", "query_ids", "tools")}
         spelled["unrecorded"] = spell("unrecorded", "empty")
+        spelled["query_id_of_first"] = spell("query_id", self.firsts.get("other_ids", ""))
         for name, text in _NOTICES.items():
             if count := getattr(self, name):
                 shown = _format_counts(count) if isinstance(count, Counter) else ""
@@ -268,6 +273,14 @@ _NOTICES = {
     "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
     "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query ({count} such objects). If they are "
     "ids, write one record per line with a field query_id; else confirm with {query_id}.",
+    "other_ids": "calls of one query have several values of `{first}`. If each value is a query, pass "
+    "{query_id_of_first}; else confirm with {query_id}.",
+    "unsorted": "the events of {count} queries, the first at {first}, are not in the order of their times. Some have no time, so "
+    "the order of the log counts. If it is wrong, sort the log.",
+    "replaced_messages": "{count} messages are on branches that a later message with the same parent replaces, the first at "
+    "{first}. They are left out. If they count, remove the parents' ids.",
+    "planned": "{count} calls of plans have no answer and do not count as searches, the first at {first}. If they ran, record "
+    "their results.",
     "unknown": "{count} items in the traces are not understood and were left out: {shown}; the first at {first}; any searches "
     "among them are missing",
     "other_roots": "{count} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: the first "
