@@ -35,8 +35,9 @@ class CallPairer:
     def __init__(self, source: Source, locate: Callable[[Place], str]) -> None:
         self._source, self._locate, self._is_search = source, locate, source.is_search
         self._latest: dict[tuple[Any, str], Found] = {}  # the latest call of each query and id
-        # The calls without an answer, in the order of the log.
-        self._open: list[Found] = []
+        # The calls without an answer, in the order of the log: by query and tool (None: any), by id, and by content.
+        self._open: dict[tuple[Any, str | None], OrderedDict[int, Found]] = {}
+        self._opened = 0
         self._open_by_id: dict[tuple[Any, str], OrderedDict[int, Found]] = {}
         self._open_by_content: dict[tuple[Any, bytes], OrderedDict[int, Found]] = {}
 
@@ -53,7 +54,7 @@ class CallPairer:
         Ids are unique only within a query. An answer from an unknown query may belong to any query.
         """
         kept: list[Found] = []
-        guesses: list[tuple[Found, list[Found]]] = []
+        guesses: list[tuple[Found, int]] = []  # answers in order, and how many calls stand before each
         for one in found:
             if one.call is not None:
                 earlier = self._find_earlier_record(one, one.call)
@@ -64,20 +65,13 @@ class CallPairer:
                     kept.append(Found(one.place, one.holders))  # it answers the earlier record
             elif one.text is not None or one.traces:
                 kept.append(one)
-            elif waiting := self._find_waiting(one):
-                guesses += [(one, waiting)] if len(waiting) > 1 else []
-                asked = waiting[0]
+            elif asked := self._find_asked(one, guesses):
                 if asked.call and not asked.call.answered:
                     asked.is_sure, asked.call.perhaps = True, one.perhaps or asked.call.perhaps
                 output = _read_unsure_output(one, asked) if one.perhaps else one.output
                 self._answer(asked, output, one.place, failed=one.failed)
                 kept.append(one)
-        for answer, waiting in guesses:
-            if left := [one.call.at for one in waiting if one.call and not one.call.answered]:
-                raise InputError(
-                    f"{self._locate(answer.place)}: the answer could belong to several calls, and the call at {left[0]} has no "
-                    "answer; write the searches in the format jsonl"
-                )
+        self._check_guesses(guesses)
         certain = [one for one in kept if one.call is None or self.is_certain(one)]
         for one in certain:
             if one.call and not one.call.answered and one.call.perhaps:
@@ -90,7 +84,10 @@ class CallPairer:
         self._latest |= {(query, name): one for query in (one.query, None) for name in one.ids.values()}
         if call.answered:
             return
-        self._open.append(one)
+        self._opened += 1
+        one.number = self._opened
+        for group in _list_groups(one, call):
+            self._open.setdefault(group, OrderedDict())[id(one)] = one
         for name in one.ids.values():
             for query in {one.query, None}:
                 self._open_by_id.setdefault((query, name), OrderedDict())[id(one)] = one
@@ -134,25 +131,39 @@ class CallPairer:
                     self._open_by_id.setdefault((query, name), OrderedDict())[id(earlier)] = earlier
         return is_answer
 
-    def _find_waiting(self, answer: Found) -> list[Found]:
-        """Return the calls that an answer may belong to. If its id names a call, return only this call.
+    def _find_asked(self, answer: Found, guesses: list[tuple[Found, int]]) -> Found | None:
+        """Return the call that an answer belongs to, or None. If ids do not name it, return the first open call.
 
-        An id that several open calls share, such as the id of their run, names none of them.
+        An id that several open calls share, such as the id of their run, names none of them. If several calls are open, add
+        the answer to `guesses`.
         """
         for name in answer.ids.values():
             waiting = self._open_by_id.get((answer.query, name), OrderedDict())
             if len(waiting) == 1:
-                return [*waiting.values()]
+                return next(iter(waiting.values()))
             if not waiting and (answer.query, name) in self._latest:
-                return [self._latest[answer.query, name]]
+                return self._latest[answer.query, name]
         if answer.perhaps:
-            return []
-        self._open = [other for other in self._open if other.call and not other.call.answered]
-        waiting_calls = [other for other in self._open if other.call and answer.tool in (None, other.call.tool)]
-        waiting_calls = [other for other in waiting_calls if answer.query in (None, other.query)]
-        if not waiting_calls and answer.is_sure and (answer.tool is None or self._is_search(answer.tool)):
-            self._source.not_understood("answer without a call", self._locate(answer.place), "a call before it")
-        return waiting_calls
+            return None
+        waiting = self._open.get((answer.query, answer.tool), OrderedDict())
+        if not waiting:
+            if answer.is_sure and (answer.tool is None or self._is_search(answer.tool)):
+                self._source.not_understood("answer without a call", self._locate(answer.place), "a call before it")
+            return None
+        if len(waiting) > 1:
+            guesses.append((answer, self._opened))
+        return next(iter(waiting.values()))
+
+    def _check_guesses(self, guesses: list[tuple[Found, int]]) -> None:
+        """Raise an InputError if a call has no answer, but stood before an answer that was guessed to be another call's."""
+        for answer, calls_before in guesses:
+            waiting = self._open.get((answer.query, answer.tool), OrderedDict())
+            left = next(iter(waiting.values()), None)
+            if left is not None and left.call is not None and left.number <= calls_before:
+                raise InputError(
+                    f"{self._locate(answer.place)}: the answer could belong to several calls, and the call at {left.call.at} has "
+                    "no answer; write the searches in the format jsonl"
+                )
 
     def _answer(self, asked: Found, output: Any, place: Place, *, failed: bool) -> None:
         """Set the output of a call. Raise an InputError if a search gets a second, different answer."""
@@ -174,6 +185,8 @@ class CallPairer:
         for key in keys:
             self._open_by_id.get(key, OrderedDict()).pop(id(one), None)
         self._open_by_content.get((one.query, one.content), OrderedDict()).pop(id(one), None)
+        for group in _list_groups(one, one.call):
+            self._open.get(group, OrderedDict()).pop(id(one), None)
 
     def _drop_planned(self, found: list[Found]) -> list[Found]:
         """Drop and count the calls of a plan that have no answer, if other calls of the query have answers."""
@@ -186,6 +199,12 @@ class CallPairer:
             else:
                 kept.append(one)
         return kept
+
+
+def _list_groups(one: Found, call: ToolCall | None) -> list[tuple[Any, str | None]]:
+    """Return the keys of the open calls among which an answer looks: an answer may lack the query or the tool."""
+    tool = call.tool if call is not None else None
+    return list(dict.fromkeys([(one.query, tool), (one.query, None), (None, tool), (None, None)]))
 
 
 def _is_copy(earlier: Found, new: Found) -> bool:

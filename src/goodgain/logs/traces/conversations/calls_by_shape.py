@@ -69,6 +69,7 @@ class Found(Struct):
     unsure_output: Any = None  # the value under the key that may hold the output of the call or answer
     forms: list[Any] = field(default_factory=list)  # the forms of all records of the call
     content: bytes = b""  # the tool and arguments of an open call
+    number: int = 0  # of the open call, in the order of the log
     text: str | None = None  # of the user; empty: the agent spoke
     traces: list[Trace] = field(default_factory=list)
     query: Any = None  # identifies the query; None: unknown
