@@ -89,6 +89,8 @@ class Summary(msgspec.Struct):
     unnamed: int = 0
     first_unnamed: str = ""
     doubtful_keys: int = 0
+    without_model: int = 0
+    unused_tools: list[str] = msgspec.field(default_factory=list)
     other_ids: int = 0
     unsorted: int = 0
     replaced_messages: int = 0
@@ -213,6 +215,7 @@ class Summary(msgspec.Struct):
         """Give a notice for each count that affects the meaning of results."""
         spelled = {name: spell(name) for name in ("outcomes", "query_id", "query_ids", "tools")}
         spelled["unrecorded"] = spell("unrecorded", "empty")
+        spelled |= {name: spell("iteration", name) for name in ("sequential", "step")}
         spelled["query_id_of_first"] = spell("query_id", self.firsts.get("other_ids", ""))
         for name, text in _NOTICES.items():
             if count := getattr(self, name):
@@ -232,6 +235,11 @@ class Summary(msgspec.Struct):
             yield (
                 f"{name} does not record which calls belong to one step of the agent: each of {count} searches counts as "
                 f"an iteration; pass {spell('iteration', 'call')} to confirm this, {spell('iteration', 'step')} to group them"
+            )
+        if self.unused_tools:
+            yield (
+                f"the logs do not call {', '.join(self.unused_tools)}, which {spell('tools')} names. Correct the name, or leave it "
+                f"out. The logs call {', '.join(sorted(filter(None, self.called_tools))[:_MAX_NAMES_SHOWN]) or 'no tool'}."
             )
         if self.queries_searched_earlier:
             yield (
@@ -273,6 +281,8 @@ _NOTICES = {
     "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
     "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query ({count} such objects). If they are "
     "ids, write one record per line with a field query_id; else confirm with {query_id}.",
+    "without_model": "{count} searches are in traces without a model's span, the first at {first}. They follow each other, but "
+    "each trace counts as one iteration. {sequential} splits them by time; {step} confirms this.",
     "other_ids": "calls of one query have several values of `{first}`. If each value is a query, pass "
     "{query_id_of_first}; else confirm with {query_id}.",
     "unsorted": "the events of {count} queries, the first at {first}, are not in the order of their times. Some have no time, so "

@@ -260,6 +260,12 @@ def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
         raise InputError(f"{spell('tools', [*is_search.decisions])}: the logs do not call {names}, only {others}")
 
 
+def find_unused_tools(is_search: ChosenTools, called: Collection[str]) -> list[str]:
+    """Return the search tools in `tools=` that no call in the logs has. A log without calls of `NAME=open` is one without opens."""
+    names = {name for tool in called for name in (tool, _MCP_SERVER.sub("", tool))}
+    return [name for name, kind in is_search.decisions.items() if kind == "search" and name not in names]
+
+
 def extract_queries(arguments: Any) -> tuple[str, ...]:
     """Return the queries in the arguments of a call; an empty tuple if there are none."""
     if isinstance(arguments, str):
@@ -270,6 +276,8 @@ def extract_queries(arguments: Any) -> tuple[str, ...]:
         for key in _QUERY_KEYS:
             if arguments.get(key):
                 return _collect_texts(arguments[key])
+        if isinstance(named := arguments.get("kwargs"), dict):
+            return next((_collect_texts(named[key]) for key in _QUERY_KEYS if named.get(key)), ())
         texts = [value for value in arguments.values() if isinstance(value, str)]
         return (texts[0],) if len(texts) == 1 else ()
     return _collect_texts(arguments)

@@ -170,7 +170,7 @@ class Conversation:
             call = next((call for call in reversed(known) if not call.answered), None)
             if known and call is None:  # the answer was sent twice: the first one counts
                 first = known[-1]
-                if output not in (UNANSWERED, first.output, first.spare) and self._is_search(first):
+                if output not in (UNANSWERED, first.output, first.spare) and self.source.counts(first):
                     expected = f"one answer to each call (two calls with the id {call_id!r}?)"
                     self.source.not_understood("another answer to a call", at, expected)
                 return first
@@ -185,9 +185,6 @@ class Conversation:
 
     def report_orphan(self, at: str, reason: str) -> None:
         self.source.not_understood("answer without a call", at, f"the answer to a call made before ({reason})")
-
-    def _is_search(self, call: ToolCall) -> bool:
-        return self.source.is_search(call.tool) if call.is_search is None else call.is_search
 
     def cite(self, citations: list[Any]) -> None:
         """Use the citations of an answer as the results of the latest search that has no results."""

@@ -77,6 +77,7 @@ def _unite_copies(spans: list[Span], source: Source) -> None:
         made = span.parent_id, span.name, span.kind
         if any((other.parent_id, other.name, other.kind) != made for other in around):
             span.kind = "CHAIN"
+            del span.attributes["output.value"]
         else:
             same.append(span)
 

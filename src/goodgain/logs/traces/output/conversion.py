@@ -50,7 +50,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
     paths: Paths, *,
     format: str = "auto",  # noqa: A002  # the usual name for it
     turns: Literal["last", "searching", "all", "joined"] = "last",
-    iteration: Literal["step", "call"] | None = None,
+    iteration: Literal["step", "call", "sequential"] | None = None,
     tools: ToolPredicate | Collection[str] | str | None = None,
     parse: Parse | None = None,
     query_id: QueryId | None = None,

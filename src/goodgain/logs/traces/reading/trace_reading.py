@@ -24,7 +24,7 @@ from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading.refusals import describe_unclaimed, make_source
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths, TraceFile
 from goodgain.logs.traces.reading_summary import RunName, Summary
-from goodgain.logs.traces.tools import check_tools_called
+from goodgain.logs.traces.tools import check_tools_called, find_unused_tools
 from goodgain.options import spell
 from goodgain.schema import COMPLETED, COSTS, RESULTS
 
@@ -166,6 +166,7 @@ def read_batches(
             f"write a log that has the results, or pass {spell('unrecorded', 'empty')} to count each search as one with no results"
         )
     check_tools_called(options.tool_rule, summary.called_tools)
+    summary.unused_tools = find_unused_tools(options.tool_rule, summary.called_tools)
     names.join(options, summary)
 
 
