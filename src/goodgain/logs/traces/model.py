@@ -140,6 +140,7 @@ class Trace(msgspec.Struct, gc=False):
     query_id: str | None = None
     session_id: str | None = None
     tag: str | None = None  # the system, if the log names it
+    models: tuple[str, ...] = ()  # the models that answered; empty: `tag` is the model, if the log names it
     run: str | None = None  # the name of the run, if the system has several (Inspect's epoch): `replicate` in results
     number: int | None = None  # the position in a file of several traces, from 1; None if the file is one trace
     record: Any = None  # the object that the trace was read from, for query ids by field path

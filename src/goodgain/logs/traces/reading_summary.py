@@ -89,6 +89,7 @@ class Summary(msgspec.Struct):
     unnamed: int = 0
     first_unnamed: str = ""
     doubtful_keys: int = 0
+    models: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)  # queries by run and model
     without_model: int = 0
     unused_tools: list[str] = msgspec.field(default_factory=list)
     other_ids: int = 0
@@ -174,6 +175,7 @@ class Summary(msgspec.Struct):
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             yield f"queries by system: {_format_counts(by_label)}"
+        yield from self._describe_models()
         if self.joined_runs:
             by_id = f" ({spell('earlier_queries')} joins by question too)" if self.earlier_by_id else ""
             yield (
@@ -203,6 +205,15 @@ class Summary(msgspec.Struct):
         if self.errors:
             yield f"{count_of(self.errors, 'trace or file', 'traces or files')} left out because of errors"
         yield from (f"option: {choice}" for choice in self.choices)
+
+    def _describe_models(self) -> Iterator[str]:
+        """Name the models of each run that has several."""
+        by_run: dict[str, Counter[str]] = {}
+        for (run, model), count in self.models.items():
+            by_run.setdefault(run, Counter())[model] += count
+        for run, counts in by_run.items():
+            if len(counts) > 1:
+                yield f"queries{f' of {run}' if run else ''} by model: {_format_counts(counts)}"
 
     def _describe_elsewhere(self) -> str:
         used, earlier = sum(self.searches.values()), self.queries_searched_earlier

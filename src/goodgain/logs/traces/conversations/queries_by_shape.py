@@ -21,6 +21,7 @@ from goodgain.logs.traces.expected_values import (
     find_id,
     format_place,
     id_or_none,
+    objects_in,
 )
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_key
@@ -99,6 +100,13 @@ class FoundQuery(Struct):
         others = [*asked, *(_find_event_question(event) for event in self.events if not is_part(event))]
         is_event = isinstance(self.record, dict) and is_part(self.record)
         return next(filter(None, [*asked, own, *others] if is_event else [own, *others]), "")
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that the events of the query name."""
+        holders = [holder for one in self.members for _, holder in one.holders[-2:]] + objects_in(self.events)
+        named = (holder.get(name) for holder in holders for name in ("model", "model_name"))
+        return tuple(sorted({name for name in named if isinstance(name, str) and name}))
 
 
 def tell_queries_apart(

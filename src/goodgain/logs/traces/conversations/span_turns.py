@@ -20,7 +20,7 @@ from goodgain.logs.traces.conversations.result_spans import (
     is_recorded_search,
     read_searching_span,
 )
-from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes
+from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes, decode
 from goodgain.logs.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.logs.traces.expected_values import format_place, id_or_none
@@ -36,6 +36,7 @@ _LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
 _KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system", OUTCOMES)
 #: Internal attributes for the values that `_drop_bodies` reads. No log uses these names.
 _MESSAGES, _USAGE, _ANSWER = "goodgain.messages", "goodgain.usage", "goodgain.answer"
+_MODEL = "goodgain.model"
 #: Keys of the answer in the output of a span, in order of preference.
 _ANSWERS = ("output", "answer", "response", "content", "text", "result")
 _USAGE_NAMES = {
@@ -43,6 +44,14 @@ _USAGE_NAMES = {
     "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     "cost": ("llm.cost.total", "gen_ai.usage.cost"),
 }
+_MODEL_NAMES = (
+    "gen_ai.response.model",
+    "llm.model_name",
+    "gen_ai.request.model",
+    "ai.response.model",
+    "ai.model.id",
+    "mlflow.llm.model",
+)
 _REMEDY = (
     "record outputs: OPENINFERENCE_HIDE_OUTPUTS=false, "
     "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
@@ -110,7 +119,11 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
                     turns.append(Turn(root.question, steps, index, named, answer=answer, trace_id=trace_id))
                 query_id = root.query_id or root.session or root.top.trace_id
                 outcomes = root.top.get(OUTCOMES)
-                yield Trace(turns, root.top.at, query_id=query_id, session_id=root.session, outcomes=outcomes)
+                named_models = {span.get(_MODEL) for root in roots for span in root.select_kind("LLM")}
+                models = tuple(sorted(filter(None, named_models)))
+                yield Trace(
+                    turns, root.top.at, query_id=query_id, session_id=root.session, models=models, outcomes=outcomes
+                )  # fmt: skip
 
 
 def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
@@ -169,6 +182,7 @@ def _drop_bodies(source: Source, span: Span) -> None:
             for field, keys in _USAGE_NAMES.items()
         }
         kept[_USAGE] = read_usage(given) if source.costs else None
+        kept[_MODEL] = next((name for key in _MODEL_NAMES if isinstance(name := decode(span.get(key)), str)), None)
     span.attributes = kept
 
 

@@ -43,6 +43,7 @@ class Conversation:
         self._open: list[ToolCall] = []
         self._spent: Usage | None = None
         self._written: str | None = None
+        self._models: set[str] = set()
 
     @classmethod
     def read_source(
@@ -91,6 +92,11 @@ class Conversation:
         if self.source.costs:
             usage = holder if isinstance(holder, Usage) else read_usage(holder)
             self._spent = add_usages(self._spent, usage)
+
+    def name_model(self, model: Any) -> None:
+        """Note the model of an answer, for formats whose system is not the model."""
+        if isinstance(model, str) and model:
+            self._models.add(model)
 
     def step(self, time: Any = None) -> None:
         """Begin a step of the agent. Later calls belong to this step. Earlier texts are not part of the answer."""
@@ -257,7 +263,7 @@ class Conversation:
             turn.index = index
         return Trace(
             turns, at, find_id(self.record) or query_id or self.query_id or session, session,
-            tag=tree.text_or_none(tag) or self.tag, record=self.record,
+            tag=tree.text_or_none(tag) or self.tag, record=self.record, models=tuple(sorted(self._models)),
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:

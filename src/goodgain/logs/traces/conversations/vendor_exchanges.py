@@ -19,6 +19,8 @@ from goodgain.logs.traces.tool_outputs.readers import looks_like_results
 Item = tuple[Any, str]
 #: The beginning of a response recorded as text: server-sent events or JSON.
 _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
+#: Fields of one exchange, not of the query.
+_OF_EXCHANGE = {"request", "response", "id", "model", "status", "error", "usage", "messages", "choices", "output"}
 
 
 class Exchange(msgspec.Struct):
@@ -167,10 +169,10 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
 
 
 def _find_fields_beside(record: Any) -> dict[str, Any] | None:
-    """Return the fields beside a request and a response, without the fields that say how the request ended."""
+    """Return the fields beside a request and a response, without those that are the exchange's own."""
     if not isinstance(record, dict) or not {"request", "response"} <= record.keys():
         return None
-    return {key: value for key, value in record.items() if key not in ("request", "response", "status", "error")}
+    return {key: value for key, value in record.items() if key not in _OF_EXCHANGE}
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:

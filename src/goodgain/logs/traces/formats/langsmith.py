@@ -103,6 +103,7 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
         span.attributes["input.value"] = inputs.get("input", inputs) if isinstance(inputs, dict) else inputs
     if kind == "llm":
         span.attributes["gen_ai.output.messages"] = [{"parts": _find_tool_calls(outputs)}]
+        span.attributes["llm.model_name"] = tree.object_or_empty(metadata).get("ls_model_name")
         span.attributes |= _read_costs(run, metadata, outputs)
     elif outputs:  # of a tool or retriever: the only value, such as `output` or `documents`, else all
         alone = isinstance(outputs, dict) and len(outputs) == 1

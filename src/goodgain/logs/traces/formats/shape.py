@@ -154,6 +154,7 @@ class _Log:
             has_joined = _report(group.members, conversation, len(group.key.place), self.source.is_search)
             trace = conversation.trace(self.locate(group.key.place))
             trace.iteration = "call" if has_joined else None
+            trace.models = group.models
         trace.query_id = trace.query_id or group.key.query_id
         return trace
 

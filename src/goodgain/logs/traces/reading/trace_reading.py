@@ -220,6 +220,8 @@ def _add_trace(
     if searches and options.iteration is None and iteration == "call":
         counted.calls_as_iterations[trace_format.name] += searches
     counted.systems[run] += len(queries)
+    if model := " + ".join(trace.models) or trace.tag:
+        counted.models[run.label, model] += len(queries)
     if idle := counted.without_search - idle_before:
         counted.idle[run] += idle
     if counted is not summary:
