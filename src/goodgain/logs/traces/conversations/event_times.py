@@ -14,7 +14,7 @@ _TIMES = (
     *(*_CLOCKS, "time", "datetime", "starttime", "startedat", "starttimeunixnano", "createdat", "created"),
     *("eventtime", "loggedat", "at", "date"),
 )
-#: A smaller number is no time since 1970.
+#: The smallest number that can be a time since 1970.
 _FIRST_TIME = 1e8
 #: The smallest number that counts nanoseconds, microseconds or milliseconds, and how many of them are a second.
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))

@@ -57,7 +57,7 @@ def _are_results(members: Any, at: str) -> bool:
 
 
 def find_searching_spans(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> list[Span]:
-    """Return the spans with a list of results that are no tool's, and that have no search above or below them.
+    """Return the spans with a list of results that are not a tool's, and that have no search above or below them.
 
     Agents and chains pass on the results of the searches below them.
     """
@@ -82,7 +82,7 @@ def is_recorded_search(source: Source, span: Span) -> bool:
 def read_searching_span(source: Source, span: Span, remedy: str, *, has_others: bool) -> ToolCall:
     """Return the call that a span with a list of results is. Its name makes it a search.
 
-    It is no search if the trace has spans of tools or retrievers that search, or if it is an agent's.
+    An agent's span is not a search. Nor is any if the trace has spans of tools or retrievers that search.
     """
     call = read_tool(span, remedy)
     call.output, call.spare = span.get(RESULT_LIST), UNANSWERED
