@@ -338,9 +338,8 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     for index, call in listed:
         if id(call) in new_calls:
             steps[index].calls.append(call)
-            if call.is_search is False or not looks_like_results(
-                call.output, call.at
-            ):  # no notice of the summary names it
+            is_named = call.is_search is None and looks_like_results(call.output, call.at)  # by a notice of the summary
+            if source.is_search.is_default and not is_named:
                 expected = f"a search, named with {spell('tools', call.tool)}"
                 source.not_understood(f"list of results in the output of the span {call.tool!r}", call.at, expected)
     return steps
