@@ -40,6 +40,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     output_tokens: int | None = None
     seconds: float | None = None
     cost: float | None = None
+    cached_tokens: int | None = None  # of `input_tokens`, read from a cache
+    reasoning_tokens: int | None = None  # of `output_tokens`
 
 
 #: The output of a call whose output is not in the log. None is an output.

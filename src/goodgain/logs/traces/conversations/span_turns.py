@@ -43,6 +43,14 @@ _USAGE_NAMES = {
     "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     "cost": ("llm.cost.total", "gen_ai.usage.cost"),
+    "cached_tokens": (
+        *("llm.token_count.prompt_details.cache_read", "gen_ai.usage.cache_read.input_tokens"),
+        *("gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.details.cache_read_tokens"),
+    ),
+    "reasoning_tokens": (
+        *("llm.token_count.completion_details.reasoning", "gen_ai.usage.reasoning.output_tokens"),
+        *("gen_ai.usage.reasoning_tokens", "gen_ai.usage.details.reasoning_tokens"),
+    ),
 }
 _MODEL_NAMES = (
     "gen_ai.response.model",

@@ -123,6 +123,8 @@ def _read_costs(run: dict[str, Any], metadata: Any, outputs: Any) -> dict[str, A
     read = {
         "gen_ai.usage.input_tokens": with_tokens.input_tokens,
         "gen_ai.usage.output_tokens": with_tokens.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": with_tokens.cached_tokens,
+        "gen_ai.usage.reasoning.output_tokens": with_tokens.reasoning_tokens,
         "llm.cost.total": next(filter(None, costs), None),
     }
     return {name: value for name, value in read.items() if value is not None}

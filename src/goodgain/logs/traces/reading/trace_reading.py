@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import polars as pl
+from msgspec.structs import astuple
 
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
@@ -88,7 +89,7 @@ class ResultRows:
 
         for place, usage in enumerate(query.spent, start=1):
             iteration = place if place < len(query.spent) else 0
-            values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
+            values = astuple(usage)
             if iteration or not query.iterations or values.count(None) < len(values):
                 calls = len(query.iterations[iteration - 1]) if iteration else 0
                 self.tables["costs"].append((*of, iteration, calls, *values))
