@@ -12,15 +12,15 @@ from goodgain.logs.traces.expected_values import as_word
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, Result, ToolCall
 from goodgain.logs.traces.tool_outputs.readers import read_output
-from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
+from goodgain.logs.traces.tool_outputs.result_objects import normalise_key, normalise_keys
 from goodgain.logs.traces.tool_outputs.service_answers import LIST_KEYS, unwrap_langchain
 
 #: Internal attribute: the list of results in the output of a span that is not a tool's. No log uses this name.
 RESULT_LIST = "goodgain.result_list"
-#: A list of objects in JSON text, alone or under one of the keys.
-_LISTS = re.compile(
-    rf'\s*\[\s*\{{|"(?:{"|".join(LIST_KEYS)}|search_results|source_nodes|organic_results)"\s*:\s*\[\s*\{{'
-)
+#: The beginning of a list of objects in JSON text, and the key before it.
+_LIST_START = re.compile(r"\[\s*\{")
+_KEY_BEFORE = re.compile(r'"([A-Za-z_-]{1,40})"\s*:\s*$')
+_LONGEST_KEY = 60
 #: Types of messages, which have an id and a text like results.
 _MESSAGES = {"human", "ai", "system", "tool", "function", "user", "assistant", "message"}
 
@@ -29,8 +29,7 @@ def find_result_list(span: Span) -> list[Any] | None:
     """Return the list of results in the output of a span, or None. Messages are not results."""
     output = span.get("output.value")
     if isinstance(output, str):
-        is_json = output.lstrip()[:1] in ("[", "{")
-        if not is_json or (_LISTS.match(output) if output.lstrip()[:1] == "[" else _LISTS.search(output)) is None:
+        if not _has_list(output):
             return None
         output = decode(output)
     if isinstance(output, dict):
@@ -39,6 +38,16 @@ def find_result_list(span: Span) -> list[Any] | None:
     else:
         lists = [output]
     return next((members for members in lists if _are_results(members, span.at)), None)
+
+
+def _has_list(text: str) -> bool:
+    """Return whether JSON text is a list of objects, or has one under a key for lists of results. Most outputs have none."""
+    first = text[:_LONGEST_KEY].lstrip()[:1]
+    if first == "[":
+        return True
+    starts = _LIST_START.finditer(text) if first == "{" else ()
+    keys = (_KEY_BEFORE.search(text[max(start.start() - _LONGEST_KEY, 0) : start.start()]) for start in starts)
+    return any(key is not None and normalise_key(key[1]) in LIST_KEYS for key in keys)
 
 
 def _are_results(members: Any, at: str) -> bool:
@@ -61,14 +70,14 @@ def find_searching_spans(source: Source, spans: list[Span], by_id: dict[tuple[st
 
     Agents and chains pass on the results of the searches below them.
     """
-    candidates = [span for span in spans if span.get(RESULT_LIST) is not None]
+    candidates = [span for span in spans if span.attributes.get(RESULT_LIST) is not None]
     if not candidates:
         return []
     is_search = {id(span): is_recorded_search(source, span) for span in spans}
     above_searches = {
         id(above)
         for span in spans
-        if is_search[id(span)] or span.get(RESULT_LIST) is not None
+        if is_search[id(span)] or span.attributes.get(RESULT_LIST) is not None
         for above in iterate_ancestors(span, by_id)
     }
     innermost = [span for span in candidates if id(span) not in above_searches]
@@ -85,7 +94,7 @@ def read_searching_span(source: Source, span: Span, remedy: str, *, has_others: 
     An agent's span is not a search. Nor is any if the trace has spans of tools or retrievers that search.
     """
     call = read_tool(span, remedy)
-    call.output, call.spare = span.get(RESULT_LIST), UNANSWERED
+    call.output, call.spare = span.attributes.get(RESULT_LIST), UNANSWERED
     if source.is_search(call.tool) and (has_others or span.kind == "AGENT"):
         call.is_search = False
     return call

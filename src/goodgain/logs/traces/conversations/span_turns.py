@@ -127,7 +127,7 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
                     turns.append(Turn(root.question, steps, index, named, answer=answer, trace_id=trace_id))
                 query_id = root.query_id or root.session or root.top.trace_id
                 outcomes = root.top.get(OUTCOMES)
-                named_models = {span.get(_MODEL) for root in roots for span in root.select_kind("LLM")}
+                named_models = {span.attributes.get(_MODEL) for root in roots for span in root.select_kind("LLM")}
                 models = tuple(sorted(filter(None, named_models)))
                 yield Trace(
                     turns, root.top.at, query_id=query_id, session_id=root.session, models=models, outcomes=outcomes
@@ -173,7 +173,8 @@ def _drop_bodies(source: Source, span: Span) -> None:
     A span that the caller names as a search tool becomes a tool's.
     """
     is_leaf = span.kind in _LEAF_KINDS
-    if not is_leaf and source.is_search.find(str(span_calls.find_tool_name(span))) == "search":
+    names_tools = bool(source.is_search.decisions)
+    if not is_leaf and names_tools and source.is_search.find(str(span_calls.find_tool_name(span))) == "search":
         span.kind, span.unknown = "TOOL", ""
     if span.kind in _SEARCH_KINDS:
         return
@@ -185,13 +186,17 @@ def _drop_bodies(source: Source, span: Span) -> None:
         kept[_ANSWER] = _read_answer(span) if source.uses else None
     if span.kind == "LLM":
         kept[CALLS] = {str(call["id"]): call for call in _find_model_calls(span)}
-        given = {
-            field: next((value for key in keys if (value := span.get(key)) is not None), None)
-            for field, keys in _USAGE_NAMES.items()
-        }
-        kept[_USAGE] = read_usage(given) if source.costs else None
+        kept[_USAGE] = _read_usage(span) if source.costs else None
         kept[_MODEL] = next((name for key in _MODEL_NAMES if isinstance(name := decode(span.get(key)), str)), None)
     span.attributes = kept
+
+
+def _read_usage(span: Span) -> Usage | None:
+    given = {}
+    for field, keys in _USAGE_NAMES.items():
+        values = (span.get(key) for key in keys)
+        given[field] = next((value for value in values if value is not None), None)
+    return read_usage(given)
 
 
 def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
