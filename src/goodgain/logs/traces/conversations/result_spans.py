@@ -45,7 +45,7 @@ def _has_list(text: str) -> bool:
     first = text[:_LONGEST_KEY].lstrip()[:1]
     if first == "[":
         return True
-    starts = _LIST_START.finditer(text) if first == "{" else ()
+    starts = _LIST_START.finditer(text) if first == "{" else iter(())
     keys = (_KEY_BEFORE.search(text[max(start.start() - _LONGEST_KEY, 0) : start.start()]) for start in starts)
     return any(key is not None and normalise_key(key[1]) in LIST_KEYS for key in keys)
 

@@ -346,6 +346,8 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     if clock is not None and clock.is_split and source.iteration is None:
         source.summary.count("without_model", format_place(root.top.at), clock.searches)
     _add_calls_without_spans(source, root, steps)
+    if not listed:
+        return steps
     searches = [call for step in steps for call in step.calls if source.counts(call)]
     new_calls = {id(call) for call in find_new_results([call for _, call in listed], searches)}
     for index, call in listed:
