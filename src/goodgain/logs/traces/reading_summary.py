@@ -95,6 +95,7 @@ class Summary(msgspec.Struct):
     other_ids: int = 0
     unsorted: int = 0
     replaced_messages: int = 0
+    repeated_messages: int = 0
     planned: int = 0
     firsts: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -300,6 +301,8 @@ _NOTICES = {
     "the order of the log counts. If it is wrong, sort the log.",
     "replaced_messages": "{count} messages are on branches that a later message with the same parent replaces, the first at "
     "{first}. They are left out. If they count, remove the parents' ids.",
+    "repeated_messages": "{count} messages, the first at {first}, also begin a longer list of messages, and count once. If the "
+    "lists are different queries, give each an id (query_id).",
     "planned": "{count} calls of plans have no answer and do not count as searches, the first at {first}. If they ran, record "
     "their results.",
     "unknown": "{count} items in the traces are not understood and were left out: {shown}; the first at {first}; any searches "

@@ -52,6 +52,9 @@ def _read_queries(source: Source) -> Iterator[Trace]:
     found_in_log = [part for one in log.finder.find(log.value) for part in queries.split_traces(one)]
     repeated = find_repeated(found_in_log, queries.find_own_id)
     found = [one for index, one in enumerate(found_in_log) if index not in repeated]
+    unnamed = [found_in_log[index] for index in sorted(repeated) if queries.find_own_id(found_in_log[index]) is None]
+    if unnamed:
+        source.summary.count("repeated_messages", format_place(log.locate(unnamed[0].place)), len(unnamed))
     calls = [one for one in found if log.pairer.is_certain(one)] or [one for one in found if one.call]
     find_key = queries.tell_queries_apart(calls, log.value, log.locate, source)
     for one in found:
