@@ -34,7 +34,7 @@ def _fail(path: Path) -> None:
 
 
 def _read_nothing_and_say_so(path: Path) -> pl.DataFrame:
-    notice(f"{path}: has no row.")
+    notice("empty_table", f"{path}: has no row.")
     return pl.DataFrame()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import goodgain
-from goodgain.logs.traces import formats
+from goodgain.logs.traces.formats import ENTRY_POINT_GROUP
 
 MODULES = {module.name for module in pkgutil.iter_modules(goodgain.__path__)}
 
@@ -69,4 +69,4 @@ def test_the_check_of_tables_finds_each_way_to_draw_one() -> None:
 
 def test_the_entry_point_group_of_contributing_is_the_one_that_is_read() -> None:
     text = Path("CONTRIBUTING.md").read_text(encoding="utf-8")
-    assert re.findall(r"entry point group `([\w.]+)`", text) == [formats.ENTRY_POINT_GROUP]
+    assert re.findall(r"entry point group `([\w.]+)`", text) == [ENTRY_POINT_GROUP]

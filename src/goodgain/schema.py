@@ -95,12 +95,14 @@ RESULTS = Table.of(
 DEDUPLICATED = Table.of("documents", "text: document; whole: duplicate_of; text: rule; number: confidence")
 
 #: The cost and the search calls of each iteration of a query. Iteration 0 is the cost after the last search: the answer.
+#: `input_tokens` includes `cached_tokens` (read from a cache), and `output_tokens` includes `reasoning_tokens`.
 COSTS = Table.of(
     "costs",
     """
     text: query_id system? replicate?
     whole: iteration? calls? input_tokens? output_tokens?
     number: seconds? cost?
+    whole: cached_tokens? reasoning_tokens?
     """,
 )
 

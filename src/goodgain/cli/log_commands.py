@@ -41,7 +41,11 @@ _reading_options = shared.join_options(
         ("last", "searching", "all", "joined"),
         "Which turns of a conversation become queries: searching is the last turn that searched, joined makes one query of all.",
     ),
-    click.option("--iteration", type=click.Choice(["step", "call"]), help="The unit of an iteration. Default: step."),
+    click.option(
+        "--iteration",
+        type=click.Choice(["step", "call", "sequential"]),
+        help="The unit of an iteration. Default: step. sequential: without model spans, calls that do not overlap are steps.",
+    ),
     click.option(
         "--tools",
         multiple=True,

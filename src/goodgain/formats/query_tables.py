@@ -26,7 +26,7 @@ _ONLY_SYSTEM = "goodgain"  # as in runs made from logs
 _MOST = 2**53  # larger counts are not exact as floats
 #: Columns of numbers. A whole number may be written 12.0.
 AMOUNTS = ("calls", "input_tokens", "output_tokens", "seconds", "cost")
-_NUMBERS = ("iteration", *AMOUNTS)
+_NUMBERS = ("iteration", *AMOUNTS, "cached_tokens", "reasoning_tokens")
 _COST_TYPES = {name: pl.Float64() if name in _NUMBERS else dtype for name, dtype in COSTS.polars.items()}
 _KEY = ["query_id", "system", "replicate", "iteration"]
 

@@ -360,7 +360,7 @@ def test_costs_are_written_beside_the_run(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert rows[0] | {"query_id": 0, "system": 0, "replicate": 0} == {
         "query_id": 0, "system": 0, "replicate": 0, "iteration": 1, "calls": 1, "input_tokens": None, "output_tokens": 4,
-        "seconds": None, "cost": 0.5,
+        "seconds": None, "cost": 0.5, "cached_tokens": None, "reasoning_tokens": None,
     }  # fmt: skip
     log, out, costs = tmp_path / "a.jsonl", tmp_path / "y.run", tmp_path / "c.parquet"
     convert_traces(log, tmp_path / "x.run", system="goodgain-1", tag="goodgain", costs=costs)

@@ -172,6 +172,8 @@ def _monocle_custom(name: str, number: int, kind: str = "custom", output: Json =
     return {**span, "name": name}
 
 
+@pytest.mark.filterwarnings("ignore:.*list of results in the output of the span 'lookup'")
+@pytest.mark.filterwarnings("ignore:2 searches are in traces without a model's span")
 @pytest.mark.parametrize("span", [_mlflow, _langfuse, _monocle_custom])
 def test_spans_of_a_kind_that_says_nothing_are_searches_as_the_user_says(
     save: Callable[..., Path], span: Callable[..., Json]

@@ -135,6 +135,20 @@ def test_time_grows_with_the_number_of_queries_and_not_with_its_square(held: Any
     assert not find_faster_growth(measure, 200)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("ids", [{}, {"run_id": "r"}])
+def test_time_grows_with_the_number_of_open_calls_and_not_with_its_square(ids: dict[str, str], tmp_path: Path) -> None:
+    def measure(count: int) -> float:
+        starts = [
+            {**ids, "event": "tool_start", "tool": "web_search", "args": {"query": f"q{k}"}} for k in range(count)
+        ]
+        ends = [{**ids, "event": "tool_end", "output": _results(1)} for _ in range(count)]
+        path = _write(tmp_path, [*starts, *ends])
+        return measure_seconds(lambda: _read(path))
+
+    assert not find_faster_growth(measure, 400)
+
+
 def test_tools_in_the_output_of_tools_take_no_more_than_linear_time(tmp_path: Path) -> None:
     value: Any = {"x": 1}
     for number in range(40):

@@ -15,6 +15,10 @@ from goodgain.schema import COMPLETED
 #: The fields that may hold a query id, in order of preference: those of metadata, and those of a record.
 OF_METADATA = ("query_id", "question_id", "qid")
 QUERY_IDS = (*OF_METADATA, "task_id")
+#: The other fields that may hold the id of a record, of a conversation, and of a part of a log that may be a query.
+RECORD_IDS = ("sample_id", "instance_id", "example_id", "problem_id")
+CONVERSATION_IDS = ("session_id", "sessionId", "conversation_id", "thread_id", "chat_id")
+PART_IDS = ("trace_id", "traceId", "message_id", "messageId", "run_id", "runId")
 #: The fields that may name the run of a query, in order of preference. In a step or call, `epoch` and `attempt` may be a time
 #: and a retry count.
 OF_RUNS = ("repeat", "trial", "trial_id")

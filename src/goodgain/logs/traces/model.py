@@ -41,6 +41,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     output_tokens: int | None = None
     seconds: float | None = None
     cost: float | None = None
+    cached_tokens: int | None = None  # of `input_tokens`, read from a cache
+    reasoning_tokens: int | None = None  # of `output_tokens`
 
 
 #: The output of a call whose output is not in the log. None is an output.
@@ -162,6 +164,7 @@ class Trace(msgspec.Struct, gc=False):
     query_id: str | None = None
     session_id: str | None = None
     tag: str | None = None  # the system, if the log names it
+    models: tuple[str, ...] = ()  # the models that answered; empty: `tag` is the model, if the log names it
     run: str | None = None  # the name of the run, if the system has several (Inspect's epoch): `replicate` in results
     number: int | None = None  # the position in a file of several traces, from 1; None if the file is one trace
     record: Any = None  # the object that the trace was read from, for query ids by field path

@@ -92,6 +92,14 @@ class Summary(msgspec.Struct):
     unnamed: int = 0
     first_unnamed: str = ""
     doubtful_keys: int = 0
+    models: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)  # queries by run and model
+    without_model: int = 0
+    unused_tools: list[str] = msgspec.field(default_factory=list)
+    other_ids: int = 0
+    unsorted: int = 0
+    replaced_messages: int = 0
+    repeated_messages: int = 0
+    planned: int = 0
     firsts: dict[str, str] = msgspec.field(default_factory=dict)
 
     def add(self, other: Summary) -> None:
@@ -171,6 +179,7 @@ class Summary(msgspec.Struct):
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             yield f"queries by system: {_format_counts(by_label)}"
+        yield from self._describe_models()
         if self.joined_runs:
             by_id = f" ({spell('earlier_queries')} joins by question too)" if self.earlier_by_id else ""
             yield (
@@ -201,6 +210,15 @@ class Summary(msgspec.Struct):
             yield f"{count_of(self.errors, 'trace or file', 'traces or files')} left out because of errors"
         yield from (f"option: {choice}" for choice in self.choices)
 
+    def _describe_models(self) -> Iterator[str]:
+        """Name the models of each run that has several."""
+        by_run: dict[str, Counter[str]] = {}
+        for (run, model), count in self.models.items():
+            by_run.setdefault(run, Counter())[model] += count
+        for run, counts in by_run.items():
+            if len(counts) > 1:
+                yield f"queries{f' of {run}' if run else ''} by model: {_format_counts(counts)}"
+
     def _describe_elsewhere(self) -> str:
         used, earlier = sum(self.searches.values()), self.queries_searched_earlier
         which = "the last turn that searched" if spell("turns", "searching") in self.choices else "the last turn"
@@ -212,6 +230,8 @@ class Summary(msgspec.Struct):
         """Give a notice for each count that affects the meaning of results."""
         spelled = {name: spell(name) for name in ("outcomes", "query_id", "query_ids", "tools")}
         spelled["unrecorded"] = spell("unrecorded", "empty")
+        spelled |= {name: spell("iteration", name) for name in ("sequential", "step")}
+        spelled["query_id_of_first"] = spell("query_id", self.firsts.get("other_ids", ""))
         for name, text in COUNTER_NOTICES.items():
             if count := getattr(self, name):
                 shown = _format_counts(count) if isinstance(count, Counter) else ""
@@ -233,6 +253,11 @@ class Summary(msgspec.Struct):
             yield (
                 f"{name} does not record which calls belong to one step of the agent: each of {count} searches counts as "
                 f"an iteration; pass {spell('iteration', 'call')} to confirm this, {spell('iteration', 'step')} to group them"
+            )
+        if self.unused_tools:
+            yield (
+                f"the logs do not call {', '.join(self.unused_tools)}, which {spell('tools')} names. Correct the name, or leave it "
+                f"out. The logs call {', '.join(sorted(filter(None, self.called_tools))[:_MAX_NAMES_SHOWN]) or 'no tool'}."
             )
         if self.queries_searched_earlier:
             yield (
@@ -274,6 +299,18 @@ COUNTER_NOTICES = {
     "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
     "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query ({count} such objects). If they are "
     "ids, write one record per line with a field query_id; else confirm with {query_id}.",
+    "without_model": "{count} searches are in traces without a model's span, the first at {first}. They follow each other, but "
+    "each trace counts as one iteration. {sequential} splits them by time; {step} confirms this.",
+    "other_ids": "calls of one query have several values of `{first}`. If each value is a query, pass "
+    "{query_id_of_first}; else confirm with {query_id}.",
+    "unsorted": "the events of {count} queries, the first at {first}, are not in the order of their times. Some have no time, so "
+    "the order of the log counts. If it is wrong, sort the log.",
+    "replaced_messages": "{count} messages are on branches that a later message with the same parent replaces, the first at "
+    "{first}. They are left out. If they count, remove the parents' ids.",
+    "repeated_messages": "{count} messages, the first at {first}, also begin a longer list of messages, and count once. If the "
+    "lists are different queries, give each an id (query_id).",
+    "planned": "{count} calls of plans have no answer and do not count as searches, the first at {first}. If they ran, record "
+    "their results.",
     "unknown": "{count} items in the traces are not understood and were left out: {shown}; the first at {first}; any searches "
     "among them are missing",
     "other_roots": "{count} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: the first "

@@ -265,10 +265,19 @@ def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
         raise InputError(f"{spell('tools', [*is_search.decisions])}: the logs do not call {names}, only {others}")
 
 
+def find_unused_tools(is_search: ChosenTools, called: Collection[str]) -> list[str]:
+    """Return the search tools in `tools=` that no call in the logs has. A log without calls of `NAME=open` is one without opens."""
+    names = {name for tool in called for name in (tool, _MCP_SERVER.sub("", tool))}
+    return [name for name, kind in is_search.decisions.items() if kind == "search" and name not in names]
+
+
 def extract_queries(arguments: Any) -> tuple[str, ...]:
     """Return the queries in the arguments of a call; an empty tuple if there are none."""
     arguments = _parse_arguments(arguments)
     if isinstance(arguments, dict):
+        keywords = arguments.get("kwargs")
+        if isinstance(keywords, dict) and not any(arguments.get(key) for key in _QUERY_KEYS):
+            return next((_collect_texts(keywords[key]) for key in _QUERY_KEYS if keywords.get(key)), ())
         key = _find_query_key(arguments)
         return () if key is None else _collect_texts(arguments[key])
     return _collect_texts(arguments)

@@ -1,4 +1,4 @@
-"""Finds tool calls in any JSON by the keys of objects, and pairs calls with answers."""
+"""Finds tool calls and answers in any JSON by the keys of objects."""
 
 import re
 from collections.abc import Callable, Collection
@@ -9,13 +9,13 @@ from msgspec import Struct, field
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.expected_values import id_or_none
+from goodgain.logs.traces.conversations.replaced_branches import find_replaced
+from goodgain.logs.traces.expected_values import format_place, id_or_none
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.logs.traces.tool_outputs.outcomes import is_nothing_found
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_key, normalise_keys
 from goodgain.logs.traces.tool_outputs.service_answers import LIST_KEYS, unwrap_langchain
-from goodgain.logs.traces.tools import extract_queries
 from goodgain.options import spell
 
 #: Keys of calls and answers in order of preference, in lower case and without punctuation.
@@ -59,13 +59,17 @@ class Found(Struct):
     place: Place
     holders: Holders  # the objects around the value, and the value if it is an object; the outermost first
     call: ToolCall | None = None
-    ids: tuple[str, ...] = ()  # the ids in the object: the id of a call, and ids that an answer refers to
+    ids: dict[str, str] = field(default_factory=dict)  # by key: the id of a call, and ids that an answer refers to
     is_sure: bool = False  # a type, an id or an output shows that the object is a call or an answer
     is_apart: bool = False  # another object holds the answer to the call
     tool: str | None = None  # the tool that an answer names
     output: Any = UNANSWERED  # of an answer
     failed: bool = False
     perhaps: str = ""  # the key that may hold the output of an answer
+    unsure_output: Any = None  # the value under the key that may hold the output of the call or answer
+    forms: list[Any] = field(default_factory=list)  # the forms of all records of the call
+    content: bytes = b""  # the tool and arguments of an open call
+    number: int = 0  # of the open call, in the order of the log
     text: str | None = None  # of the user; empty: the agent spoke
     traces: list[Trace] = field(default_factory=list)
     query: Any = None  # identifies the query; None: unknown
@@ -94,8 +98,9 @@ class _Fields:
         names = (value.get("name") if isinstance(value, dict) else value for _, value in self.select(_TOOLS))
         return next((name for name in names if isinstance(name, str) and _NAME.fullmatch(name)), None)
 
-    def ids(self, names: Collection[str] = _IDS) -> tuple[str, ...]:
-        return tuple(filter(None, (id_or_none(value) for _, value in self.select(names))))
+    def ids(self, names: Collection[str] = _IDS) -> dict[str, str]:
+        ids = {name: id_or_none(self.item[self.keys[name]]) for name in names if name in self.keys}
+        return {name: text for name, text in ids.items() if text}
 
     @property
     def failed(self) -> bool:
@@ -105,7 +110,7 @@ class _Fields:
 
 
 class CallFinder:
-    """Finds tool calls and their answers in parsed JSON, and pairs calls with answers.
+    """Finds tool calls and their answers in parsed JSON.
 
     `locate` converts a place to text. `read_known` returns the traces of a value, or None if no known format reads the value.
     """
@@ -113,7 +118,7 @@ class CallFinder:
     def __init__(
         self, source: Source, locate: Callable[[Place], str], read_known: Callable[[Any, Place], list[Trace] | None]
     ) -> None:
-        self._locate, self._read_known, self._not_understood = locate, read_known, source.not_understood
+        self._locate, self._read_known, self._summary = locate, read_known, source.summary
         self._is_search, self._is_named = source.is_search, not source.is_search.is_default
 
     def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:
@@ -123,7 +128,12 @@ class CallFinder:
             return [Found(place, holders, traces=traces)]
         if isinstance(value, dict):
             return self._find_in_object(_Fields(value), place, holders)
-        members = enumerate(_read_events(value))
+        replaced = find_replaced(value)
+        if replaced:
+            at = format_place(self._locate((*place, replaced[0])))
+            self._summary.count("replaced_messages", at, len(replaced))
+        skipped = set(replaced)
+        members = [(index, member) for index, member in enumerate(_read_events(value)) if index not in skipped]
         return [one for index, member in members for one in self._find_inner(member, (*place, index), holders)]
 
     def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
@@ -155,7 +165,7 @@ class CallFinder:
             spoken = Found(place, holders, text=tree.message_text(text))
             return [spoken, *self._find_fields(own, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
-            call = ToolCall(tool, at, next(iter(own.ids()), None), arguments, failed=own.failed)
+            call = ToolCall(tool, at, next(iter(own.ids().values()), None), arguments, failed=own.failed)
             call.output, call.remedy = tree.or_unanswered(output), "no key that goodgain knows holds its answer"
             call.perhaps = _find_perhaps(own, (arguments_key, key))
             is_search = self._is_search(tool)
@@ -169,7 +179,9 @@ class CallFinder:
                 twice = f"{at}: the search {tool} contains the search {inside.tool} ({inside.at})"
                 raise InputError(f"{twice}; use {spell('tools')} to name the search that counts")
             is_sure = refers or call.answered or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
-            return [Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered), *inner]
+            request = Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered)
+            request.unsure_output = item.get(call.perhaps)
+            return [request, *inner]
         if output_key is not None and (says_answer or refers or tool is not None):
             is_sure = says_answer or refers
             answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
@@ -177,6 +189,7 @@ class CallFinder:
             return [answer, *self._find_fields(own, [output_key] if is_sure else [], place, holders)]
         if says_answer and own.ids() and (perhaps := _find_perhaps(own, ())):
             answer = Found(place, holders, ids=own.ids(), is_sure=True, tool=tool, perhaps=perhaps)
+            answer.unsure_output = item.get(perhaps)
             return [answer, *self._find_fields(own, [], place, holders)]
         output_key, output = own.find(_BESIDE)
         inner = self._find_fields(own, [output_key], place, holders)
@@ -204,69 +217,6 @@ class CallFinder:
             one.call.output, one.is_sure, one.is_apart = answer, True, len(waiting) > 1
         return []
 
-    def is_certain(self, one: Found) -> bool:
-        """Return whether `one` is certain to be a call or to hold traces. A search with a query is certain to be a call."""
-        if (call := one.call) is None:
-            return bool(one.traces)
-        asks = self._is_search(call.tool) and bool(extract_queries(call.arguments))
-        return one.is_sure or call.answered or asks
-
-    def pair(self, found: list[Found]) -> list[Found]:
-        """Pair calls with answers by id, else in order. Drop copies of calls, and objects that are not certainly calls.
-
-        Ids are unique only within a query. An answer from an unknown query may belong to any query.
-        """
-        kept: list[Found] = []
-        by_id: dict[tuple[Any, str], Found] = {}
-        unanswered: list[Found] = []
-        guesses: list[tuple[Found, list[Found]]] = []
-        for one in found:
-            named = [by_id[one.query, name] for name in one.ids if (one.query, name) in by_id]
-            if one.call is not None:
-                copy = next((other.call for other in named if other.call and _is_copy(other.call, one.call)), None)
-                if copy is not None:
-                    copy.arguments = copy.arguments or one.call.arguments
-                    self._answer(copy, one.call.output, one.place, failed=one.call.failed)
-                    continue
-                by_id |= {(query, name): one for query in (one.query, None) for name in one.ids}
-                unanswered.append(one)
-            elif one.perhaps and not named:
-                continue
-            elif one.text is None and not one.traces:
-                waiting: list[Found] = []
-                if not named:
-                    unanswered = [other for other in unanswered if other.call and not other.call.answered]
-                    waiting = [other for other in unanswered if other.call and one.tool in (None, other.call.tool)]
-                    waiting = [other for other in waiting if one.query in (None, other.query)]
-                if not named and not waiting:
-                    if one.is_sure and (one.tool is None or self._is_search(one.tool)):
-                        self._not_understood("answer without a call", self._locate(one.place), "a call before it")
-                    continue
-                guesses += [(one, waiting)] if len(waiting) > 1 else []
-                asked = (named or waiting)[0]
-                if asked.call and not asked.call.answered:
-                    asked.is_sure, asked.call.perhaps = True, one.perhaps or asked.call.perhaps
-                if asked.call:
-                    self._answer(asked.call, one.output, one.place, failed=one.failed)
-            kept.append(one)
-        for answer, waiting in guesses:
-            if left := [one.call.at for one in waiting if one.call and not one.call.answered]:
-                raise InputError(
-                    f"{self._locate(answer.place)}: the answer could belong to several calls, and the call at {left[0]} has no "
-                    "answer; write the searches in the format jsonl"
-                )
-        return [one for one in kept if one.call is None or self.is_certain(one)]
-
-    def _answer(self, call: ToolCall, output: Any, place: Place, *, failed: bool) -> None:
-        """Set the output of a call. Raise an InputError if a search gets a second, different answer."""
-        if not call.answered:
-            call.output, call.failed = output, failed
-        elif self._is_search(call.tool) and output not in (UNANSWERED, "") and _read(call.output) != _read(output):
-            raise InputError(
-                f"{self._locate(place)}: the search {call.tool} ({call.at}) has two different answers; give each call "
-                "its own id, leave out one of the answers, or write the searches in the format jsonl"
-            )
-
 
 def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
     """Return the fields of a call, and the key of the inner object that holds them. The key is None without an inner object.
@@ -288,19 +238,6 @@ def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
     """Return the first unread key that may hold the output of the tool, else an empty text."""
     held = ((key, value) for key, value in own.select(LIST_KEYS) if key not in read)
     return next((key for key, value in held if value not in (None, "", [], {})), "")
-
-
-def _is_copy(one: ToolCall, other: ToolCall) -> bool:
-    """Return whether two calls with the same id are copies. Streams and histories repeat calls."""
-    asked, again = parse_if_json(one.arguments), parse_if_json(other.arguments)
-    return one.tool == other.tool and (not asked or not again or asked == again)
-
-
-def _read(output: Any) -> Any:
-    """Prepare an output for a comparison with another output: parse JSON text, and join parts of text."""
-    if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
-        output = tree.message_text(output)
-    return parse_if_json(output)
 
 
 def find_opening(value: Any) -> str:

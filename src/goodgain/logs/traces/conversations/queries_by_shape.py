@@ -11,15 +11,23 @@ from goodgain.files.json_text import loads
 from goodgain.logs.dedup.document_types import snake_case
 from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations.calls_by_shape import KINDS, Found, Place, find_opening
-from goodgain.logs.traces.expected_values import OF_RUNS, QUERY_IDS, REPEATS, find_id, format_place, id_or_none
+from goodgain.logs.traces.expected_values import (
+    CONVERSATION_IDS,
+    OF_RUNS,
+    PART_IDS,
+    QUERY_IDS,
+    RECORD_IDS,
+    REPEATS,
+    find_id,
+    format_place,
+    id_or_none,
+    objects_in,
+)
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_key
 
 #: Fields with the id of a query, then fields with the id of a conversation, in order of preference.
-_QUERY_IDS = (
-    *(*QUERY_IDS, "sample_id", "instance_id", "example_id", "problem_id"),
-    *("session_id", "sessionId", "conversation_id", "thread_id", "chat_id"),
-)
+_QUERY_IDS = (*QUERY_IDS, *RECORD_IDS, *CONVERSATION_IDS)
 #: Fields of steps and events. An object with such a field is part of a trace.
 _OF_STEPS = {
     *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
@@ -77,16 +85,32 @@ class FoundQuery(Struct):
     record: Any = None  # the first record of the query
     members: list[Found] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)  # the questions of all records
+    events: list[Any] = field(default_factory=list)  # the events of the query without a call
 
     @property
     def question(self) -> str:
-        """The question in the record. If the record is a call, `query` and `input` are arguments, not questions."""
+        """The question in the record, else in another record or event of the query.
+
+        If the record is a call, `query` and `input` are arguments, not questions. If the record is an event, its `prompt` may be
+        the model's: the question of another event counts first.
+        """
         is_call = any(one.call and one.place == self.key.place for one in self.members)
-        return find_question(self.record, [name for name in QUESTIONS if not is_call or name not in ("query", "input")])
+        own = find_question(self.record, [name for name in QUESTIONS if not is_call or name not in ("query", "input")])
+        asked = [*self.asked, *(find_question(event, ASKED) for event in self.events)]
+        others = [*asked, *(_find_event_question(event) for event in self.events if not is_part(event))]
+        is_event = isinstance(self.record, dict) and is_part(self.record)
+        return next(filter(None, [*asked, own, *others] if is_event else [own, *others]), "")
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that the events of the query name."""
+        holders = [holder for one in self.members for _, holder in one.holders[-2:]] + objects_in(self.events)
+        named = (holder.get(name) for holder in holders for name in ("model", "model_name"))
+        return tuple(sorted({name for name in named if isinstance(name, str) and name}))
 
 
 def tell_queries_apart(
-    calls: list[Found], locate: Callable[[Place], str], source: Source
+    calls: list[Found], value: Any, locate: Callable[[Place], str], source: Source
 ) -> Callable[[Found], Key | None]:
     """Return a function that finds the query of a call or an answer.
 
@@ -96,9 +120,10 @@ def tell_queries_apart(
     2. the question of a record with one call
     3. the key of a record, as in `{"q1": record, "q2": record}`
     4. the position of a record in a list, if records have questions or lists of calls
-    5. an id in metadata
+    5. the id of a trace, message or run, if events with this id have questions
+    6. an id in metadata
 
-    If no property fits, all calls belong to one query.
+    If no property fits, all calls belong to one query. A notice names ids that may tell queries apart.
     """
     if not calls:
         return lambda one: Key(())
@@ -107,6 +132,8 @@ def tell_queries_apart(
         find_id = partial(_find_id, name=name)
         if all(map(find_id, calls)):
             source.summary.ids_from = source.summary.ids_from or name
+            if not source.query_path:
+                _report_other_ids(calls, find_id, source)
             # Lists whose records each have a list of calls and are not parts of a query.
             records = [(one, key.place) for one in calls if (key := find_id(one)) and has_list(one, key.place)]
             whole = {place[:-1] for one, place in records if not is_part(dict(one.holders)[place])}
@@ -118,6 +145,13 @@ def tell_queries_apart(
         return lambda one: (
             Key(one.place[:level], one.place[:level], None, _find_trial(one)) if _is_below(one, level) else None
         )
+    if not keyed.places and not source.query_path:
+        for name in PART_IDS:
+            find_id = partial(_find_id, name=name)
+            if _have_questions(calls, find_id, name, value):
+                source.summary.ids_from = source.summary.ids_from or name
+                return find_id
+        _report_other_ids(calls, lambda one: Key(()), source)
     for name in () if keyed.places else map("metadata.{}".format, _QUERY_IDS):
         keys = [_find_id(one, name) for one in calls]
         if all(keys) and len({key.query for key in keys if key}) > 1:
@@ -129,8 +163,61 @@ def tell_queries_apart(
     return partial(_find_by_key, places=keyed.places)
 
 
-def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], value: Any) -> list[FoundQuery]:
-    """Group calls by query. A record without calls is a query too, if records in the same list or object have calls."""
+def _have_questions(calls: list[Found], find_id: Callable[[Found], Key | None], name: str, value: Any) -> bool:
+    """Return whether all calls have an id, and events with each id ask a question that no other id has."""
+    keys = [key for key in map(find_id, calls) if key is not None]
+    ids = {key.query_id for key in keys}
+    if len(keys) < len(calls) or len(ids) < 2:
+        return False
+    call_places = {one.place for one in calls}
+    questions: dict[str | None, str] = {}
+    for list_place in {key.place[:-1] for key in keys if key.place}:
+        members = _follow(value, list_place)
+        for index, event in enumerate(members if isinstance(members, list) else ()):
+            event_id = id_or_none(tree.follow_path(event, name))
+            if event_id in ids and (*list_place, index) not in call_places and not is_part(event):
+                questions.setdefault(event_id, _find_event_question(event))
+    return questions.keys() == ids and all(questions.values()) and len(set(questions.values())) == len(ids)
+
+
+def _report_other_ids(calls: list[Found], find_key: Callable[[Found], Key | None], source: Source) -> None:
+    """Count ids of traces, messages or runs that differ between the calls of one query: each may be a query.
+
+    An id that each call has alone may be the id of the call.
+    """
+    for name in PART_IDS:
+        of_query = _find_query_of_several(calls, find_key, name)
+        are_ids_of_calls = max(map(len, of_query.values()), default=0) < 2 and not any(
+            len(one.ids) > 1 for one in calls
+        )
+        if of_query and (name.startswith("trace") or not are_ids_of_calls):
+            source.summary.count("other_ids", name)
+            return
+
+
+def _find_query_of_several(
+    calls: list[Found], find_key: Callable[[Found], Key | None], name: str
+) -> dict[str, set[Place]]:
+    """Return the values of the field `name` in the first query with several values, each with the places of its events.
+
+    Return an empty dict if there is no such query, if a call lacks the field, or if a field names the runs of the query.
+    """
+    by_query: dict[Any, dict[str, set[Place]]] = {}
+    for one in calls:
+        key, other = find_key(one), _find_id(one, name)
+        if key is None or other is None or other.query_id is None or _find_trial(one) is not None:
+            return {}
+        by_query.setdefault(key.query, {}).setdefault(other.query_id, set()).add(other.place)
+    return next((places for places in by_query.values() if len(places) > 1), {})
+
+
+def gather_queries(
+    found: list[Found], find_key: Callable[[Found], Key | None], value: Any, repeated: Collection[Place]
+) -> list[FoundQuery]:
+    """Group calls by query. A record without calls is a query too, if records in the same list or object have calls.
+
+    The records at the places `repeated` are not queries: other records repeat all that they have.
+    """
     groups: dict[Any, FoundQuery] = {}
     records: dict[Place, Any] = {}
     for one in found:
@@ -149,12 +236,24 @@ def gather_queries(found: list[Found], find_key: Callable[[Found], Key | None], 
         members = beside.items() if isinstance(beside, dict) else enumerate(beside if isinstance(beside, list) else ())
         for index, record in members:
             place = (*list_place, index)
-            if place in records or not isinstance(record, (dict, list)):
+            if place in records or place in repeated or not isinstance(record, (dict, list)):
                 continue
             key = find_key(Found((*place, ""), ((place, record),) if isinstance(record, dict) else ()))
-            if key is not None and (key.query_id == index or (isinstance(beside, list) and find_question(record))):
+            if key is None:
+                continue
+            if key.query_id == index or (isinstance(beside, list) and find_question(record)):
                 groups.setdefault(key.query, FoundQuery(key, record))
+            if key.query in groups and isinstance(record, dict):
+                groups[key.query].events.append(record)
+    if isinstance(value, list) and len(groups) == 1:
+        group = next(iter(groups.values()))
+        group.events += [event for event in tree.objects_in(value) if find_question(event, ASKED)]
     return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.key.place])
+
+
+def find_own_id(one: Found) -> str | None:
+    """Return the first id of a query or conversation in the objects around a call or text."""
+    return next((key.query_id for name in _QUERY_IDS if (key := _find_id(one, name)) is not None), None)
 
 
 def _find_id(one: Found, name: str) -> Key | None:
@@ -327,6 +426,10 @@ def _lists_of(value: Any) -> list[Any]:
 def find_question(record: Any, names: Iterable[str] = QUESTIONS) -> str:
     texts = (record.get(name) for name in names) if isinstance(record, dict) else ()
     return next((text for text in texts if isinstance(text, str) and text.strip()), "")
+
+
+def _find_event_question(event: dict[str, Any]) -> str:
+    return find_question(event) or find_question(event.get("inputs")) or find_question(event.get("data"))
 
 
 def has_list(one: Found, place: Place) -> bool:

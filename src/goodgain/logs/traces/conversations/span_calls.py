@@ -145,7 +145,7 @@ def find_tool_name(span: Span) -> Any:
 
 
 def read_tool(span: Span, remedy: str) -> ToolCall:
-    outputs = (span.get(name) for name in ("output.value", "gen_ai.tool.call.result", "gen_ai.output"))
+    outputs = (span.get(name) for name in ("output.value", "gen_ai.tool.call.result", "gen_ai.output", "tool_response"))
     output = next((one for one in outputs if one is not None), None)
     value = tree.object_or_empty(parse_if_json(output))
     body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
@@ -153,7 +153,9 @@ def read_tool(span: Span, remedy: str) -> ToolCall:
     content, artifact = message.get("content"), message.get("artifact")
     found = tree.or_unanswered(output if content is None else content)
     first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
-    inputs = (span.get(name) for name in ("input.value", "gen_ai.tool.call.arguments", "gen_ai.tool.args"))
+    inputs = (
+        span.get(name) for name in ("input.value", "gen_ai.tool.call.arguments", "gen_ai.tool.args", "tool_arguments")
+    )
     arguments = next(filter(None, inputs), None)
     return ToolCall(
         expect_text(find_tool_name(span) or None, f"{span.at}/name"), span.at, span.span_id, arguments, first, spare,

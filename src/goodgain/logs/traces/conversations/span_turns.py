@@ -12,12 +12,22 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations import span_calls
-from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes
+from goodgain.logs.traces.conversations.result_spans import (
+    RESULT_LIST,
+    find_new_results,
+    find_result_list,
+    find_searching_spans,
+    is_recorded_search,
+    read_searching_span,
+)
+from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes, decode
 from goodgain.logs.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.logs.traces.expected_values import format_place, id_or_none
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
+from goodgain.logs.traces.tool_outputs.readers import looks_like_results
+from goodgain.options import spell
 from goodgain.schema import COMPLETED
 
 _SESSIONS = ("session.id", "gen_ai.conversation.id")
@@ -27,13 +37,30 @@ _LEAF_KINDS = {*_SEARCH_KINDS, "LLM", "EMBEDDING"}
 _KEPT_ATTRIBUTES = ("session.id", "metadata", "gen_ai.conversation.id", "db.system", OUTCOMES)
 #: Internal attributes for the values that `_drop_bodies` reads. No log uses these names.
 _MESSAGES, _USAGE, _ANSWER = "goodgain.messages", "goodgain.usage", "goodgain.answer"
+_MODEL = "goodgain.model"
 #: Keys of the answer in the output of a span, in order of preference.
 _ANSWERS = ("output", "answer", "response", "content", "text", "result")
 _USAGE_NAMES = {
     "input_tokens": ("llm.token_count.prompt", "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
     "output_tokens": ("llm.token_count.completion", "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
     "cost": ("llm.cost.total", "gen_ai.usage.cost"),
+    "cached_tokens": (
+        *("llm.token_count.prompt_details.cache_read", "gen_ai.usage.cache_read.input_tokens"),
+        *("gen_ai.usage.cache_read_input_tokens", "gen_ai.usage.details.cache_read_tokens"),
+    ),
+    "reasoning_tokens": (
+        *("llm.token_count.completion_details.reasoning", "gen_ai.usage.reasoning.output_tokens"),
+        *("gen_ai.usage.reasoning_tokens", "gen_ai.usage.details.reasoning_tokens"),
+    ),
 }
+_MODEL_NAMES = (
+    "gen_ai.response.model",
+    "llm.model_name",
+    "gen_ai.request.model",
+    "ai.response.model",
+    "ai.model.id",
+    "mlflow.llm.model",
+)
 _REMEDY = (
     "record outputs: OPENINFERENCE_HIDE_OUTPUTS=false, "
     "or OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true for GenAI spans"
@@ -103,7 +130,11 @@ def read_span_traces(source: Source, spans: Iterable[Span], remedy: str = "") ->
                 outcomes = root.top.get(OUTCOMES)
                 if root.top.failed:  # the last turn broke off
                     outcomes = {**(outcomes or {}), COMPLETED: 0.0}
-                yield Trace(turns, root.top.at, query_id=query_id, session_id=root.session, outcomes=outcomes)
+                named_models = {span.attributes.get(_MODEL) for root in roots for span in root.select_kind("LLM")}
+                models = tuple(sorted(filter(None, named_models)))
+                yield Trace(
+                    turns, root.top.at, query_id=query_id, session_id=root.session, models=models, outcomes=outcomes
+                )  # fmt: skip
 
 
 def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
@@ -140,21 +171,35 @@ def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
 
 
 def _drop_bodies(source: Source, span: Span) -> None:
-    """To save memory, drop attributes that are not needed later. Keep all attributes of tools, retrievers and rerankers."""
+    """To save memory, drop attributes that are not needed later. Keep all attributes of tools, retrievers and rerankers.
+
+    A span that the caller names as a search tool becomes a tool's.
+    """
+    is_leaf = span.kind in _LEAF_KINDS
+    names_tools = bool(source.is_search.decisions)
+    if not is_leaf and names_tools and source.is_search.find(str(span_calls.find_tool_name(span))) == "search":
+        span.kind, span.unknown = "TOOL", ""
     if span.kind in _SEARCH_KINDS:
         return
     kept = {key: span.get(key) for key in _KEPT_ATTRIBUTES if span.get(key) is not None}
+    if not is_leaf and (results := find_result_list(span)) is not None:
+        kept |= {RESULT_LIST: results, "input.value": span.get("input.value"), "tool.name": span.get("tool.name")}
     if span.kind == "LLM" or span.parent_id is None:
         kept[_MESSAGES] = _read_messages(span)
         kept[_ANSWER] = _read_answer(span) if source.uses else None
     if span.kind == "LLM":
         kept[CALLS] = {str(call["id"]): call for call in _find_model_calls(span)}
-        given = {
-            field: next((value for key in keys if (value := span.get(key)) is not None), None)
-            for field, keys in _USAGE_NAMES.items()
-        }
-        kept[_USAGE] = read_usage(given) if source.costs else None
+        kept[_USAGE] = _read_usage(span) if source.costs else None
+        kept[_MODEL] = next((name for key in _MODEL_NAMES if isinstance(name := decode(span.get(key)), str)), None)
     span.attributes = kept
+
+
+def _read_usage(span: Span) -> Usage | None:
+    given = {}
+    for field, keys in _USAGE_NAMES.items():
+        values = (span.get(key) for key in keys)
+        given[field] = next((value for value in values if value is not None), None)
+    return read_usage(given)
 
 
 def _select_agents(source: Source, roots: list[_Root]) -> list[_Root]:
@@ -254,6 +299,10 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
     steps = [Step()]
     retrievals: list[tuple[Span, ToolCall]] = []
     tool_times: dict[int, tuple[int, int]] = {}
+    searching = {id(span) for span in find_searching_spans(source, root.spans, by_id)}
+    has_searches = any(is_recorded_search(source, span) for span in root.spans)
+    listed: list[tuple[int, ToolCall]] = []  # calls that their names do not make searches, with their steps
+    clock = _CallClock() if not root.select_kind("LLM") else None
     for span in root.spans:
         above = tuple(iterate_ancestors(span, by_id))
         asks_database = span.get("db.system") is not None
@@ -264,7 +313,11 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
             usage = add_usages(span.attributes[_USAGE], Usage(seconds=seconds)) if source.costs else None
             finder.add_model(span, len(steps))
             steps.append(Step(usage=usage))
-        index = finder.find(span, len(steps) - 1) if span.kind in ("RETRIEVER", "TOOL") else len(steps) - 1
+        is_call = span.kind in ("RETRIEVER", "TOOL") or id(span) in searching
+        if is_call and clock is not None and clock.begins_group(span) and source.iteration == "sequential":
+            steps.append(Step())
+        index = finder.find(span, len(steps) - 1) if is_call else len(steps) - 1
+        calls_before = len(steps[index].calls)
         if span.kind in ("RETRIEVER", "TOOL") and id(span) in given_way:
             steps[index].calls.append(span_calls.name_in_summary(span, given_way[id(span)]))
         elif span.kind == "RETRIEVER" and not span_calls.is_inside_its_copy(span, above):
@@ -275,18 +328,61 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
             if id(span) in holders:
                 calls[0].is_search = True
             steps[index].calls += calls
+        elif id(span) in searching:
+            call = read_searching_span(source, span, remedy, has_others=has_searches)
+            if source.counts(call):
+                steps[index].calls.append(call)
+            else:
+                listed.append((index, call))
         elif span.kind == "RERANKER" and source.reranked and retrievals:
             siblings = [call for other, call in retrievals if other.parent_id == span.parent_id]
             replaced = siblings[-1] if siblings else retrievals[-1][1]
             if documents := span_calls.read_documents(span, "reranker.output_documents"):
                 replaced.output, replaced.spare = documents, UNANSWERED
-        if source.costs and span.kind in ("RETRIEVER", "TOOL") and span.end >= span.start > 0:
+        if clock is not None and any(map(source.counts, steps[index].calls[calls_before:])):
+            clock.add_search(span)
+        if source.costs and is_call and span.end >= span.start > 0:
             begin, end = tool_times.get(index, (span.start, span.end))
             tool_times[index] = min(begin, span.start), max(end, span.end)
     for index, (begin, end) in tool_times.items():  # tools of a step run in parallel
         steps[index].usage = add_usages(steps[index].usage, Usage(seconds=(end - begin) / 1e9))
+    if clock is not None and clock.is_split and source.iteration is None:
+        source.summary.count("without_model", format_place(root.top.at), clock.searches)
     _add_calls_without_spans(source, root, steps)
+    if not listed:
+        return steps
+    searches = [call for step in steps for call in step.calls if source.counts(call)]
+    new_calls = {id(call) for call in find_new_results([call for _, call in listed], searches)}
+    for index, call in listed:
+        if id(call) in new_calls:
+            steps[index].calls.append(call)
+            is_named = call.is_search is None and looks_like_results(call.output, call.at)  # by a notice of the summary
+            if source.is_search.is_default and not is_named:
+                expected = f"a search, named with {spell('tools', call.tool)}"
+                source.not_understood(f"list of results in the output of the span {call.tool!r}", call.at, expected)
     return steps
+
+
+class _CallClock:
+    """Groups the calls of a trace without a model: a call that begins after all earlier calls have ended begins a group."""
+
+    searches = 0
+    is_split = False  # whether several groups have searches
+
+    def __init__(self) -> None:
+        self._end = self._group = 0
+        self._searched: int | None = None
+
+    def begins_group(self, span: Span) -> bool:
+        begins = 0 < self._end <= span.start
+        self._group += begins
+        self._end = max(self._end, span.end)
+        return begins
+
+    def add_search(self, span: Span) -> None:
+        self.searches += 1
+        self.is_split = self.is_split or self._searched not in (None, self._group)
+        self._searched = self._group
 
 
 def _add_calls_without_spans(source: Source, root: _Root, steps: list[Step]) -> None:

@@ -1,6 +1,6 @@
 """Builds a trace from the messages of a conversation: turns, steps, calls with answers, and costs."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Self
 
 from msgspec.structs import astuple
@@ -19,6 +19,21 @@ _COST = ("cost", "cost_usd", "total_cost")
 #: Tokens that `input_tokens` excludes: read from a cache or written to one.
 _READ_FROM_CACHE = ("cache_read_input_tokens", "input_tokens_cache_read")
 _WRITTEN_TO_CACHE = ("cache_creation_input_tokens", "input_tokens_cache_write")
+#: Other names of the tokens that were read from a cache, and of the tokens of thoughts.
+_CACHED = (
+    *_READ_FROM_CACHE,
+    "cached_tokens",
+    "cache_read",
+    "cachedContentTokenCount",
+    "cachedInputTokens",
+    "cached_input_tokens",
+)
+_REASONING = ("reasoning_tokens", "reasoning", "thoughtsTokenCount", "reasoningTokens", "reasoning_output_tokens")
+#: Objects in a usage with tokens by kind.
+_DETAILS = (
+    *("prompt_tokens_details", "input_tokens_details", "input_token_details", "inputTokenDetails"),
+    *("completion_tokens_details", "output_tokens_details", "output_token_details", "outputTokenDetails"),
+)
 #: Fields with the total usage of a record.
 _OF_WHOLE = ("usage", "token_usage", "total_usage")
 #: Types and keys of parts with thoughts, and fields with citations.
@@ -44,6 +59,7 @@ class Conversation:
         self._spent: Usage | None = None
         self._written: str | None = None
         self._holders: list[Holder] = []
+        self._models: set[str] = set()
 
     @classmethod
     def read_source(
@@ -92,6 +108,11 @@ class Conversation:
         if self.source.costs:
             usage = holder if isinstance(holder, Usage) else read_usage(holder)
             self._spent = add_usages(self._spent, usage)
+
+    def name_model(self, model: Any) -> None:
+        """Note the model of an answer, for formats whose system is not the model."""
+        if isinstance(model, str) and model:
+            self._models.add(model)
 
     def step(self, time: Any = None) -> None:
         """Begin a step of the agent. Later calls belong to this step. Earlier texts are not part of the answer."""
@@ -171,7 +192,7 @@ class Conversation:
             call = next((call for call in reversed(known) if not call.answered), None)
             if known and call is None:  # the answer was sent twice: the first one counts
                 first = known[-1]
-                if output not in (UNANSWERED, first.output, first.spare) and self._is_search(first):
+                if output not in (UNANSWERED, first.output, first.spare) and self.source.counts(first):
                     expected = f"one answer to each call (two calls with the id {call_id!r}?)"
                     self.source.not_understood("another answer to a call", at, expected)
                 return first
@@ -186,9 +207,6 @@ class Conversation:
 
     def report_orphan(self, at: str, reason: str) -> None:
         self.source.not_understood("answer without a call", at, f"the answer to a call made before ({reason})")
-
-    def _is_search(self, call: ToolCall) -> bool:
-        return self.source.is_search(call.tool) if call.is_search is None else call.is_search
 
     def cite(self, citations: list[Any]) -> None:
         """Use the citations of an answer as the results of the latest search that has no results."""
@@ -269,6 +287,7 @@ class Conversation:
         return Trace(
             turns, at, find_id(self.record) or query_id or self.query_id or session, session,
             tag=tree.text_or_none(tag) or self.tag, record=self.record, holders=self._holders,
+            models=tuple(sorted(self._models)),
         )  # fmt: skip
 
     def report_kind(self, of: str, item: dict[str, Any], key: str, at: str, expected: str) -> None:
@@ -305,16 +324,19 @@ class Conversation:
 def read_usage(holder: Any) -> Usage | None:
     """Return the tokens, the cost and the seconds in an object, or None if all are missing.
 
-    Input tokens include tokens read from a cache or written to a cache. Values that are not numbers are ignored.
+    Tokens by kind may be in an object inside, such as `prompt_tokens_details`. Input tokens include tokens read from a cache or
+    written to a cache. Values that are not numbers are ignored.
 
     >>> read_usage({"prompt_tokens": 10, "completion_tokens": 2})
-    Usage(input_tokens=10, output_tokens=2, seconds=None, cost=None)
+    Usage(input_tokens=10, output_tokens=2, seconds=None, cost=None, cached_tokens=None, reasoning_tokens=None)
     """
     if not isinstance(holder, dict):
         return None
 
-    def read_number(*names: str) -> Any:
-        values: Iterable[Any] = map(holder.get, names)
+    details = [inner for name in _DETAILS if isinstance(inner := holder.get(name), dict)]
+
+    def read_number(*names: str, of: Sequence[dict[str, Any]] = (holder,)) -> Any:
+        values: Iterator[Any] = (item.get(name) for item in of for name in names)
         return next((one for one in values if type(one) in (int, float) and 0 <= one <= _MAX_NUMBER), None)
 
     read, written, cost = read_number(*_INPUT), read_number(*_OUTPUT), read_number(*_COST)
@@ -323,7 +345,9 @@ def read_usage(holder: Any) -> Usage | None:
         read += sum(read_number(name) or 0 for name in (*_WRITTEN_TO_CACHE, *_READ_FROM_CACHE))
     if read is written is seconds is cost is None:
         return None
-    return Usage(None if read is None else int(read), None if written is None else int(written), seconds, cost)
+    cached, reasoning = (read_number(*names, of=[*details, holder]) for names in (_CACHED, _REASONING))
+    tokens = [None if number is None else int(number) for number in (read, written, cached, reasoning)]
+    return Usage(tokens[0], tokens[1], seconds, cost, tokens[2], tokens[3])
 
 
 def add_usages(one: Usage | None, other: Usage | None) -> Usage | None:

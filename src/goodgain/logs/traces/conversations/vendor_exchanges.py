@@ -19,6 +19,8 @@ from goodgain.logs.traces.tool_outputs.readers import looks_like_results
 Item = tuple[Any, str]
 #: The beginning of a response recorded as text: server-sent events or JSON.
 _EVENTS = re.compile(r"\s*(?:(?:data|event|id|retry)?: ?\S|\{)")
+#: Fields of one exchange, not of the query.
+_OF_EXCHANGE = {"request", "response", "id", "model", "status", "error", "usage", "messages", "choices", "output"}
 
 
 class Exchange(msgspec.Struct):
@@ -33,6 +35,7 @@ class Exchange(msgspec.Struct):
     previous: str | None = None  # the id of the exchange that this one continues
     known: int = 0  # how many of the messages repeat earlier exchanges of the conversation
     request: dict[str, Any] = msgspec.field(default_factory=dict)  # without its messages
+    fields_beside: dict[str, Any] | None = None  # the fields beside request and response, such as the query id
 
 
 class JoinedConversation(Conversation):
@@ -75,6 +78,7 @@ class JoinedConversation(Conversation):
                     response = record.get("response") if isinstance(record, dict) else None
                     others += [at] * looks_like_results(response, f"{at}/response")
                     continue
+                exchange.fields_beside = _find_fields_beside(record)
                 start = hash((find_id(record), find_id(record, OF_RUNS)))
                 histories = _hash_histories(cls, exchange.messages, start)
                 thread = by_id.get(exchange.previous or "")
@@ -93,7 +97,7 @@ class JoinedConversation(Conversation):
                     by_id[exchange.id] = thread
 
         def read_thread(exchanges: list[Exchange], at: str) -> Trace:
-            conversation = cls(source)
+            conversation = cls(source, exchanges[0].fields_beside)
             for exchange in exchanges:
                 conversation.read_exchange(exchange)
                 conversation.hold(exchange.request, exchange.at, is_state=True)
@@ -166,6 +170,13 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
     if streamed is not None and streamed[1] and streamed[0] is not None:
         response = streamed[0]
     return (request, response) if isinstance(response, dict) and answered in response else None
+
+
+def _find_fields_beside(record: Any) -> dict[str, Any] | None:
+    """Return the fields beside a request and a response, without those that are the exchange's own."""
+    if not isinstance(record, dict) or not {"request", "response"} <= record.keys():
+        return None
+    return {key: value for key, value in record.items() if key not in _OF_EXCHANGE}
 
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:

@@ -169,6 +169,7 @@ class _Messages(JoinedConversation):
             self.report_parts("a human message", body.get("content"), f"{at}/content", _PART_TYPES)
         elif speaker in ("ai", "assistant"):
             vendors = tree.object_or_empty(body.get("response_metadata"))
+            self.name_model(vendors.get("model_name") or vendors.get("model"))
             holders = (body.get("usage_metadata"), vendors.get("token_usage"), vendors.get("usage"))
             self.spend(next((holder for holder in holders if read_usage(holder) is not None), None))
             self.step()

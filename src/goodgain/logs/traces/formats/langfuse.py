@@ -77,6 +77,7 @@ def _unite_copies(spans: list[Span], source: Source) -> None:
         made = span.parent_id, span.name, span.kind
         if any((other.parent_id, other.name, other.kind) != made for other in around):
             span.kind = "CHAIN"
+            del span.attributes["output.value"]
         else:
             same.append(span)
 
@@ -121,6 +122,7 @@ def _read_observation(source: Source, record: dict[str, Any], at: str, trace: di
         read_nanoseconds(start, f"{at}/startTime"), read_nanoseconds(end, f"{at}/endTime") if end else 0,
         {**of_trace, BY_NAME: LANGFUSE_KINDS.get(kind) == BY_ITS_NAME, **given}, record.get("level") == "ERROR", at,
     )  # fmt: skip
+    span.attributes["llm.model_name"] = record.get("model") or record.get("provided_model_name")
     if kind not in LANGFUSE_KINDS:
         span.unknown = f"observation of type {kind!r}"
     return span

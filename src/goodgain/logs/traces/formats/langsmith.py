@@ -16,7 +16,9 @@ from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.span_vocabularies import SESSIONS, decode
 from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, read_nanoseconds
+from goodgain.logs.traces.conversations.turns_and_calls import read_usage
 from goodgain.logs.traces.expected_values import (
+    as_number,
     as_word,
     expect_id,
     expect_object,
@@ -25,6 +27,7 @@ from goodgain.logs.traces.expected_values import (
     find_outcomes,
     unexpected_value,
 )
+from goodgain.logs.traces.model import Usage
 
 _KINDS = {
     **{kind: kind.upper() for kind in ("llm", "tool", "retriever", "chain", "embedding")},
@@ -100,10 +103,48 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
         span.attributes["input.value"] = inputs.get("input", inputs) if isinstance(inputs, dict) else inputs
     if kind == "llm":
         span.attributes["gen_ai.output.messages"] = [{"parts": _find_tool_calls(outputs)}]
+        span.attributes["llm.model_name"] = tree.object_or_empty(metadata).get("ls_model_name")
+        span.attributes |= _read_costs(run, metadata, outputs)
     elif outputs:  # of a tool or retriever: the only value, such as `output` or `documents`, else all
         alone = isinstance(outputs, dict) and len(outputs) == 1
         span.attributes["output.value"] = next(iter(outputs.values())) if alone else outputs
     return span
+
+
+def _read_costs(run: dict[str, Any], metadata: Any, outputs: Any) -> dict[str, Any]:
+    """Return the tokens and the cost of a model's run as attributes of its span.
+
+    The run itself, its metadata, or the messages of its answer hold them. Exports write unknown tokens as 0.
+    """
+    holders = [run, tree.object_or_empty(metadata).get("usage_metadata"), *_find_usages(outputs)]
+    usages = [usage for usage in map(read_usage, holders) if usage is not None]
+    with_tokens = next((usage for usage in usages if usage.input_tokens or usage.output_tokens), Usage())
+    costs = (as_number(tree.object_or_empty(holder).get("total_cost")) for holder in holders)
+    read = {
+        "gen_ai.usage.input_tokens": with_tokens.input_tokens,
+        "gen_ai.usage.output_tokens": with_tokens.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": with_tokens.cached_tokens,
+        "gen_ai.usage.reasoning.output_tokens": with_tokens.reasoning_tokens,
+        "llm.cost.total": next(filter(None, costs), None),
+    }
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def _find_usages(outputs: Any) -> list[Any]:
+    """Return the objects with the usage of an answer: of its messages, then of all answers of an old version."""
+    found = []
+    todo = [outputs]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, list):
+            todo += value
+        elif isinstance(value, dict):
+            if isinstance(value.get("usage_metadata"), dict):
+                found.append(value["usage_metadata"])
+            else:
+                todo += [value[key] for key in _ANSWER_KEYS if key in value]
+    answer = tree.object_or_empty(outputs)
+    return [*found, tree.object_or_empty(answer.get("llm_output")).get("token_usage"), answer.get("usage")]
 
 
 def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:

@@ -21,7 +21,10 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace
 from goodgain.logs.traces.conversations import queries_by_shape as queries
+from goodgain.logs.traces.conversations.call_pairing import CallPairer
 from goodgain.logs.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
+from goodgain.logs.traces.conversations.event_times import sort_events
+from goodgain.logs.traces.conversations.repeated_histories import find_repeated
 from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.formats import find_reader
 from goodgain.options import spell
@@ -46,13 +49,18 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_queries(source: Source) -> Iterator[Trace]:
     log = _Log(source)
-    found = [part for one in log.finder.find(log.value) for part in queries.split_traces(one)]
-    calls = [one for one in found if log.finder.is_certain(one)] or [one for one in found if one.call]
-    find_key = queries.tell_queries_apart(calls, log.locate, source)
+    found_in_log = [part for one in log.finder.find(log.value) for part in queries.split_traces(one)]
+    repeated = find_repeated(found_in_log, queries.find_own_id)
+    found = [one for index, one in enumerate(found_in_log) if index not in repeated]
+    unnamed = [found_in_log[index] for index in sorted(repeated) if queries.find_own_id(found_in_log[index]) is None]
+    if unnamed:
+        source.summary.count("repeated_messages", format_place(log.locate(unnamed[0].place)), len(unnamed))
+    calls = [one for one in found if log.pairer.is_certain(one)] or [one for one in found if one.call]
+    find_key = queries.tell_queries_apart(calls, log.value, log.locate, source)
     for one in found:
         key = find_key(one)
         one.query = key and key.query
-    found = log.finder.pair(found)
+    found = log.pairer.pair(sort_events(found, log.report_unsorted))
     if not any(one.call or one.traces for one in found):
         return
     for call in (one.call for one in found if one.call):
@@ -68,7 +76,8 @@ def _read_queries(source: Source) -> Iterator[Trace]:
             raise InputError(
                 f"{call.at}: no query is known for the search {call.tool}; write the searches in the format jsonl"
             )
-    groups = queries.gather_queries(found, find_key, log.value)
+    repeated_records = {key.place for index in repeated if (key := find_key(found_in_log[index])) is not None}
+    groups = queries.gather_queries(found, find_key, log.value, repeated_records)
     asked = [text for group in groups if (text := group.key.query_id or group.question)]
     are_runs = len(set(asked)) < len(asked) and all(group.key.trial for group in groups)
     for number, group in enumerate(groups, start=1):
@@ -93,6 +102,7 @@ class _Log:
         self.value: Any = [value for value, _ in values] if self._in_lines else values[0][0]
         self._tried = 0
         self.finder = CallFinder(source, self.locate, self._read_in_known_format)
+        self.pairer = CallPairer(source, self.locate)
 
     def locate(self, place: Place) -> str:
         start, rest = (self._starts[int(place[0])], place[1:]) if self._in_lines and place else (self._starts[0], place)
@@ -129,6 +139,9 @@ class _Log:
             return None  # the answers may be in what is not understood, or in another part of the log
         return traces
 
+    def report_unsorted(self, event: Found) -> None:
+        self.source.summary.count("unsorted", format_place(self.locate(event.place)))
+
     def make_trace(self, group: queries.FoundQuery) -> Trace:
         record = group.record
         if len(asked := list(dict.fromkeys(filter(None, group.asked)))) > 1:
@@ -147,6 +160,7 @@ class _Log:
             has_joined = _report(group.members, conversation, len(group.key.place), self.source.is_search)
             trace = conversation.trace(self.locate(group.key.place))
             trace.iteration = "call" if has_joined else None
+            trace.models = group.models
         trace.query_id = trace.query_id or group.key.query_id
         return trace
 

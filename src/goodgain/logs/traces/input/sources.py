@@ -17,7 +17,7 @@ from goodgain.files.opening import BOM
 from goodgain.logs.traces.expected_values import find_id, find_record_id, format_place
 from goodgain.logs.traces.input.file_head import FileHead, parse_members, parse_prefix, parse_python
 from goodgain.logs.traces.input.logs_and_archives import Opener, base_name, read_at_most, read_rows
-from goodgain.logs.traces.model import Trace, UnknownItem
+from goodgain.logs.traces.model import ToolCall, Trace, UnknownItem
 from goodgain.logs.traces.reading_summary import Summary
 from goodgain.logs.traces.tools import BY_NAME, ChosenTools
 from goodgain.options import spell
@@ -51,6 +51,7 @@ class Source:
     skip: bool = False  # leave out traces that cannot be read
     is_search: ChosenTools = BY_NAME
     inside: str = ""  # the place of the value that is read, if it is a part of the file
+    iteration: str | None = None  # the option `iteration`
     query_path: str = ""  # the option `query_id` if it is text: the path or name of a field, or a constant
     number: int = field(default=1, init=False)  # of the next trace
     bytes_read: int = field(default=0, init=False)  # of lines
@@ -60,6 +61,10 @@ class Source:
     def is_tool(self, name: str) -> bool:
         """Return whether the tool `name` searches or, if the option `uses` is set, opens documents."""
         return self.is_search(name) or (self.uses and self.is_search.opens(name))
+
+    def counts(self, call: ToolCall) -> bool:
+        """Return whether a call is a search."""
+        return self.is_search(call.tool) if call.is_search is None else call.is_search
 
     @cached_property
     def name(self) -> str:

@@ -50,7 +50,7 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
     paths: Paths, *,
     format: str = "auto",  # noqa: A002  # the usual name for it
     turns: Literal["last", "searching", "all", "joined"] = "last",
-    iteration: Literal["step", "call"] | None = None,
+    iteration: Literal["step", "call", "sequential"] | None = None,
     tools: ToolPredicate | Collection[str] | str | None = None,
     parse: Parse | None = None,
     query_id: QueryId | None = None,
@@ -78,12 +78,14 @@ def read_traces(  # type: ignore[misc]  # overloads would repeat all options
         format: the name of a format. `auto` recognises the format by the beginning of each file.
         turns: which turns become queries. `last`: the last turn of a trace; `searching`: the last turn that searched; `all`: each
             turn, named `<query_id>_<turn>`; `joined`: all turns as one query, with the first turn's question.
-        iteration: what an iteration is. `step`: all calls of a step; `call`: each call; None: the format's default.
+        iteration: what an iteration is. `step`: all calls of a step; `call`: each call; `sequential`: as `step`, but in
+            spans without a model's span, calls that follow each other are steps; None: the format's default.
         tools: the search tools, as names, or as a function that takes a name. None: known search tools, and unknown tools with
             search or retrieve in the name. `NAME=search` and `NAME=open` (the tool opens documents) add a tool to this default.
         parse: a function that makes result objects from a tool's output. If the function returns None, goodgain reads the output.
         query_id: the path of the field with the query id. This field takes precedence over the trace's own id. A constant, or a
-            function of the trace, gives ids to traces without their own. None: a trace without an id is named after its file.
+            function of the trace, gives ids to traces without their own. The name of a field, such as `query_id`, is an error if
+            no trace has the field. None: a trace without an id is named after its file.
         query_ids: a table of ids that take precedence, as a path or a frame. The columns are query_id and text (the question), or
             query_id and log (the id, file name or session of the log). Logs of one system with the same id are one query.
         order: how searches from several logs of one query are ordered: `time`, or `given` (log by log).

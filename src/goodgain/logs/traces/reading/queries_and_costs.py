@@ -187,7 +187,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
         for call in step.calls:
             is_open = _is_open(call, options)
             if is_open:  # in a step with searches, it belongs to the previous iteration
-                beside.append((0 if iteration == "step" else len(searches), call))
+                beside.append((len(searches) if iteration == "call" else 0, call))
             if _is_search(call, options):
                 searches.append(_read_search(call, options, summary))
                 continue
@@ -200,7 +200,7 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
         before, kept = len(iterations), []
         # A step with an unparsed search remains an iteration. 'skip' leaves out a step with an unrecorded search: the results
         # of the step are incomplete.
-        for group in [searches] * bool(searches) if iteration == "step" else [[search] for search in searches]:
+        for group in [[search] for search in searches] if iteration == "call" else [searches] * bool(searches):
             statuses = {search.status for search in group}
             unparsed += "unparsed" in statuses
             kept.append(options.unrecorded != "skip" or "unrecorded" not in statuses)

@@ -19,7 +19,16 @@ from goodgain.files.escaping import check_name
 from goodgain.files.opening import make_path
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.logs.traces.conversations.record_tree import ABSENT, follow_path
-from goodgain.logs.traces.expected_values import REPEATS, describe, find_id, format_place
+from goodgain.logs.traces.expected_values import (
+    CONVERSATION_IDS,
+    PART_IDS,
+    QUERY_IDS,
+    RECORD_IDS,
+    REPEATS,
+    describe,
+    find_id,
+    format_place,
+)
 from goodgain.logs.traces.input.logs_and_archives import base_name
 from goodgain.logs.traces.model import Trace
 from goodgain.logs.traces.reading.queries_and_costs import Query
@@ -33,6 +42,8 @@ Rows = TypeVar("Rows", pl.DataFrame, pl.LazyFrame)
 EARLIER = RunName("the earlier queries")
 
 _TYPES = dict.fromkeys(("query_id", "text", "log"), pl.String)
+#: Values of `query_id=` that name a field, and are not the id of one query.
+_ID_FIELDS = {*QUERY_IDS, *RECORD_IDS, *CONVERSATION_IDS, *PART_IDS, "id", "uuid", "question"}
 #: Characters of a question that a message quotes, and bytes of its key.
 _QUOTED, _KEY_SIZE = 80, 16
 
@@ -179,10 +190,15 @@ class QueryNames:
     def join(self, options: ReadOptions, summary: Summary) -> None:
         """After all queries are read, join equal queries of different runs: fill `new_ids`, and count the joins in `summary`.
 
+        Raise InputError if no trace has the field that `query_id=` names.
+
         Queries of different runs are equal if they share an id, or a question that no run asks twice. Equal queries get the
         id that the caller gave, else the id of the first run.
         """
         queries = [query for of_run in self._runs.values() for query in of_run.values()]
+        is_field = isinstance(options.query_id, str) and _names_field(options.query_id)
+        if is_field and "ignored" in self._first and "path" not in self._first:
+            raise _make_field_error(self._first["ignored"], str(options.query_id))
         for query in queries:
             if query.source == "ignored":
                 summary.count("own_ids", query.query_id)
@@ -256,9 +272,17 @@ def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str
     value = follow_path(trace.record, chosen)
     if value is not ABSENT:
         return _check_id(value, trace, f"{chosen} holds"), "path"
-    if chosen.startswith("/"):
-        raise InputError(f"{format_place(trace.at)}: has no field {chosen} for query ids; give another, or a function")
+    if _names_field(chosen):
+        raise _make_field_error(trace.at, chosen)
     return check_name(chosen, "query"), "constant"
+
+
+def _names_field(chosen: str) -> bool:
+    return chosen.startswith("/") or chosen.rpartition(".")[2] in _ID_FIELDS
+
+
+def _make_field_error(at: str, chosen: str) -> InputError:
+    return InputError(f"{format_place(at)}: has no field {chosen} for query ids; give another, or a function")
 
 
 def _check_id(value: Any, trace: Trace, what: str) -> str:

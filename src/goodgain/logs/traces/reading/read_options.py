@@ -21,7 +21,7 @@ QueryIds = Mapping[bytes | str, str]
 
 _CHOICES: dict[str, tuple[Any, ...]] = {
     "turns": ("last", "searching", "all", "joined"),
-    "iteration": (None, "step", "call"),
+    "iteration": (None, "step", "call", "sequential"),
     "order": ("time", "given"),
     "unrecorded": ("raise", "empty", "skip"),
     "errors": ("raise", "skip"),
@@ -35,7 +35,7 @@ class ReadOptions:
 
     format: str = "auto"
     turns: Literal["last", "searching", "all", "joined"] = "last"
-    iteration: Literal["step", "call"] | None = None
+    iteration: Literal["step", "call", "sequential"] | None = None
     tools: ToolPredicate | Collection[str] | str | None = None
     parse: Parse | None = None
     query_id: QueryId | None = None

@@ -36,7 +36,7 @@ def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
     path = options.query_id if isinstance(options.query_id, str) else ""
     return Source(
         log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs, options.uses,
-        skip=options.errors == "skip", is_search=options.tool_rule, query_path=path,
+        skip=options.errors == "skip", is_search=options.tool_rule, query_path=path, iteration=options.iteration,
     )  # fmt: skip
 
 

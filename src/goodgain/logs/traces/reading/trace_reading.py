@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import polars as pl
+from msgspec.structs import astuple
 
 from goodgain.errors import InputError
 from goodgain.files.escaping import check_name
@@ -29,7 +30,7 @@ from goodgain.logs.traces.reading.refusals import (
 )
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths, TraceFile
 from goodgain.logs.traces.reading_summary import RunName, Summary
-from goodgain.logs.traces.tools import check_tools_called
+from goodgain.logs.traces.tools import check_tools_called, find_unused_tools
 from goodgain.options import spell
 from goodgain.schema import COMPLETED, COSTS, RESULTS
 
@@ -93,7 +94,7 @@ class ResultRows:
 
         for place, usage in enumerate(query.spent, start=1):
             iteration = place if place < len(query.spent) else 0
-            values = (usage.input_tokens, usage.output_tokens, usage.seconds, usage.cost)
+            values = astuple(usage)
             if iteration or not query.iterations or values.count(None) < len(values):
                 calls = len(query.iterations[iteration - 1]) if iteration else 0
                 self.tables["costs"].append((*of, iteration, calls, *values))
@@ -175,6 +176,7 @@ def read_batches(
             f"write a log that has the results, or pass {spell('unrecorded', 'empty')} to count each search as one with no results"
         )
     check_tools_called(options.tool_rule, summary.called_tools)
+    summary.unused_tools = find_unused_tools(options.tool_rule, summary.called_tools)
     names.join(options, summary)
 
 
@@ -232,6 +234,8 @@ def _add_trace(
     if searches and options.iteration is None and iteration == "call":
         counted.calls_as_iterations[trace_format.name] += searches
     counted.systems[run] += len(queries)
+    if model := " + ".join(trace.models) or trace.tag:
+        counted.models[run.label, model] += len(queries)
     if idle := counted.without_search - idle_before:
         counted.idle[run] += idle
     if counted is not summary:

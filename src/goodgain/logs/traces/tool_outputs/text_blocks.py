@@ -6,6 +6,7 @@ The products are Claude Code, Gemini CLI, Codex, DuckDuckGo, Tavily, Wikipedia a
 import re
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any
 
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.model import Result
@@ -13,6 +14,7 @@ from goodgain.logs.traces.tool_outputs import text_lists as lists
 from goodgain.logs.traces.tool_outputs.outcomes import CLAUDE_CODE, GEMINI_CLI
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_key, read_object, read_objects
 from goodgain.logs.traces.tool_outputs.text_lists import Entry, is_url
+from goodgain.logs.traces.tool_outputs.values_in_text import read_python
 
 _LABEL = re.compile(
     r"\s{0,8}(?:[-*] {1,4}|\d{1,4}[.)] {1,4})?\*{0,2}(?P<label>[A-Za-z][A-Za-z _]{0,24})\*{0,2}:{1,2} ?\*{0,2} ?(?P<value>.*)"
@@ -28,6 +30,8 @@ _LABELS = {
 }
 #: Labels with a value of one line: the same label again begins the next block.
 _OF_ONE_LINE = ("doc_id", "url")
+#: What may follow the address of a source on its line: `(score: 0.5)`.
+_NOTE = re.compile(r"\s+\([^()]{0,80}\)\s*")
 _RULE = re.compile(r"\s*-{3,}\s*")
 #: The beginning of the list of Tavily's MCP server, and of the pictures after it.
 _TAVILY_LIST, _TAVILY_PICTURES = "Detailed Results:", re.compile(r"^Images:[ \t]{0,8}\n{1,4}\[1\] URL: ", re.MULTILINE)
@@ -87,6 +91,7 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
     """Return the labelled blocks of a text as dicts from label to lines; none if a line above the blocks is not a heading."""
     blocks: list[_Block] = []
     first, after_rule = "", ruled
+    names_sources = False  # blocks begin with `Source:` and an address
     for line in text.strip().splitlines():
         if ruled and _RULE.fullmatch(line):
             after_rule = True
@@ -95,7 +100,12 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
         found = _LABEL.match(line)
         name = _LABELS.get(normalise_key(found["label"]), "") if found else ""
         begins = after_rule if ruled else not blocks or len(blocks[-1]) > 1 or first in _OF_ONE_LINE
+        is_source = found is not None and name == "source" and _has_address(found["value"])
+        if first == name == "source" and names_sources:
+            begins = is_source  # else it is a line of a page
         if name and begins and name == (first or name):
+            if not first:
+                names_sources = is_source
             first = name
             blocks.append({})
         elif not blocks:
@@ -107,7 +117,8 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
             blocks[-1][name] = [found["value"]]
         else:  # all lines below the last label are its value, even lines with a colon: pages have such lines
             last = next(reversed(blocks[-1]))
-            blocks[-1].setdefault("snippet" if last in _OF_ONE_LINE and line.strip() else last, []).append(line)
+            is_one_line = last in _OF_ONE_LINE or (last == "source" and names_sources)
+            blocks[-1].setdefault("snippet" if is_one_line and line.strip() else last, []).append(line)
     return blocks
 
 
@@ -115,8 +126,27 @@ def _make_results(blocks: list[_Block]) -> Sequence[Result] | None:
     """Make a result from each block. Return None unless every block has an address or an id, or both a title and a text."""
     if not all(block.keys() & {"url", "doc_id", "source"} or block.keys() >= {"title", "snippet"} for block in blocks):
         return None
-    objects = [{name: "\n".join(lines).strip() or None for name, lines in block.items()} for block in blocks]
+    objects: list[dict[str, Any]] = []
+    for block in blocks:
+        item: dict[str, Any] = {name: "\n".join(lines).strip() or None for name, lines in block.items()}
+        source = _read_source(item.get("source") or "")
+        if source is not None and "url" not in item:
+            del item["source"]
+            item |= source
+        objects.append(item)
     return read_objects(objects, "text")
+
+
+def _has_address(text: str) -> bool:
+    return text.startswith("{") or lists.find_address(_NOTE.sub("", text)) is not None
+
+
+def _read_source(text: str) -> dict[str, Any] | None:
+    """Return the address in the value of `Source:`, or the metadata that LangChain's tutorial prints there. Else return None."""
+    if text.startswith("{") and (found := read_python(text.strip())) is not None:
+        return {"metadata": found[0]}
+    address = lists.find_address(_NOTE.sub("", text))
+    return None if address is None else {"url": address}
 
 
 def read_tavily(text: str) -> Sequence[Result] | None:
