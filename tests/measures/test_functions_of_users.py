@@ -63,6 +63,8 @@ def test_values_and_means_are_over_the_judged_queries(case: Case) -> None:
     assert scores["Repeats"] == pytest.approx(math.fsum(found.values()) / len(wanted))
     if not lacks_iterations:
         assert found == pytest.approx(wanted)
+    if wanted.keys().isdisjoint(run["query_id"].cast(pl.String)):
+        return  # a comparison of runs that share no judged query is an error
     others = pl.concat([run, frame_of({query: [["d1"]] for query in wanted}).select(run.columns).cast(run.schema)])
     compared = gg.compare(qrels, {"run": run, "more": others}, [measure], resamples=9)
     row = compared.means.row(0, named=True)

@@ -14,7 +14,6 @@ from goodgain.files.bad_rows import check_rows, lacks
 from goodgain.files.opening import check_fork, container, make_path
 from goodgain.files.table_reading import cast_columns, read_frame, read_table
 from goodgain.files.writing import write_frame
-from goodgain.formats.urls import canonicalise_url
 from goodgain.options import spell
 from goodgain.schema import DEDUPLICATED, EMPTY_DOC, RESULTS
 
@@ -150,6 +149,8 @@ def name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> p
     bare = named["name"].is_null() & (named["rank"] > 0)
     if not bare.any():
         return named
+    from goodgain.formats.urls import canonicalise_url  # it takes long to import, and most results have ids
+
     names = [
         _make_name(row, normalise_url or canonicalise_url) if is_bare else name
         for name, is_bare, row in zip(named["name"], bare, named.iter_rows(named=True), strict=True)

@@ -232,11 +232,14 @@ def read_run(
     """
     run = load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
     any_source.check_columns_used(columns or {}, run)
-    iterations.warn_of_likely_iteration(run)
+    is_new = not isinstance(source, Run)  # the notices on a `Run` were given when it was read
+    if is_new:
+        iterations.warn_of_likely_iteration(run)
     if page is not None:
         iterations.check_pages(run, page, [run])
         return iterations.cut_run(run, page)
-    warn_of_repeats(run)
+    if is_new:
+        warn_of_repeats(run)
     return run
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytrec_eval
 
-from goodgain.formats import read_qrels, read_run
+from goodgain.formats import read_qrels
 from goodgain.formats.any_source import to_nested_dict
+from goodgain.formats.run import load_run
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.ledger_values import final_values
 from goodgain.measures.names import HOST_NAMES
@@ -87,14 +88,14 @@ class RelevanceEvaluator:
         Raises:
             InputError: the run cannot be read.
         """
-        source = scores if isinstance(scores, Mapping) else read_run(scores)
+        source = scores if isinstance(scores, Mapping) else load_run(scores)
         values: dict[str, dict[str, float]] = {}
         if self._theirs is not None:
             ranking = source if isinstance(source, Mapping) else to_nested_dict(source.flatten(), "score")
             values = self._theirs.evaluate(ranking)
         if self._ours:
             measures = list(self._ours.values())
-            scoring = Scoring(self._qrels, {"": read_run(source)}, urls="keep", rel=self._rel)
+            scoring = Scoring(self._qrels, {"": source}, urls="keep", rel=self._rel)
             with scoring.tell():
                 scoring.warn_of_labels(measures)
                 counts = scoring.count_runs(find_thresholds(measures))

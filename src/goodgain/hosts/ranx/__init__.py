@@ -20,6 +20,7 @@ import re
 import sys
 from collections.abc import Callable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import polars as pl
@@ -45,6 +46,9 @@ _evaluate: Any = sys.modules["ranx.meta.evaluate"]
 _compare: Any = sys.modules["ranx.meta.compare"]
 
 Function = Callable[..., Any]
+
+#: Qrels -> the thresholds of which a notice said that no label reaches them. ranx scores the runs of a comparison one by one.
+_RELS_TOLD: WeakKeyDictionary[formats.Qrels, set[float]] = WeakKeyDictionary()
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
 
@@ -90,7 +94,6 @@ class Given:
         self.source = source
         self._converted = converted
         self._scoring_of: dict[Given, Scoring] = {}
-        self._rels_told: set[float] = set()
 
     @functools.cached_property
     def for_classic(self) -> Any:
@@ -108,13 +111,14 @@ class Given:
         self, given: Given, metric: str, measure: GoodGainMeasure
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Return the values of a measure in the order of the run's queries. `given` holds the qrels."""
-        rel, qrels = measure.rel, given.judgments
-        if measure.declaration.uses_rel and rel not in given._rels_told:
+        rel, run, qrels = measure.rel, self.iterations, given.judgments
+        rels_told = _RELS_TOLD.setdefault(qrels, set())
+        if measure.declaration.uses_rel and rel not in rels_told:
             bare = metric.partition("-l")[0]
             warn_if_no_label_reaches(qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
-            given._rels_told.add(rel)
+            rels_told.add(rel)
         if given not in self._scoring_of:
-            self._scoring_of[given] = Scoring(qrels, {"": self.iterations}, urls="keep")
+            self._scoring_of[given] = Scoring(qrels, {"": run}, urls="keep")
         scoring = self._scoring_of[given]
         with scoring.tell():
             counts = scoring.count_runs([rel])
