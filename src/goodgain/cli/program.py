@@ -149,7 +149,7 @@ def validate(given: shared.Given) -> None:
     if not run.lacks_column:
         warn_of_equal_rows(find_first_occurrences(rows).equal_rows, about=run.name)
     if not run.has_iterations and rows.height:
-        warn_of_missing_iterations(run)
+        warn_of_missing_iterations(run.name)
     first: Any = searched.get_column("iteration").min()
     gaps = searched.group_by("query_id").agg(gap=pl.col("iteration").max() - first + 1 > pl.len()).filter("gap").height
     if gaps:

@@ -67,7 +67,7 @@ def score_run(
     measures = _MeasuresBySource(parse_measures([*asked, *counts]), provider)
     if any(isinstance(measure, IterationMeasure) for measure in asked):
         refuse_likely_iteration(run)
-    warn_of_likely_iteration(run)
+    warn_of_likely_iteration(run.likely_iteration)
     found = consume_batches(
         lambda batches: _score_batches(batches, qrels, run, measures, tables or {}, provider=provider, bounds=bounds),
         qrels,
