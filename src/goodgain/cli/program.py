@@ -24,7 +24,7 @@ from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.iterations import warn_of_missing_iterations
 from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
-from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
+from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.options import FOR_COMMANDS
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, warn_of_equal_rows
 from goodgain.version import __version__

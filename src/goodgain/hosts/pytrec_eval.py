@@ -14,8 +14,8 @@ import pytrec_eval
 from goodgain.formats import read_qrels, read_run
 from goodgain.formats.any_source import to_nested_dict
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.families import HOST_NAMES
 from goodgain.measures.ledger_values import final_values
-from goodgain.measures.names import HOST_NAMES
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.scoring.scoring import Scoring
 

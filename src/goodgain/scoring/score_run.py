@@ -33,7 +33,7 @@ from goodgain.measures.names import (
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, find_positions, score_ranking
 from goodgain.measures.scores import Scores
-from goodgain.measures.session_measures import SessionScores
+from goodgain.measures.session_values import SessionScores
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import check_choice, spell
 from goodgain.providers import ProvidedValues, ProviderScores, is_own_function
