@@ -80,8 +80,8 @@ class Subject(NamedTuple):
 class GoodgainNotice(UserWarning):
     """A warning that comes with a correct result, and tells the user what to know about this result.
 
-    `kind` names the fact, such as `low_coverage`; docs/notices.md lists the kinds. `text` is the message without the name of
-    the system. A `minor` notice does not change the meaning of the numbers; the command line shows minor notices only on
+    `kind` names the fact, such as `low_coverage`; docs/reference/notices.md lists the kinds. `text` is the message without the
+    name of the system. A `minor` notice does not change the meaning of the numbers; the command line shows minor notices only on
     request. `subject` is the system that the notice is about, if the call has several. For such calls, `of_several` is a pair:
     the message that all systems share, and the figures of this system.
 
