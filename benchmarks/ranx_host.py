@@ -15,7 +15,7 @@ import polars as pl
 import ranx
 
 import goodgain.hosts.ranx as host
-from goodgain.measures.names import HOST_NAMES
+from goodgain.measures.families import HOST_NAMES
 
 ROUNDS = 9
 #: The guideline's ten: the declarations that name it as their source.

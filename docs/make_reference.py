@@ -21,7 +21,7 @@ from goodgain.formats.web_identities import IDENTITIES
 from goodgain.logs.traces import formats
 from goodgain.logs.traces.reading_summary import COUNTER_NOTICES
 from goodgain.measures.declaration import Declaration
-from goodgain.measures.names import MEASURES, RANKED_MEASURES, SESSION_MEASURES
+from goodgain.measures.families import MEASURES, RANKED_MEASURES, SESSION_MEASURES
 from goodgain.measures.parameters import read_parameters
 from goodgain.options import BESIDE, DOCUMENTS, READING, SCORING, STATISTICS
 
@@ -304,8 +304,8 @@ def write_notices() -> str:
     parts = [
         "# Notices\n",
         NOTE,
-        "A notice is a `goodgain.GoodgainNotice`. Its attribute `kind` names the fact, so that a program can look for it. `…` stands "
-        "for figures and names.\n",
+        "A notice is a `goodgain.GoodgainNotice`. Its attribute `kind` names the fact, so that a program can look for it. `…` "
+        "stands for figures and names.\n",
         "| kind | text |\n|---|---|",
     ]
     for kind in sorted(texts):

@@ -1,11 +1,11 @@
-"""The names of the package's folders and of the folders of its tests, and the one place for tables."""
+"""The names of the package's folders and of the folders of its tests, its imports, and the one place for tables."""
 
 from __future__ import annotations
 
 import ast
 import pkgutil
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -70,3 +70,63 @@ def test_the_check_of_tables_finds_each_way_to_draw_one() -> None:
 def test_the_entry_point_group_of_contributing_is_the_one_that_is_read() -> None:
     text = Path("CONTRIBUTING.md").read_text(encoding="utf-8")
     assert re.findall(r"entry point group `([\w.]+)`", text) == [ENTRY_POINT_GROUP]
+
+
+def find_imports(source: str, modules: Iterable[str]) -> set[str]:
+    """Return the modules that a source imports anywhere: at its top, in a function, or for types only."""
+    imports = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imports |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            imports |= {name if name in modules else str(node.module) for name in names}
+    return imports.intersection(modules)
+
+
+def find_circles(sources: dict[str, str]) -> set[frozenset[str]]:
+    """Return each group of modules that import each other, directly or through others. `sources` maps modules to their text."""
+    reached = {module: find_imports(source, sources) for module, source in sources.items()}
+    for middle in sources:
+        for module, others in reached.items():
+            if middle in others:
+                reached[module] = others | reached[middle]
+
+    in_circles = [module for module in sources if module in reached[module]]
+    return {frozenset(other for other in reached[module] if module in reached[other]) for module in in_circles}
+
+
+#: Folder -> the modules of a circle that is left, to be removed. No line may be added.
+CIRCLES = {
+    "goodgain.analysis.comparing": "comparison comparison_forms comparison_sentences replicate_tables requirements",
+    "goodgain.analysis.explaining": "explanation explanation_screens explanation_sentences",
+}
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    root = Path(goodgain.__file__).parent
+    sources = {}
+    for path in root.rglob("*.py"):
+        parts = path.relative_to(root).with_suffix("").parts
+        module = ".".join(("goodgain", *parts)).removesuffix(".__init__")
+        sources[module] = path.read_text(encoding="utf-8")
+    del sources["goodgain"]  # its names are imported when they are used
+
+    left = {frozenset(f"{folder}.{name}" for name in names.split()) for folder, names in CIRCLES.items()}
+    assert find_circles(sources) == left
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import p.b",
+        "from p.b import x",
+        "from p import b",
+        "def f():\n    from p.b import x",
+        "if TYPE_CHECKING:\n    import p.b",
+    ],
+)
+def test_the_check_of_circles_finds_each_way_to_import(imports: str) -> None:
+    circle = {"p.a": imports, "p.b": "from p.c import x", "p.c": "import p.a", "p.d": "import p.a"}
+    assert find_circles(circle) == {frozenset(["p.a", "p.b", "p.c"])}
+    assert find_circles(circle | {"p.c": ""}) == set()

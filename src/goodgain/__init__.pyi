@@ -36,6 +36,8 @@ from goodgain.logs.traces import read_results as read_results
 from goodgain.logs.traces import read_traces as read_traces
 from goodgain.logs.traces import to_run as to_run
 from goodgain.logs.traces import write_results as write_results
+from goodgain.measures.beside_the_run import AreaOver as AreaOver
+from goodgain.measures.beside_the_run import RepeatedQueries as RepeatedQueries
 from goodgain.measures.classic import ERR as ERR
 from goodgain.measures.classic import nDCG as nDCG
 from goodgain.measures.good_gain import CG as CG
@@ -86,11 +88,9 @@ from goodgain.measures.session_gain import SessionDCGq as SessionDCGq
 from goodgain.measures.session_gain import SessionRBP as SessionRBP
 from goodgain.measures.session_gain import nCT as nCT
 from goodgain.measures.session_gain import nSessionDCG as nSessionDCG
-from goodgain.measures.session_measures import AreaOver as AreaOver
 from goodgain.measures.session_measures import NuggetCoverage as NuggetCoverage
 from goodgain.measures.session_measures import NuggetRecall as NuggetRecall
 from goodgain.measures.session_measures import PerIteration as PerIteration
-from goodgain.measures.session_measures import RepeatedQueries as RepeatedQueries
 from goodgain.measures.session_measures import SubtopicRecall as SubtopicRecall
 from goodgain.scoring.evaluation import coverage as coverage
 from goodgain.scoring.evaluation import evaluate as evaluate

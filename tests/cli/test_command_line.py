@@ -17,7 +17,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, parse_measure
+from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
+from goodgain.measures.names import parse_measure
 from tests.support.asking_hosts import needs_names_in_ir_measures
 from tests.support.command import COMMAND, run_command
 from tests.support.tables import ROOT, SESSIONS

@@ -20,7 +20,7 @@ from ir_measures import ERR, RBP, RR, Accuracy, Compat, Judged, NumRet, P, Score
 import goodgain as gg
 from goodgain.hosts.ir_measures import register
 from goodgain.measures import MEASURES
-from goodgain.measures.names import HOSTLESS_MEASURES, SESSION_MEASURES
+from goodgain.measures.families import HOSTLESS_MEASURES, SESSION_MEASURES
 from tests.support import oracle_flattening
 from tests.support.asking_hosts import needs_names_in_ir_measures
 from tests.support.counts import how_many, some_of

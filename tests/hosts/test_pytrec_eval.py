@@ -13,7 +13,7 @@ import pytrec_eval
 
 import goodgain as gg
 from goodgain.hosts import pytrec_eval as host
-from goodgain.measures.names import HOST_NAMES
+from goodgain.measures.families import HOST_NAMES
 from tests.support.counts import how_many
 from tests.support.random_runs import SMALL, make_case, write_case
 from tests.support.tables import in_one_search

@@ -13,7 +13,8 @@ import ranx
 
 import goodgain as gg
 import goodgain.hosts.ranx as host
-from goodgain.measures.names import HOST_NAMES, parse_measure
+from goodgain.measures.families import HOST_NAMES
+from goodgain.measures.names import parse_measure
 from tests.support.counts import how_many
 from tests.support.make_expected import EXAMPLES, FOLDER, source
 from tests.support.random_runs import SMALL, make_case

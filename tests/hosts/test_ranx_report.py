@@ -13,7 +13,7 @@ import ranx
 
 import goodgain as gg
 import goodgain.hosts.ranx as host
-from goodgain.measures.names import HOST_NAMES
+from goodgain.measures.families import HOST_NAMES
 
 QUERIES = 12
 METRICS = ["ndcg@10", "cg@3", "srr", "sre@3-l2.5", "iterations_for_all_good_results"]

@@ -15,7 +15,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.measures.names import HOST_NAMES, find_direction, find_null_rule, parse_measure
+from goodgain.measures.families import HOST_NAMES
+from goodgain.measures.names import find_direction, find_null_rule, parse_measure
 from tests.measures.test_session_measures import random_searches
 from tests.support import oracle
 from tests.support.command import run_command

@@ -23,7 +23,8 @@ import pytest
 import goodgain as gg
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import ARROWS, Declaration, DeclaredMeasure
-from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, parse_measure, parse_measures
+from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
+from goodgain.measures.names import parse_measure, parse_measures
 from tests.support.counts import some_of
 
 #: Names that are refused -> a part of the error, or several with | between them; names as they are `spelled` -> measures.

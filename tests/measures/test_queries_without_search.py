@@ -16,14 +16,8 @@ import goodgain as gg
 from goodgain.analysis.comparing.requirements import check_requirements
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import DeclaredMeasure, SessionMeasure
-from goodgain.measures.names import (
-    RANKED_MEASURES,
-    SESSION_MEASURES,
-    find_direction,
-    needs_results,
-    parse_measure,
-    parse_measures,
-)
+from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
+from goodgain.measures.names import find_direction, needs_results, parse_measure, parse_measures
 from tests.support.command import run_command
 from tests.support.counts import how_many
 from tests.support.tables import frame_of

@@ -17,7 +17,8 @@ from ir_measures import AP, RBP, Bpref, IPrec, P, R, SetF, SetP, nDCG
 
 import goodgain as gg
 from goodgain.errors import MeasureError
-from goodgain.measures.names import RANKED_MEASURES, is_computed_here, parse_measure
+from goodgain.measures.families import RANKED_MEASURES
+from goodgain.measures.names import is_computed_here, parse_measure
 from goodgain.measures.ranking_values import aggregate_values, score_ranking
 from tests.support.counts import some_of
 from tests.support.ranking_cases import BY_GDEVAL, JUDGED_ONLY, WITH_PROVIDER, WITHOUT_PROVIDER, make_case

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.measures.names import SESSION_MEASURES, parse_measure
+from goodgain.measures.families import SESSION_MEASURES
+from goodgain.measures.names import parse_measure
 from tests.support import session_oracle as oracle
 from tests.support.counts import how_many
 from tests.support.forms import in_every_form

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.measures.names import HOST_NAMES, find_direction, parse_measure
+from goodgain.measures.families import HOST_NAMES
+from goodgain.measures.names import find_direction, parse_measure
 from tests.support.command import run_command
 from tests.support.counts import how_many
 from tests.support.forms import in_every_form

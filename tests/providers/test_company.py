@@ -19,7 +19,8 @@ from ir_measures.measures import registry
 import goodgain as gg
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import RankedMeasure
-from goodgain.measures.names import SESSION_MEASURES, is_computed_here
+from goodgain.measures.families import SESSION_MEASURES
+from goodgain.measures.names import is_computed_here
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import score_ranking
 from goodgain.providers import ProvidedValues, ProviderScores

@@ -18,7 +18,8 @@ from goodgain.files.terminal_tables import draw_table, print_drawn
 from goodgain.files.writing import atomic_write
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import add_arrow
-from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES, find_direction, parse_measure
+from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
+from goodgain.measures.names import find_direction, parse_measure
 
 #: The characters of a sparkline by ascending value, and the most characters of a sparkline.
 _BARS, _MOST_SIGNS = "▁▂▃▄▅▆▇█", 40

@@ -24,7 +24,7 @@ from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.iterations import warn_of_missing_iterations
 from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
-from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
+from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.options import FOR_COMMANDS
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, warn_of_equal_rows
 from goodgain.version import __version__
@@ -149,7 +149,7 @@ def validate(given: shared.Given) -> None:
     if not run.lacks_column:
         warn_of_equal_rows(find_first_occurrences(rows).equal_rows, about=run.name)
     if not run.has_iterations and rows.height:
-        warn_of_missing_iterations(run)
+        warn_of_missing_iterations(run.name)
     first: Any = searched.get_column("iteration").min()
     gaps = searched.group_by("query_id").agg(gap=pl.col("iteration").max() - first + 1 > pl.len()).filter("gap").height
     if gaps:

@@ -226,7 +226,7 @@ def warn_of_run(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> int:
     the caller.
     """
     if coverage.lacks_iterations(run):
-        warn_of_missing_iterations(run)
+        warn_of_missing_iterations(run.name)
     if coverage.renumbered:
         lacking = f"iteration numbers are missing in {count_of(coverage.renumbered, 'query', 'queries')}"
         remedy = f"If a missing number is a search without results, read the run with {spell('gaps', 'empty')}."

@@ -192,7 +192,7 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
     warn_of_equal_rows(sum(equal_rows), about=file.name)
     warn_of_orders(Orders(*map(sum, zip(Orders(), *orders, strict=True))), paged=file.page is not None)
     if repeats_without_iterations and file.page is None:
-        warn_of_missing_iterations(file)
+        warn_of_missing_iterations(file.name)
 
 
 def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: bool) -> None:

@@ -26,7 +26,6 @@ from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
 from goodgain.formats.equal_rows import check_copies, hash_identity, select_identity
-from goodgain.formats.iterations import cut_run
 from goodgain.formats.run import Reading, Run, make_run
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
@@ -108,7 +107,7 @@ class RunFile:
 
 def select_queries(run: Run, query_ids: pl.Series) -> Run:
     if run.unpaged is not None and run.reading.page is not None:
-        return cut_run(select_queries(run.unpaged, query_ids), run.reading.page)
+        return select_queries(run.unpaged, query_ids).cut_into_pages(run.reading.page)
     rows = nw.from_native(run.frame).filter(nw.col("query_id").is_in(query_ids.to_list()))
     selected = run.with_frame(rows.to_native())
     selected.never_searched = run.never_searched.filter(run.never_searched.is_in(query_ids.implode()))
@@ -125,7 +124,7 @@ def read_whole(run: Run | RunFile) -> Run:
     whole = Run(rows, name=run.name, has_iterations=has_iterations)
     whole.likely_iteration, whole.reading = run.likely_iteration, run.reading
     whole.never_searched = pl.concat([block.never_searched for block in blocks])
-    return whole if run.page is None else cut_run(whole, run.page)
+    return whole if run.page is None else whole.cut_into_pages(run.page)
 
 
 @dataclass(frozen=True)
@@ -148,7 +147,7 @@ class Block:
         run = self._read_run() if self.kept is None else self.kept
         for mapping in file.mappings[self.mapped :]:
             run = mapping.map_run(run)
-        return run if file.page is None else cut_run(run, file.page)
+        return run if file.page is None else run.cut_into_pages(file.page)
 
     def keep(self) -> Block:
         """Return the block with its run in memory, and without its text or frame."""

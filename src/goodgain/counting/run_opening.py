@@ -25,7 +25,7 @@ from goodgain.formats import any_source
 from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.documents import OWN_LEFT_OUT, DocumentMap, MappedIds, read_document_map
-from goodgain.formats.iterations import check_pages, cut_run
+from goodgain.formats.iterations import check_pages
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_query_ids
 from goodgain.formats.run import Run, check_run_options, load_run, warn_of_repeats
@@ -104,10 +104,14 @@ def open_systems(
         opened = {name: map_run(OWN_LEFT_OUT, run) for name, run in opened.items()}
     judged, opened = join_addresses(judged, opened, urls)
     for name, size in pages.items():
-        one = opened[name]
-        check_pages(one, size, [one] if isinstance(one, Run) else (block.run for block in one.blocks()), name)
-        opened[name] = cut_run(one, size) if isinstance(one, Run) else replace(one, page=size)
+        opened[name] = _cut_into_pages(opened[name], size, name)
     return judged, opened
+
+
+def _cut_into_pages(run: Run | RunFile, size: int, system: str) -> Run | RunFile:
+    parts = [run] if isinstance(run, Run) else (block.run for block in run.blocks())
+    check_pages(size, (part.iteration_numbers for part in parts), of_run=system or run.name or "the run")
+    return run.cut_into_pages(size) if isinstance(run, Run) else replace(run, page=size)
 
 
 def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:

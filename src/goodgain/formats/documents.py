@@ -15,7 +15,6 @@ from goodgain.files.bad_rows import Frame, FrameRows, check_rows, lacks, quote
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
 from goodgain.formats.any_source import exists
 from goodgain.formats.digest import digest_rows
-from goodgain.formats.iterations import cut_run
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
 from goodgain.options import check_choice, spell
@@ -99,7 +98,7 @@ class DocumentMap:
     def map_run(self, run: Run) -> Run:
         """Replace chunks by documents. With `collapse`, keep the best rank and score of a document's chunks in each iteration."""
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
-            return cut_run(self.map_run(run.unpaged), run.reading.page)
+            return self.map_run(run.unpaged).cut_into_pages(run.reading.page)
         if self._names is not None and self.chunks == "repeat" and not run.lives_on_engine:
             return run.with_frame(run.rows.with_columns(rename(run.rows.get_column("doc_id"), self._names)))
         given = nw.from_native(run.frame if run.lives_on_engine else run.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import polars as pl
@@ -16,10 +16,6 @@ from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences
 from goodgain.ranking.ranking_table import place_documents
 from goodgain.schema import EMPTY_DOC, RUN
-
-if TYPE_CHECKING:
-    from goodgain.counting.run_in_blocks import RunFile
-    from goodgain.formats.run import Run
 
 #: A whole number that Int64 holds.
 WHOLE = r"^\+?0*[0-9]{1,18}$"
@@ -223,39 +219,49 @@ def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None)
     return not has_numbers or (lowest is not None and lowest == highest != 1)
 
 
-def check_pages(run: Run | RunFile, size: int, parts: Iterable[Run], name: str = "") -> None:
-    """Raise `InputError` for an invalid page size, or if the run already has iterations. `parts` yields the whole run in parts."""
+class IterationNumbers(NamedTuple):
+    """The lowest and the highest iteration number of some rows (None without rows), and whether their source has numbers."""
+
+    lowest: int | None
+    highest: int | None
+    has_numbers: bool
+
+
+def check_pages(size: int, parts: Iterable[IterationNumbers], *, of_run: str) -> None:
+    """Raise `InputError` for an invalid page size, or if the run already has iterations. `parts` together are the whole run.
+
+    `of_run` is the name of the run, or of its system.
+    """
     check_whole_number("page", size, 1, others=", the number of results of a page")
-    has_numbers, ends = False, set[int]()
-    for part in parts:
-        numbers: Any = part.rows.get_column("iteration")
-        has_numbers, ends = has_numbers | part.has_iterations, ends | ({numbers.min(), numbers.max()} - {None})
-    if not lacks_iterations(has_numbers, min(ends, default=None), max(ends, default=None)):
+
+    numbers = list(parts)
+    has_numbers = any(part.has_numbers for part in numbers)
+    lowest = min((part.lowest for part in numbers if part.lowest is not None), default=None)
+    highest = max((part.highest for part in numbers if part.highest is not None), default=None)
+
+    if not lacks_iterations(has_numbers, lowest, highest):
         remedy = f"Leave out {spell('page')}, or name the systems to cut: {spell('page', {'SYSTEM': size})}."
-        raise InputError(f"{spell('page', size)}: {name or run.name or 'the run'} has iterations already. {remedy}")
+        raise InputError(f"{spell('page', size)}: {of_run} has iterations already. {remedy}")
 
 
-def cut_run(run: Run, size: int) -> Run:
-    """Cut a run into iterations of `size` results, in the order in which classic measures rank them.
+def cut_into_pages(rows: pl.DataFrame, size: int) -> pl.DataFrame:
+    """Return the rows of a run with new iterations of `size` results, in the order in which classic measures rank them.
 
-    Without repeats this is the order of the scores. A query with repeats is ordered by rank, then row. The rows of a lazy frame
-    or a DuckDB relation are collected into memory. A query without results keeps one empty iteration.
+    Without repeats this is the order of the scores. A query with repeats is ordered by rank, then row. A query without results
+    keeps one empty iteration.
     """
     is_result, of_query = pl.col("doc_id") != EMPTY_DOC, "query_id"
     is_first = pl.int_range(pl.len()).over(of_query) == 0
-    kept = run.rows.filter(is_result | (is_first & ~is_result.any().over(of_query)))
+    rows = rows.filter(is_result | (is_first & ~is_result.any().over(of_query)))
 
     by_rank = pl.col("rank").rank("ordinal").over(of_query).cast(pl.Int64)
-    placed = kept.with_columns(by_rank=by_rank, place=_place_by_score(kept))
+    placed = rows.with_columns(by_rank=by_rank, place=_place_by_score(rows))
     placed = placed.with_columns(pl.col("place").fill_null(pl.col("by_rank")))
-    is_reordered = (pl.col("place") != pl.col("by_rank")).any().over(of_query)
-    rank = pl.when(is_reordered).then(pl.col("place").cast(kept.schema["rank"])).otherwise("rank")
-    pages = placed.with_columns(iteration=(pl.col("place") - 1) // size + 1, rank=rank)
 
-    paged = run.with_frame(pages.drop("by_rank", "place"))
-    paged.has_iterations, paged.reading, paged.unpaged = True, run.reading._replace(page=size), run
-    paged.ids_mapped = run.ids_mapped
-    return paged
+    is_reordered = (pl.col("place") != pl.col("by_rank")).any().over(of_query)
+    rank = pl.when(is_reordered).then(pl.col("place").cast(rows.schema["rank"])).otherwise("rank")
+    pages = placed.with_columns(iteration=(pl.col("place") - 1) // size + 1, rank=rank)
+    return pages.drop("by_rank", "place")
 
 
 def _place_by_score(rows: pl.DataFrame) -> pl.Series:
@@ -269,14 +275,15 @@ def _place_by_score(rows: pl.DataFrame) -> pl.Series:
     return numbered.join(lines, on="line", how="left", maintain_order="left").get_column("place")
 
 
-def warn_of_missing_iterations(run: Run | RunFile) -> None:
-    notice("no_iterations", _NO_ITERATIONS, about=run.name)
+def warn_of_missing_iterations(of_run: str | None) -> None:
+    """Give the notice that a run has no iterations. `of_run` is the name of the run; None if it has no name."""
+    notice("no_iterations", _NO_ITERATIONS, about=of_run)
 
 
-def warn_of_likely_iteration(run: Run | RunFile) -> None:
-    """Give a notice if a column that was not read looks like the iteration."""
-    if run.likely_iteration is not None:
-        sentence = describe_likely_iteration(run.likely_iteration)
+def warn_of_likely_iteration(column: str | None) -> None:
+    """Give a notice if there is a `column` that looks like the iteration and was not read as the iteration."""
+    if column is not None:
+        sentence = describe_likely_iteration(column)
         notice("likely_iteration", f"{sentence}; now each query has one iteration")
 
 

@@ -131,6 +131,18 @@ class Run(PandasFacade):
         copied.lacks_column = self.lacks_column
         return copied
 
+    def cut_into_pages(self, size: int) -> Run:
+        """Return the run with new iterations of `size` results. The rows of a lazy frame are collected into memory.
+
+        The run must not have iterations (see `check_pages`).
+        """
+        paged = self.with_frame(iterations.cut_into_pages(self.rows, size))
+        paged.has_iterations = True
+        paged.reading = self.reading._replace(page=size)
+        paged.unpaged = self
+        paged.ids_mapped = self.ids_mapped
+        return paged
+
     @cached_property
     def rows(self) -> pl.DataFrame:
         """The frame in memory, collected if it was lazy."""
@@ -139,6 +151,12 @@ class Run(PandasFacade):
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
         rows: pl.DataFrame = lazy.collect("polars").to_native()
         return add_ranks(rows if lazy.implementation.is_polars() else sort_unordered(rows))
+
+    @property
+    def iteration_numbers(self) -> iterations.IterationNumbers:
+        """The lowest and the highest iteration number, and whether the source has numbers."""
+        numbers: Any = self.rows.get_column("iteration")
+        return iterations.IterationNumbers(numbers.min(), numbers.max(), self.has_iterations)
 
     @property
     def lives_on_engine(self) -> bool:
@@ -234,10 +252,10 @@ def read_run(
     any_source.check_columns_used(columns or {}, run)
     is_new = not isinstance(source, Run)  # the notices on a `Run` were given when it was read
     if is_new:
-        iterations.warn_of_likely_iteration(run)
+        iterations.warn_of_likely_iteration(run.likely_iteration)
     if page is not None:
-        iterations.check_pages(run, page, [run])
-        return iterations.cut_run(run, page)
+        iterations.check_pages(page, [run.iteration_numbers], of_run=run.name or "the run")
+        return run.cut_into_pages(page)
     if is_new:
         warn_of_repeats(run)
     return run
@@ -310,7 +328,7 @@ def warn_of_repeats(run: Run) -> None:
     results = nw.from_native(run.frame).filter(nw.col("doc_id") != EMPTY_DOC).select("query_id", "doc_id")
     number, different = (collect(rows.select(nw.len())).item() for rows in (results, results.unique()))
     if different < number:
-        iterations.warn_of_missing_iterations(run)
+        iterations.warn_of_missing_iterations(run.name)
 
 
 def _check_tags(frame: Frame, rows: RowSource) -> None:

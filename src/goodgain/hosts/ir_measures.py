@@ -15,7 +15,7 @@ from ir_measures.providers import Evaluator, FallbackProvider, Provider
 from goodgain.errors import notice
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import DeclaredMeasure
-from goodgain.measures.names import HOSTLESS_MEASURES, SESSION_MEASURES
+from goodgain.measures.families import HOSTLESS_MEASURES, SESSION_MEASURES
 from goodgain.measures.parameters import read_parameters
 from goodgain.measures.thresholds import warn_of_labels
 

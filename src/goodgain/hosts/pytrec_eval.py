@@ -15,8 +15,8 @@ from goodgain.formats import read_qrels
 from goodgain.formats.any_source import to_nested_dict
 from goodgain.formats.run import load_run
 from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.families import HOST_NAMES
 from goodgain.measures.ledger_values import final_values
-from goodgain.measures.names import HOST_NAMES
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.scoring.scoring import Scoring
 

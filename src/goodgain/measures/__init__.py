@@ -1,5 +1,5 @@
 """Declares measures, parses their names, and computes their values."""
 
-from goodgain.measures.good_gain import MEASURES
+from goodgain.measures.families import MEASURES
 
 __all__ = ["MEASURES"]

@@ -13,9 +13,8 @@ import polars as pl
 
 from goodgain.counting.ledger import Counts, count
 from goodgain.formats import Qrels, Run
-from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure, find_declaration
 from goodgain.measures.ledger_values import BatchScores, final_values
-from goodgain.measures.names import find_declaration
 from goodgain.measures.ranking_values import RankedScores, find_positions
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.ranking.ranking_table import RankingTable, number_judgments, tabulate_ranking

@@ -9,7 +9,7 @@ from __future__ import annotations  # narwhals takes long to import, and waits
 import math
 from functools import partial
 
-from goodgain.measures.declaration import Declaration, declare
+from goodgain.measures.declaration import declare
 from goodgain.measures.not_in_ir_measures import IDEAL, MAX_REL, compute_dcg, compute_ideal_dcg, place_for_dcg
 from goodgain.measures.terms import Ranks, divide, divide_rows, nw
 
@@ -37,15 +37,12 @@ def _compute_rbp(ranks: Ranks) -> nw.Expr:
     return divide_rows(ranks.total(weight * ranks.relevant), math.fsum(p**k for k in range(_DEEPEST)))
 
 
-DECLARED: dict[str, Declaration] = {}
-
-
 def _compute_err(ranks: Ranks) -> nw.Expr:
     satisfied = (nw.lit(2.0) ** ranks.label.clip(0) - 1) / 2.0 ** ranks.parameters.get("max_rel", MAX_REL.default)
     return ranks.total(satisfied * ranks.product_before(1 - satisfied) / ranks.k)
 
 
-_declare = partial(declare, DECLARED, {"family": "classic"})
+_declare = partial(declare, {"family": "classic"})
 nDCG = _declare(  # noqa: N816  # the name in ir_measures
     "nDCG",
     "Normalised Discounted Cumulative Gain",

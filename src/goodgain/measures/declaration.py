@@ -17,7 +17,6 @@ from goodgain.errors import MeasureError
 from goodgain.measures.parameters import (
     COMPUTED_RULES,
     LEDGER_RULES,
-    RULES_OF_ONE,
     Rule,
     check_given,
     check_needed,
@@ -43,10 +42,6 @@ def add_arrow(measure: str, better: str | None) -> str:
     return measure if better is None else f"{measure} {ARROWS[better]}"
 
 
-#: Name -> the measure without parameters, for each class made from a declaration. Copying and pickling need it.
-_MADE: dict[str, DeclaredMeasure] = {}
-
-
 @dataclass(frozen=True)
 class Declaration:
     """All facts about a measure, such as its name, its formula and its source."""
@@ -66,6 +61,10 @@ class Declaration:
     bounds: tuple[str, str] = ("0", "1")  # the smallest and the largest value; "" without a largest one
     #: The parameters; those of a classic measure are added to the parameters of ir_measures.
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
+    #: Parameter -> the rule for its values in this measure. Other parameters follow the rules in `parameters.py`.
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    #: The function from a measure to its inner measure, which the parameter `measure` names; None without this parameter.
+    inner: Callable[[SessionMeasure], ir_measures.Measure] | None = None
     example: tuple[str, float] | None = None  # a measure and its value in the example of the help
     labels: str = ""  # the needed argument `labels` of `read_qrels`: the meaning of column 2; "" if any is right
     remark: str = ""  # what a user should know before comparing values
@@ -95,9 +94,13 @@ class Declaration:
     @property
     def note(self) -> str:
         """The remark on the measure, and the condition under which a query has no value."""
-        rule = self.null_if or (NOT_SEARCHED if self.is_null_without_search else "")
-        null = f"null if {rule}; the mean is over the other queries" if rule else ""
+        null = f"null if {self.null_rule}; the mean is over the other queries" if self.null_rule else ""
         return "; ".join(filter(None, (self.remark, null)))
+
+    @property
+    def null_rule(self) -> str:
+        """A text that completes "the value is null if ..."; an empty text if the measure has a value for every query."""
+        return self.null_if or (NOT_SEARCHED if self.is_null_without_search else "")
 
     @property
     def is_null_without_search(self) -> bool:
@@ -112,7 +115,7 @@ class Declaration:
     def find_rule(self, name: str, info: ParamInfo) -> Rule | None:
         """Return the rule that a value of the parameter `name` must follow; None if only the default value is allowed."""
         rules = LEDGER_RULES if self.is_over_iterations else COMPUTED_RULES
-        return find_choices(info) or RULES_OF_ONE.get((self.name, name)) or rules.get(name)
+        return find_choices(info) or self.rules.get(name) or rules.get(name)
 
     @cached_property
     def in_ir_measures(self) -> ir_measures.Measure | None:
@@ -178,6 +181,10 @@ class Declaration:
         return all(name in given for name, info in known.items() if info.required) and self.takes(given)
 
 
+#: Name -> declaration of every measure that goodgain computes. `declare` adds to it; names are looked up here.
+DECLARATIONS: dict[str, Declaration] = {}
+
+
 class ExactMean(ir_measures.MeanAgg):
     """Computes means for ir_measures from exact sums, so that the order of the queries has no effect.
 
@@ -222,10 +229,23 @@ class DeclaredMeasure(ir_measures.Measure):
             raise MeasureError(f"{name} cannot be computed with {told} together; change or omit one of them")
         self.validated = True
 
-    def aggregator(self) -> ExactMean:
-        from goodgain.measures.names import find_null_rule  # which imports this module
+    @property
+    def meaning(self) -> Declaration:
+        """The declaration of the measure, or that of its inner measure if it has one."""
+        return self.declaration
 
-        return ExactMean(skip_nan=isinstance(self, RankedMeasure) or bool(find_null_rule(self)))
+    @property
+    def is_null_without_search(self) -> bool:
+        """Whether a query that was not searched has no value (see `is_null_without_search` in `names.py`)."""
+        return self.declaration.is_null_without_search
+
+    @property
+    def null_rule(self) -> str:
+        """A text that completes "the value is null if ..." (see `Declaration.null_rule`)."""
+        return self.declaration.null_rule
+
+    def aggregator(self) -> ExactMean:
+        return ExactMean(skip_nan=isinstance(self, RankedMeasure) or bool(self.null_rule))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle the measure by its name and parameters, because pickle cannot find a class made from a declaration."""
@@ -255,11 +275,32 @@ class SessionMeasure(IterationMeasure):
     """A measure computed from all results of all iterations: `SubtopicRecall@3`."""
 
     @property
+    def inner(self) -> ir_measures.Measure | None:
+        """The measure that the parameter `measure` names: `P@2` in `PerIteration(measure='P@2')`; None without this parameter."""
+        find_inner = self.declaration.inner
+        return None if find_inner is None else find_inner(self)
+
+    @property
+    def meaning(self) -> Declaration:
+        return self.declaration if self.inner is None else find_meaning(self.inner)
+
+    @property
+    def is_null_without_search(self) -> bool:
+        if self.table:
+            return True
+        if self.inner is not None:
+            return self.meaning.better == "down"
+        return super().is_null_without_search
+
+    @property
+    def null_rule(self) -> str:
+        rule = self.declaration.null_if or self.meaning.null_if
+        return rule or (NOT_SEARCHED if self.is_null_without_search else "")
+
+    @property
     def rel(self) -> float:
         """The threshold (smallest good label) of the measure; for `AreaOver`, the threshold of the inner measure."""
-        from goodgain.measures.names import find_inner  # which imports this module
-
-        inner = find_inner(self)
+        inner = self.inner
         return inner.rel if isinstance(inner, IterationMeasure) else super().rel
 
     @property
@@ -312,8 +353,30 @@ def _simplify(value: Any) -> Any:
 
 
 def _copy_measure(name: str, params: dict[str, Any]) -> DeclaredMeasure:
-    copied: DeclaredMeasure = type(_MADE[name])(**params)
+    measure: Any = DECLARATIONS[name].measure
+    copied: DeclaredMeasure = type(measure)(**params)
     return copied
+
+
+def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
+    """Return the declaration of `measure`, or None for a `GoodGainMeasure` and for a measure that goodgain does not declare."""
+    if isinstance(measure, (RankedMeasure, SessionMeasure)):
+        return measure.declaration
+    declared = DECLARATIONS.get(str(measure.NAME))
+    if declared is None or declared.in_ir_measures is None:
+        return None
+    return declared if isinstance(measure, type(declared.in_ir_measures)) else None
+
+
+#: Replaces the missing declaration of a measure.
+_UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
+
+
+def find_meaning(measure: ir_measures.Measure) -> Declaration:
+    """Return the declaration of a measure. For `PerIteration(measure='P@2')`, return that of the inner measure `P@2`."""
+    if isinstance(measure, DeclaredMeasure):
+        return measure.meaning
+    return find_declaration(measure) or _UNKNOWN
 
 
 def _make_measure(declared: Declaration) -> DeclaredMeasure:
@@ -335,16 +398,15 @@ def _make_measure(declared: Declaration) -> DeclaredMeasure:
             "declaration": declared,
         },
     )
-    made: DeclaredMeasure = kind()
-    _MADE[declared.name] = made
-    return made
+    measure: DeclaredMeasure = kind()
+    return measure
 
 
-def declare(declared: dict[str, Declaration], common: Mapping[str, Any], *parts: Any, **details: Any) -> Any:
-    """Declare a measure, add its declaration to `declared`, and return the measure. `details` override the `common` details."""
-    made = Declaration(*parts, **{**common, **details})
-    declared[made.name] = made
-    return made.measure
+def declare(common: Mapping[str, Any], *parts: Any, **details: Any) -> Any:
+    """Declare a measure, add its declaration to `DECLARATIONS`, and return the measure. `details` override the `common` details."""
+    declaration = Declaration(*parts, **{**common, **details})
+    DECLARATIONS[declaration.name] = declaration
+    return declaration.measure
 
 
 #: Python code of the examples: the runs over iterations and over ranks, and the qrels, where `a`, `c` and `e` are good.

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from goodgain.measures.declaration import DEFAULT_REL, NOT_SEARCHED, Declaration, GoodGainMeasure, declare
+from goodgain.measures.declaration import DEFAULT_REL, NOT_SEARCHED, GoodGainMeasure, declare
 from goodgain.measures.terms import UpTo, divide
 
 i = pl.col("iteration")
@@ -29,8 +29,7 @@ _REL = {
 AT_I = {"cutoff": ParamInfo(dtype=int, desc="cutoff in iterations (not ranks)")}
 GOOD = _REL | AT_I
 
-_DECLARED: dict[str, Declaration] = {}
-_declare: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, {"family": "good gain", "own": GOOD})
+_declare: Callable[..., GoodGainMeasure] = partial(declare, {"family": "good gain", "own": GOOD})
 
 
 def _declare_of_guideline(name: str, *parts: Any, **details: Any) -> GoodGainMeasure:
@@ -259,7 +258,7 @@ _COUNT = {
     "from_labels": "sum",
     "is_of_guideline": True,  # |R|, |UR|, |Dup| and |GR| of no search are 0
 }
-_declare_count: Callable[..., GoodGainMeasure] = partial(declare, _DECLARED, _COUNT)
+_declare_count: Callable[..., GoodGainMeasure] = partial(declare, _COUNT)
 
 NumIter = _declare_count(
     "NumIter",
@@ -313,5 +312,3 @@ NumUnjudged = _declare_count(
     example=("NumUnjudged@2", 1.0),
     from_labels=None,
 )
-
-MEASURES: dict[str, GoodGainMeasure] = {name: declared.measure for name, declared in _DECLARED.items()}  # type: ignore[misc]  # over the ledger

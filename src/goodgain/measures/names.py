@@ -1,4 +1,4 @@
-"""Lists the names of measures, and parses texts such as "SRE(rel=3)@5" or "nDCG@10,srr@3"."""
+"""Parses names of measures such as "SRE(rel=3)@5" or "nDCG@10,srr@3", and says what a measure means."""
 
 import ast
 import re
@@ -8,44 +8,17 @@ from typing import Any
 import ir_measures
 
 from goodgain.errors import MeasureError
-from goodgain.measures import classic, not_in_ir_measures, session_gain, session_measures
 from goodgain.measures.declaration import (
-    NOT_SEARCHED,
-    Declaration,
-    GoodGainMeasure,
+    DECLARATIONS,
+    DeclaredMeasure,
     IterationMeasure,
     RankedMeasure,
     SessionMeasure,
+    find_declaration,
+    find_meaning,
 )
-from goodgain.measures.good_gain import DCGG, MEASURES, NumResults
 from goodgain.measures.names_elsewhere import READ_AS, refuse_name_elsewhere, suggest_name
-from goodgain.measures.not_in_ir_measures import RankDCG
 from goodgain.measures.parameters import check_given, check_parameters, check_rel, read_parameters
-
-#: Name -> declaration: the measures over one ranking that ir_measures lacks; then all measures over one ranking.
-HOSTLESS_MEASURES = not_in_ir_measures.DECLARED
-RANKED_MEASURES = classic.DECLARED | HOSTLESS_MEASURES
-#: Name -> declaration: the measures that need all results of all iterations.
-SESSION_MEASURES = session_measures.DECLARED | session_gain.DECLARED | session_measures.BESIDE_THE_RUN
-
-
-def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
-    name = measure.declaration.host_name
-    return {name: measure} | {
-        f"{name}_{choice}": measure(**{parameter: choice})
-        for parameter, info in measure.declaration.own.items()
-        for choice in (info.choices if isinstance(info.choices, list) else ())
-        if choice != info.default
-    }
-
-
-#: Host name -> measure; `iterations_for_all_good_results_retrieved` has pool='retrieved'. These hosts have no null.
-HOST_NAMES: dict[str, GoodGainMeasure] = {
-    name: named
-    for measure in MEASURES.values()
-    if not measure.declaration.null_if
-    for name, named in _name_for_hosts(measure).items()
-}
 
 #: Why a query is left out of a comparison. `describe_lack` returns the second, or a text about results.
 NO_SEARCH, NO_VALUE = "a system did not search", "a system has no value"
@@ -53,16 +26,6 @@ NO_SEARCH, NO_VALUE = "a system did not search", "a system has no value"
 _FORM = "write NAME, NAME@cutoff or NAME(parameter=value)@cutoff"
 
 Measures = str | ir_measures.Measure | Iterable[str | ir_measures.Measure]
-
-
-def find_declaration(measure: ir_measures.Measure) -> Declaration | None:
-    """Return the declaration of `measure`, or None for a `GoodGainMeasure` and for a measure that goodgain does not declare."""
-    if isinstance(measure, (RankedMeasure, SessionMeasure)):
-        return measure.declaration
-    declared = RANKED_MEASURES.get(str(measure.NAME))
-    if declared is None or declared.in_ir_measures is None:
-        return None
-    return declared if isinstance(measure, type(declared.in_ir_measures)) else None
 
 
 def find_direction(measure: ir_measures.Measure) -> str | None:
@@ -74,24 +37,6 @@ def find_direction(measure: ir_measures.Measure) -> str | None:
     return find_meaning(measure).better
 
 
-#: Replaces the missing declaration of a measure.
-_UNKNOWN = Declaration("", "", "", lambda _: None, source="", family="classic")
-
-
-def find_meaning(measure: ir_measures.Measure) -> Declaration:
-    """Return the declaration of a measure. For `PerIteration(measure='P@2')`, return that of the inner measure `P@2`."""
-    if (inner := find_inner(measure)) is not None:
-        return find_meaning(inner)
-    return measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure) or _UNKNOWN
-
-
-def find_inner(measure: ir_measures.Measure) -> ir_measures.Measure | None:
-    """Return the inner measure of `PerIteration` or `AreaOver`, or None. An inner measure without `rel` takes the outer `rel`."""
-    if not isinstance(measure, SessionMeasure) or "measure" not in measure.SUPPORTED_PARAMS:
-        return None
-    return parse_measure(read_parameters(measure)["measure"], complete=False, rel=measure.params.get("rel"))
-
-
 def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, str]:
     """Map each measure that is best for a run without results to a count of results, such as `NumResults@3`.
 
@@ -100,13 +45,14 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
     >>> find_results_counts(parse_measures("SRR@3 Fallout@10 NumDup nCG@3 NumGood"))
     {'SRR@3': 'NumResults@3', 'Fallout@10': 'NumResults', 'NumDup': 'NumResults'}
     """
-    found = {}
+    num_results = DECLARATIONS["NumResults"].measure
+    counts = {}
     for measure in measures:
         declared = find_meaning(measure)
         if declared.needs_results or (declared.family, declared.better) == ("counts", "down"):
             cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
-            found[str(measure)] = str(NumResults if cutoff is None else NumResults @ cutoff)
-    return found
+            counts[str(measure)] = str(num_results if cutoff is None else num_results @ cutoff)
+    return counts
 
 
 def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
@@ -131,19 +77,14 @@ def is_null_without_search(measure: ir_measures.Measure) -> bool:
     >>> [is_null_without_search(measure) for measure in parse_measures("SRR nCG NoProgress Fallout@5 nDCG@10")]
     [False, False, True, True, False]
     """
-    if isinstance(measure, SessionMeasure) and measure.table:
-        return True
-    inner = find_inner(measure)
-    if inner is not None:
-        return find_direction(inner) == "down"
+    if isinstance(measure, DeclaredMeasure):
+        return measure.is_null_without_search
     return find_meaning(measure).is_null_without_search
 
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
     """Return a text that completes "the value is null if ...", or an empty text if the measure has a value for every query."""
-    own = measure.declaration.null_if if isinstance(measure, SessionMeasure) else ""
-    rule = own or find_meaning(measure).null_if
-    return rule or (NOT_SEARCHED if is_null_without_search(measure) else "")
+    return measure.null_rule if isinstance(measure, DeclaredMeasure) else find_meaning(measure).null_rule
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:
@@ -253,7 +194,7 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
             raise
         raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}") from None
     measure = _find_measure(node.id, text[len(node.id) :], known)
-    if "beta" in params and measure is READ_AS.get(node.id.lower()):
+    if "beta" in params and node.id.lower() in READ_AS and not _find_spellings(node.id, known):
         raise MeasureError(
             f"{name!r}: the name {node.id} has its own beta; write F(beta={params['beta']!r}), and then @"
         )
@@ -269,29 +210,47 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
     return _finish(made, complete=complete, rel=rel)
 
 
+def parse_if_measure(name: Any) -> ir_measures.Measure | None:
+    """Return the measure called `name`, which may lack a required cutoff; None if there is no such measure."""
+    try:
+        return parse_measure(name, complete=False) if isinstance(name, str) else None
+    except MeasureError:
+        return None
+
+
+def parse_inner(measure: SessionMeasure) -> ir_measures.Measure:
+    """Return the measure that the parameter `measure` names. If this name has no `rel`, it takes the `rel` of the outer measure."""
+    return parse_measure(read_parameters(measure)["measure"], complete=False, rel=measure.params.get("rel"))
+
+
 def _known_names() -> dict[str, ir_measures.Measure]:
     """Map every known name to its measure. If goodgain and another package use one name, the name means goodgain's measure."""
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
-    ours = {name: declared.measure for name, declared in (HOSTLESS_MEASURES | SESSION_MEASURES).items()}
-    return {**registry, **ours, **MEASURES}
+    ours = {name: declared.measure for name, declared in DECLARATIONS.items() if declared.in_ir_measures is None}
+    return {**registry, **ours}
+
+
+def _find_spellings(name: str, known: Mapping[str, ir_measures.Measure]) -> list[str]:
+    """Return `name` if it is known; else the known names that differ from it only in upper and lower case."""
+    return [name] if name in known else [other for other in known if other.lower() == name.lower()]
 
 
 def _find_measure(name: str, rest: str, known: Mapping[str, ir_measures.Measure]) -> ir_measures.Measure:
     """Return the measure called `name`. Error messages repeat `rest`, the text after the name, such as `@10`."""
-    meant = [name] if name in known else [other for other in known if other.lower() == name.lower()]
+    meant = _find_spellings(name, known)
     if len({id(known[other]) for other in meant}) == 1:
         measure = known[meant[0]]
         declared = find_declaration(measure)
         return measure if declared is None or measure.params else declared.measure
     if name.upper() == "DCG":
         raise MeasureError(
-            f"{name} is ambiguous; write {DCGG.NAME}{rest} for DCG of the good-gain guideline, with @ in iterations, or "
-            f"{RankDCG.NAME}{rest} for classic DCG, with @ in ranks"
+            f"{name} is ambiguous; write DCGG{rest} for DCG of the good-gain guideline, with @ in iterations, or "
+            f"RankDCG{rest} for classic DCG, with @ in ranks"
         )
     if meant:
         raise MeasureError(f"{name} is ambiguous; write {' or '.join(meant)}")
     if name.lower() in READ_AS:
-        return READ_AS[name.lower()]
+        return parse_measure(READ_AS[name.lower()], complete=False)
     raise MeasureError(f"{name} is not a measure; {suggest_name(name, known)}")
 
 

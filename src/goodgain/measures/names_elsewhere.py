@@ -10,15 +10,10 @@ from collections.abc import Mapping
 import ir_measures
 
 from goodgain.errors import MeasureError
-from goodgain.measures.not_in_ir_measures import F
 
 #: Names in other tools, in lower case, that mean exactly a measure here, and are read as this measure. ranx' `hits` is not one:
 #: it is a count.
-READ_AS: dict[str, ir_measures.Measure] = {
-    **dict.fromkeys(("hit", "hitrate", "hit_rate"), ir_measures.Success),
-    "f1": F,
-    "f2": F(beta=2),
-}
+READ_AS = {"hit": "Success", "hitrate": "Success", "hit_rate": "Success", "f1": "F", "f2": "F(beta=2)"}
 
 #: A cutoff as trec_eval (P_5, P.5) and MTEB (precision_at_5) write it; then also P@5.
 _CUT = r"(?:_at_|_|\.)(?P<k>\d+)"
@@ -121,7 +116,7 @@ def suggest_name(name: str, known: Mapping[str, ir_measures.Measure]) -> str:
         shown = other if measure.params else str(measure.NAME)
         names[other.lower()] = shown
         titles.setdefault(_simplify_title(getattr(measure, "PRETTY_NAME", None) or other), shown)
-    names |= {alias: alias if measure.params else str(measure.NAME) for alias, measure in READ_AS.items()}
+    names |= {alias: alias if "(" in measure else measure for alias, measure in READ_AS.items()}
 
     with_cutoff = re.fullmatch(r"(?P<name>.*[^\W\d_])[\W_]*(?P<cutoff>[0-9]+)", name, re.DOTALL)
     if with_cutoff and with_cutoff["name"].lower() in names:

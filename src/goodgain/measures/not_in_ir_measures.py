@@ -17,7 +17,7 @@ from typing import Any
 
 from ir_measures.measures import ParamInfo
 
-from goodgain.measures.declaration import Declaration, RankedMeasure, declare
+from goodgain.measures.declaration import RankedMeasure, declare
 from goodgain.measures.terms import Ranks, divide, divide_rows, nw
 
 _REL = ParamInfo(dtype=(int, float), default=1, desc="smallest relevant label (inclusive), above 0")
@@ -82,9 +82,8 @@ def _compute_rbp_residual(ranks: Ranks) -> nw.Expr:
     return (nw.lit(1.0) - known).clip(0)
 
 
-DECLARED: dict[str, Declaration] = {}
 _COMMON = {"family": "ranked", "own": {"cutoff": _CUTOFF, "rel": _REL}}
-_declare: Callable[..., RankedMeasure] = partial(declare, DECLARED, _COMMON)
+_declare: Callable[..., RankedMeasure] = partial(declare, _COMMON)
 RankDCG = _declare(
     "RankDCG",
     "Discounted Cumulative Gain over ranks",

@@ -47,34 +47,6 @@ def check_rel(rel: Any) -> None:
         raise MeasureError(f"{spell('rel', rel)} is not allowed; rel is the smallest good label, a number above 0")
 
 
-def _parse(name: Any) -> Any:
-    """Return the measure called `name`, or None if there is no such measure. The name may lack a required cutoff."""
-    from goodgain.measures.names import parse_measure  # which imports this module, as those below do
-
-    try:
-        return parse_measure(name, complete=False)
-    except (MeasureError, AttributeError):
-        return None
-
-
-def _is_over_one_ranking(name: Any) -> bool:
-    from goodgain.measures.names import SESSION_MEASURES, is_computed_here
-
-    measure = _parse(name)
-    is_other = measure is None or measure.NAME in SESSION_MEASURES or str(measure.NAME).startswith("Graded")
-    return not is_other and is_computed_here(measure)
-
-
-def _is_along_iterations(name: Any) -> bool:
-    from goodgain.measures.good_gain import MEASURES
-
-    measure = _parse(name)
-    if measure is None or measure.NAME not in MEASURES or measure.cutoff is not None:
-        return False
-    declared = measure.declaration
-    return not (declared.cutoff == "none" or declared.null_if or declared.needs_results)
-
-
 #: Parameter -> its rule in measures computed here from a ranking; any other parameter must have its default.
 COMPUTED_RULES: dict[str, Rule] = {
     "cutoff": Rule("a whole number from 1", lambda value: type(value) is int and 1 <= value < _LAST),
@@ -95,14 +67,10 @@ COMPUTED_RULES: dict[str, Rule] = {
     ),
 }
 _BASE = Rule("a base of logarithms, a number above 1", lambda value: is_number(value) and value > 1)
-#: Parameter -> its rule in measures of iterations.
+#: Parameter -> its rule in measures of iterations. A `Declaration` can have other `rules`.
 LEDGER_RULES = COMPUTED_RULES | {
     "cutoff": Rule("a number of iterations, a whole number from 1", COMPUTED_RULES["cutoff"].allows),
     "rel": Rule("the smallest good label, a number above 0", COMPUTED_RULES["rel"].allows),
-    "measure": Rule(
-        "a measure over one ranking that is computed here, and not a Graded one, such as 'nDCG@10'",
-        _is_over_one_ranking,
-    ),
     "budget": Rule("a number above 0, of searches a whole number up to 1,000", COMPUTED_RULES["rel"].allows),
     "vital": COMPUTED_RULES["judged_only"],
     "k": COMPUTED_RULES["cutoff"],
@@ -111,18 +79,6 @@ LEDGER_RULES = COMPUTED_RULES | {
     "bq": _BASE,
     "gamma": COMPUTED_RULES["recall"],
     "height": Rule("a number above 0", COMPUTED_RULES["rel"].allows),
-}
-#: (measure, parameter) -> its rule in this measure only.
-RULES_OF_ONE = {
-    ("SessionRBP", "b"): COMPUTED_RULES["recall"],
-    ("AreaOver", "measure"): Rule(
-        "a good-gain measure or count without @ that has a value also without results, such as 'nCG' (SRR has none)",
-        _is_along_iterations,
-    ),
-    # The ideal session has a weight for each iteration.
-    ("nSessionDCG", "cutoff"): Rule(
-        "a number of iterations, from 1 to 1,000,000", lambda value: type(value) is int and 1 <= value <= 10**6
-    ),
 }
 
 

@@ -10,8 +10,9 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import MeasureError
+from goodgain.measures.declaration import find_declaration
 from goodgain.measures.ledger_values import average_queries
-from goodgain.measures.names import find_declaration, find_null_rule
+from goodgain.measures.names import find_null_rule
 from goodgain.measures.parameters import read_parameters
 from goodgain.measures.terms import Ranks, Sums
 from goodgain.ranking.dataframe_engines import collect, move_to_engine

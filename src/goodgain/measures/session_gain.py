@@ -7,10 +7,11 @@ from typing import Any
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from goodgain.measures.declaration import Declaration, declare
+from goodgain.measures.declaration import declare
 from goodgain.measures.good_gain import AT_I
 from goodgain.measures.not_in_ir_measures import MAX_REL
-from goodgain.measures.session_measures import Searches
+from goodgain.measures.parameters import COMPUTED_RULES, Rule
+from goodgain.measures.searches import Searches
 
 #: The default k with conv='jiang': the number of results of an iteration that count.
 _JIANGS_K = 9
@@ -74,7 +75,6 @@ def _compute_rbp(searches: Searches) -> pl.DataFrame:
     return rows.agg(value=(gain * weight).sum() * (1 - p))
 
 
-DECLARED: dict[str, Declaration] = {}
 _CONV = {
     "conv": ParamInfo(
         dtype=str,
@@ -97,7 +97,7 @@ _COMMON = {
     "source": f"{_DD}; {_JIANG}",
     "by_iteration": True,
 }
-_declare = partial(declare, DECLARED, _COMMON)
+_declare = partial(declare, _COMMON)
 SessionDCG = _declare(
     "SessionDCG",
     "Session DCG",
@@ -112,6 +112,12 @@ nSessionDCG = _declare(  # noqa: N816  # the n of nDCG
     "SessionDCG@i / that of an ideal session of i iterations, also if the query has fewer; 0 without a label above 0",
     _normalise_dcg,
     own=AT_I | _CONV | {"depth": ParamInfo(dtype=int, default=5, desc="results in an ideal iteration, with conv='dd'")},
+    # The ideal session has a weight for each iteration.
+    rules={
+        "cutoff": Rule(
+            "a number of iterations, from 1 to 1,000,000", lambda value: type(value) is int and 1 <= value <= 10**6
+        )
+    },
     example=("nSessionDCG@2", 0.6875),
     remark="the ideal of conv='dd' puts each document into the best slot, that of conv='jiang' returns the best k documents in "
     "every iteration; with more than `depth` results in an iteration a value can be above 1",
@@ -143,6 +149,7 @@ SessionRBP = _declare(
         "p": ParamInfo(dtype=(int, float), default=0.9, desc="persistence"),
         "max_rel": MAX_REL,
     },
+    rules={"b": COMPUTED_RULES["recall"]},
     example=("SessionRBP@2", 0.0805535714285714),
     source="Lipani, Carterette and Yilmaz, ICTIR 2019, recalled and not compared with the paper",
     remark="a document that comes again counts again; negative labels count 0, and a label above max_rel is an error; with b=1 "

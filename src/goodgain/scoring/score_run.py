@@ -33,7 +33,7 @@ from goodgain.measures.names import (
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, find_positions, score_ranking
 from goodgain.measures.scores import Scores
-from goodgain.measures.session_measures import SessionScores
+from goodgain.measures.session_values import SessionScores
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import check_choice, spell
 from goodgain.providers import ProvidedValues, ProviderScores, is_own_function
@@ -67,7 +67,7 @@ def score_run(
     measures = _MeasuresBySource(parse_measures([*asked, *counts]), provider)
     if any(isinstance(measure, IterationMeasure) for measure in asked):
         refuse_likely_iteration(run)
-    warn_of_likely_iteration(run)
+    warn_of_likely_iteration(run.likely_iteration)
     found = consume_batches(
         lambda batches: _score_batches(batches, qrels, run, measures, tables or {}, provider=provider, bounds=bounds),
         qrels,

@@ -63,8 +63,8 @@ def test_every_share_of_results_that_is_lower_without_results_is_declared() -> N
 
 
 def gg_measures() -> list[Any]:
-    from goodgain.measures.good_gain import MEASURES
-    from goodgain.measures.names import RANKED_MEASURES, SESSION_MEASURES
+    from goodgain.measures import MEASURES
+    from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
 
     return [*(one.declaration for one in MEASURES.values()), *RANKED_MEASURES.values(), *SESSION_MEASURES.values()]
 

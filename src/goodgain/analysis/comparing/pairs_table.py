@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.measures.bounds import find_rule
-from goodgain.measures.declaration import IterationMeasure
+from goodgain.measures.declaration import IterationMeasure, find_meaning
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.names import find_meaning
 from goodgain.measures.scores import Scores
 from goodgain.statistics.statistical_tests import (
     RESIDUE,

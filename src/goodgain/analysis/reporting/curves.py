@@ -271,7 +271,7 @@ def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple
     The columns are query_id, R (number of relevant documents of the query), so_far (number of relevant documents up to this
     rank) and precision (the highest precision at this rank or a later rank). Rows are sorted by query_id and rank.
     """
-    warn_of_likely_iteration(run)
+    warn_of_likely_iteration(run.likely_iteration)
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
     found, coverage = consume_batches(
         lambda batches: _collect_hits(batches, qrels, rel), qrels, run, rels=[rel], ranking=request

@@ -14,8 +14,8 @@ from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
 from goodgain.analysis.explaining.explanation_sentences import shorten
 from goodgain.analysis.reporting.spends import format_amount
 from goodgain.errors import count_of
-from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow
-from goodgain.measures.names import find_declaration, find_direction
+from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow, find_declaration
+from goodgain.measures.names import find_direction
 from goodgain.measures.scores import Scores
 
 #: Decimals, as in the tables of a comparison.

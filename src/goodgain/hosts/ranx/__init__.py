@@ -33,9 +33,10 @@ from goodgain.counting.run_opening import find_likely_replicates
 from goodgain.errors import InputError, MeasureError, count_of, notice
 from goodgain.hosts.ranx.run_and_qrels import Qrels, Run, find_iterations, find_judgments
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure
+from goodgain.measures.families import HOST_NAMES
 from goodgain.measures.good_gain import NumResults
 from goodgain.measures.ledger_values import final_values
-from goodgain.measures.names import HOST_NAMES, needs_results
+from goodgain.measures.names import needs_results
 from goodgain.measures.thresholds import warn_if_no_label_reaches
 from goodgain.scoring.scoring import Scoring
 

@@ -111,7 +111,7 @@ def pool(
                 check_columns_used(columns or {}, searched, *([] if judged is None else [judged]))
                 if not flattened:
                     refuse_likely_iteration(searched)
-                warn_of_likely_iteration(searched)
+                warn_of_likely_iteration(searched.likely_iteration)
                 selected, query_ids = _pool_run(judged, searched, k, flattened=flattened)
                 found.append(selected)
                 asked.update(query_ids)

@@ -23,8 +23,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from goodgain.files.escaping import show_controls
-from goodgain.measures.declaration import Declaration, DeclaredMeasure, add_arrow
-from goodgain.measures.names import find_declaration, find_direction, parse_measures
+from goodgain.measures.declaration import Declaration, DeclaredMeasure, add_arrow, find_declaration
+from goodgain.measures.names import find_direction, parse_measures
 
 #: The colour of text and axes: a contrast of 4 or more to white and to the dark pages of GitHub and Furo.
 INK = "#757575"

@@ -1,0 +1,126 @@
+"""Declares measures of iterations that need a table beside run and qrels, with search strings or costs.
+
+For formulas, see `session_measures.py`.
+"""
+
+import math
+import unicodedata
+from functools import partial
+from typing import Any
+
+import polars as pl
+from ir_measures.measures import ParamInfo
+
+from goodgain.measures.declaration import NOT_SEARCHED, GoodGainMeasure, declare
+from goodgain.measures.good_gain import AT_I, GOOD
+from goodgain.measures.names import parse_if_measure, parse_inner
+from goodgain.measures.parameters import Rule
+from goodgain.measures.searches import Searches
+
+_KEY = ["query_id", "iteration"]
+#: The most searches in a budget: the measure is computed after each search.
+_MOST_SEARCHES = 1_000
+
+
+def _share_repeated(searches: Searches) -> pl.DataFrame:
+    rows = searches.tables["results"].join(searches.lengths, on="query_id", how="semi", maintain_order="left")
+    number, text = pl.col("iteration").rank("dense").over("query_id"), pl.col("search_query")
+    rows = rows.filter(number <= searches.upto) if searches.upto else rows
+    rows = rows.with_columns(text=text.map_elements(_normalise, pl.String))
+
+    is_repeated = pl.col("text").is_not_null() & ~pl.struct("query_id", "text", "arguments").is_first_distinct()
+    by_query = rows.with_columns(repeated=is_repeated).group_by("query_id", maintain_order=True)
+    return by_query.agg(value=pl.when(pl.col("text").count() > 0).then(pl.col("repeated").mean()))
+
+
+def _normalise(text: str) -> str | None:
+    """Return a search string in NFKC, case-folded and with white space collapsed; None if nothing is left."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()) or None
+
+
+def _find_area(searches: Searches) -> pl.DataFrame:
+    from goodgain.counting.ledger import count  # what counts is imported when something is scored
+    from goodgain.measures.ledger_values import final_values, running_values
+    from goodgain.schema import EMPTY_DOC
+
+    over, budget = searches.parameters["over"], searches.parameters["budget"]
+    inner: Any = parse_inner(AreaOver(**searches.parameters))
+
+    rows = searches.iterations.join(searches.rows.select(*_KEY, "doc_id"), on=_KEY, how="left")
+    run = rows.select("query_id", pl.col("doc_id").fill_null(EMPTY_DOC), iteration="number")
+    qrels = searches.qrels.frame.join(searches.lengths, on="query_id", how="semi")
+    counts = count(qrels, run, rels=[inner.rel], labels=searches.qrels.labels)
+
+    if over == "searches":
+        values = final_values([inner(cutoff=i) for i in range(1, budget + 1)], counts)
+        return values.select("query_id", value=pl.mean_horizontal(pl.exclude("query_id")))
+
+    of_ledger = counts[inner.rel].ledger.select(*_KEY, spend=pl.col("R").cum_sum().over("query_id").cast(pl.Float64))
+    spends = of_ledger if over == "results" else searches.tables["costs"].filter(over=over).select(*_KEY, "spend")
+    values = running_values([inner], counts).join(spends, on=_KEY, how="left").sort(_KEY)
+
+    begin, end = pl.col("spend"), pl.col("spend").shift(-1).over("query_id").fill_null(budget)
+    steps = values.with_columns(step=pl.col(str(inner)) * (end.clip(0, budget) - begin.clip(0, budget)))
+    area = pl.when(begin.is_not_null().all()).then(pl.col("step").sum() / budget).otherwise(math.nan)
+    return steps.group_by("query_id", maintain_order=True).agg(value=area)
+
+
+def _is_along_iterations(name: Any) -> bool:
+    measure = parse_if_measure(name)
+    if not isinstance(measure, GoodGainMeasure) or measure.cutoff is not None:
+        return False
+    declared = measure.declaration
+    return not (declared.cutoff == "none" or declared.null_if or declared.needs_results)
+
+
+_declare = partial(declare, {"family": "session", "by_iteration": True})
+RepeatedQueries = _declare(
+    "RepeatedQueries",
+    "Repeated Queries",
+    "search calls up to iteration i that repeat an earlier one of the query / search calls up to i; a call repeats another if its "
+    "search string is equal in NFKC, case-folded, with white space collapsed, and all other arguments are equal",
+    _share_repeated,
+    better="down",
+    source="searches that repeat a search, as in the loop detection of agents",
+    own=AT_I,
+    example=("RepeatedQueries@2", 0.5),
+    counts_repeats=True,
+    null_if=f"{NOT_SEARCHED}, or its searches have no strings",
+    table=lambda _parameters: "results",
+    remark="it needs results=, and labels and rel have no effect on it",
+)
+AreaOver = _declare(
+    "AreaOver",
+    "Area Over a Budget",
+    "with over='searches' the mean of the measure at iterations 1..budget; else (1/budget) * the integral of the measure over "
+    "spends from 0 to budget: its value at the last iteration that is paid, 0 before the first",
+    _find_area,
+    bounds=("0", ""),
+    source="the area under `curve` with over=, as anytime evaluation takes it",
+    own={
+        "measure": ParamInfo(dtype=str, default="nCG", desc="a good-gain measure or count without @"),
+        "over": ParamInfo(
+            dtype=str,
+            choices=["searches", "results", "tokens", "cost", "seconds"],
+            default="searches",
+            desc="what is spent; tokens, cost and seconds need costs=",
+        ),
+        "budget": ParamInfo(dtype=(int, float), required=True, desc="the most that is spent"),
+        "rel": ParamInfo(dtype=(int, float), desc=GOOD["rel"].desc),
+    },
+    rules={
+        "measure": Rule(
+            "a good-gain measure or count without @ that has a value also without results, such as 'nCG' (SRR has none)",
+            _is_along_iterations,
+        )
+    },
+    inner=parse_inner,
+    example=("AreaOver(measure='CG',budget=2)", 4.0),
+    takes=lambda given: (
+        given["over"] != "searches" or (type(given["budget"]) is int and given["budget"] <= _MOST_SEARCHES)
+    ),
+    null_if=f"costs= is needed and {NOT_SEARCHED}, or costs= lacks the query",
+    table=lambda given: "" if given["over"] in ("searches", "results") else "costs",
+    remark="the better direction is that of the measure; if lower is better, a query that was not searched has no value; a "
+    "budget of searches is a whole number up to 1,000",
+)

@@ -1,0 +1,77 @@
+"""The results of whole queries, for measures of iterations that need more than the ledger (counts per iteration)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from goodgain.formats import Qrels  # narwhals takes long to import, and waits
+
+
+@dataclass(frozen=True)
+class Searches:
+    """The results of judged queries.
+
+    `rows` has the columns `query_id`, `iteration` (1..N), `number` (the iteration in the run file), `doc_id` and `score`, in the
+    order of ranks. `iterations` has `query_id`, `iteration` and `number`. Iterations without results have a row too.
+    `tables["results"]` has one row per search: `query_id`, `iteration`, `search_query` and `arguments`. `tables["costs"]` has
+    `query_id`, `iteration`, `over` ("tokens", "cost" or "seconds") and `spend` (the sum up to this iteration).
+    """
+
+    rows: pl.DataFrame
+    iterations: pl.DataFrame
+    qrels: Qrels
+    upto: int | None  # the iteration after @; None: the last iteration of each query
+    parameters: dict[str, Any]  # the parameters of the measure that are given or have a default value
+    tables: Mapping[str, pl.DataFrame]
+
+    @cached_property
+    def lengths(self) -> pl.DataFrame:
+        """A frame with `query_id`, `T` (number of iterations up to `upto`) and `K` (`upto`, or `T` if `upto` is None)."""
+        n = pl.col("iteration").max()
+        lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
+        upto = pl.lit(self.upto, pl.Int64)
+        return lengths if self.upto is None else lengths.with_columns(T=pl.min_horizontal("T", upto), K=upto)
+
+    def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
+        """Return the labels above 0, with the columns `query_id`, `K`, `doc_id` and `relevance`.
+
+        A document with several subtopics has its largest label, or with `add_subtopics` the sum of its labels. With
+        `by_subtopic`, each label has its own row, with a column `subtopic` (empty texts if the qrels have no subtopics).
+        """
+        has_subtopics = self.qrels.has_subtopics
+        labels = self.qrels.rows if has_subtopics else self.qrels.largest
+        positive = labels.filter(pl.col("relevance") > 0).join(self.lengths, on="query_id", maintain_order="left")
+        key, relevance = ["query_id", "K", "doc_id"], pl.col("relevance").cast(pl.Float64)
+        if by_subtopic:
+            return positive.select(*key, relevance, subtopic="iteration" if has_subtopics else pl.lit(""))
+        return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
+
+    def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
+        """Return `rows` up to iteration `upto`, with `rank`, `is_new` and `relevance` (0 for a negative or missing label)."""
+        rows = self.rows if self.upto is None else self.rows.filter(pl.col("iteration") <= self.upto)
+        rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
+        rows = rows.with_columns(rank=rank, is_new=pl.struct("query_id", "doc_id").is_first_distinct())
+        if self.qrels.labels is None:
+            labels, key = self.find_positive(add_subtopics=add_subtopics), ["query_id", "doc_id"]
+        else:
+            labels, key = self.label(), ["query_id", "number", "doc_id"]
+        labelled = rows.join(labels.select(*key, "relevance"), on=key, how="left", maintain_order="left")
+        return labelled.with_columns(pl.col("relevance").cast(pl.Float64).clip(0).fill_null(0.0))
+
+    def label(self) -> pl.DataFrame:
+        """Return a label per iteration and document, with query_id, iteration and number (as in `rows`), doc_id and relevance.
+
+        If the qrels have labels per iteration, a label for one iteration takes precedence over a label for all iterations.
+        """
+        labels = self.qrels.frame.select("query_id", "doc_id", "relevance", at="iteration")
+        joined = self.iterations.join(labels, on="query_id")
+        if self.qrels.labels is None:
+            return joined
+        here = joined.filter(pl.col("at").is_null() | (pl.col("at") == pl.col("number"))).sort("at", nulls_last=True)
+        return here.unique(["query_id", "number", "doc_id"], keep="first")
