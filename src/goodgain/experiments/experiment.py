@@ -18,7 +18,7 @@ from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.reporting.curves import Points, check_curve_options, check_points, parse_curve_measures
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
 from goodgain.errors import InputError
-from goodgain.experiments.comparisons import compare_systems
+from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls, find_hits_of_runs, join_counts_of_systems
 from goodgain.experiments.explanations import explain_pair
 from goodgain.formats.query_tables import read_costs, read_outcomes

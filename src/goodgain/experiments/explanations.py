@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.comparison_sentences import describe_incomplete, describe_shared_queries
+from goodgain.analysis.comparing.comparison_notes import describe_incomplete, describe_shared_queries
 from goodgain.analysis.comparing.outcomes import check_completed, find_incomplete
 from goodgain.analysis.comparing.use_of_documents import check_uses
 from goodgain.analysis.explaining.causes import Parts, Searched, divide_measure, find_documents

@@ -17,7 +17,7 @@ from goodgain.analysis.reporting.spends import average_costs, tabulate_searches
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.counting.spends import check_costs_of_runs
 from goodgain.errors import GoodgainNotice, collect_notices, give
-from goodgain.experiments.comparisons import compare_systems
+from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls
 from goodgain.experiments.explanations import find_searched, spell_results_as
 from goodgain.files.opening import make_path

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from goodgain.analysis.comparing import replicates as of
-from goodgain.analysis.comparing.comparison_sentences import describe_dependence
+from goodgain.analysis.comparing.comparison_notes import describe_dependence
 from goodgain.statistics.statistical_tests import Matrix, bootstrap_interval, run_randomisation_test, run_t_test
 from tests.support.counts import how_many
 
@@ -147,7 +147,7 @@ def test_independent_runs_seldom_look_dependent() -> None:
     shift = np.array([[0.0], [1.0], [2.0]])
     together = {system: {measure: values + shift for measure, values in of.items()} for system, of in runs.items()}
     (first, _) = describe_dependence(together)
-    assert first.startswith("The runs of old may differ on many queries at once (m0, m1, m2, m3; p <= 0.05).")
+    assert first.text.startswith("The runs of old may differ on many queries at once (m0, m1, m2, m3; p <= 0.05).")
 
 
 def test_power_equals_that_of_statsmodels() -> None:
