@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.use_of_documents import check_uses, funnel, read_uses_of
-from goodgain.analysis.explaining.explanation import explain_systems, tabulate_iterations
+from goodgain.analysis.explaining.explanation import explain_systems
+from goodgain.analysis.explaining.iterations_table import tabulate_iterations
 from goodgain.analysis.reporting import report as page
 from goodgain.analysis.reporting.page_data import Evidence
 from goodgain.analysis.reporting.page_sentences import Opening, describe_words, list_doubts
