@@ -196,10 +196,10 @@ class Experiment(Scoring):
         spreadsheet: bool = False,
     ) -> Path:
         """Write a report on all systems. Arguments, result and errors are those of `gg.report`."""
-        from goodgain.experiments.reports import write_report  # it loads templates and what reads logs
+        from goodgain.experiments.reports import save_report  # it loads templates and what reads logs
 
         beside = {"results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs}
-        return write_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
+        return save_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
 
     def name_by_files(self) -> Self:
         """Return a copy in which each system has the name of its file, or its tag if the system has no file name.

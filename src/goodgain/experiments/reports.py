@@ -30,7 +30,7 @@ from goodgain.options import check_whole_number
 from goodgain.scoring.scoring import DEFAULTS, Scoring
 
 
-def write_report(
+def save_report(
     x: Scoring,
     path: str | os.PathLike[str],
     measures: Measures,
