@@ -147,7 +147,7 @@ def test_independent_runs_seldom_look_dependent() -> None:
     shift = np.array([[0.0], [1.0], [2.0]])
     together = {system: {measure: values + shift for measure, values in of.items()} for system, of in runs.items()}
     (first, _) = describe_dependence(together)
-    assert first.text.startswith("The runs of old may differ on many queries at once (m0, m1, m2, m3; p <= 0.05).")
+    assert str(first).startswith("The runs of old may differ on many queries at once (m0, m1, m2, m3; p <= 0.05).")
 
 
 def test_power_equals_that_of_statsmodels() -> None:
