@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_notes import explain_few_signs
@@ -340,50 +341,63 @@ class _LineCheck:
         matrix = arrange_values(values, [name], systems, query_ids)[name]  # a row per system, a column per query
         lacks_search = ~mark_searched(query_ids, {system: self.scores[system] for system in systems})
 
+        other = self.baseline if line.bound is None else None
         for system in systems:
             if system == self.baseline:
                 continue
-            other = self.baseline if line.bound is None else None
             rows = [systems.index(system), systems.index(other or system)]
-            tested, others = match_pair(matrix, (rows[0], rows[1]))
-            (mean,), queries = average_rows([tested]), len(tested)
-            mean_of_baseline = None if other is None else average_rows([others])[0]
-            has_noise = line.noise != 0 and other is not None and queries > 0
-            floor = self._find_floor(system, other) if has_noise else 0.0
+            outcome = self._check_system(system, other, matrix[rows], settings)
+            yield replace(outcome, not_searched=self._count_not_searched(matrix[rows], lacks_search[rows]))
 
-            if mean_of_baseline is None:
-                bound = float(line.bound or 0)
-                bounds = np.full(queries, bound)  # of each query
-            else:
-                bound = mean_of_baseline * line.factor + line.offset
-                bounds = others * line.factor + line.offset
+    def _check_system(self, system: str, other: str | None, matrix: Matrix, settings: Settings) -> Outcome:
+        """Check a system against a number or, if `other` is not None, against another system.
+
+        `matrix` has a column per query and two rows: the system, and the other system (or the system once more).
+        """
+        line = self.line
+        tested, others = match_pair(matrix, (0, 1))
+        queries = len(tested)
+        (mean,) = average_rows([tested])
+        mean_of_other = None if other is None else average_rows([others])[0]
+        has_noise = line.noise != 0 and other is not None and queries > 0
+        floor = self._find_floor(system, other) if has_noise else 0.0
+
+        if mean_of_other is None:
+            bound = float(line.bound or 0)
+            bounds = np.full(queries, bound)  # of each query
+        else:
+            bound = mean_of_other * line.factor + line.offset
+            bounds = others * line.factor + line.offset
+        if has_noise and mean_of_other is not None and line.is_tested_by_noise:
+            is_tie = is_equal(mean, mean_of_other)
+            loss = 0.0 if is_tie else (mean_of_other - mean) * -line.noise
+            p = compute_noise_p(loss, floor)
+        else:
             differences = subtract_without_residue(tested[None, :], (bounds + line.noise * floor)[None, :])
             p = _run_test(differences, settings, is_number=other is None)
-            if has_noise and mean_of_baseline is not None and line.is_tested_by_noise:
-                is_tie = is_equal(mean, mean_of_baseline)
-                loss = 0.0 if is_tie else (mean_of_baseline - mean) * -line.noise
-                p = compute_noise_p(loss, floor)
 
-            compared = {system, other or system}
-            has_value = queries > 0 and compared.isdisjoint(self._find_systems_without_results())
-            not_searched = 0
-            if not isinstance(line.measure, str) and is_null_without_search(line.measure):
-                is_left_out = ~np.isfinite(matrix[rows]).all(axis=0)
-                not_searched = int((is_left_out & lacks_search[rows].any(axis=0)).sum())
-            yield Outcome(
-                requirement=line,
-                system=system,
-                value=mean if has_value else None,
-                baseline=mean_of_baseline,
-                bound=bound + line.noise * floor if has_value else None,
-                holds=False,
-                p=None if math.isnan(p) else p,
-                significant=False,
-                low_coverage=not compared.isdisjoint(self._find_systems_with_low_coverage()),
-                queries=queries,
-                left_out=len(query_ids) - queries,
-                not_searched=not_searched,
-            )
+        compared = {system, other or system}
+        has_value = queries > 0 and compared.isdisjoint(self._find_systems_without_results())
+        return Outcome(
+            requirement=line,
+            system=system,
+            value=mean if has_value else None,
+            baseline=mean_of_other,
+            bound=bound + line.noise * floor if has_value else None,
+            holds=False,
+            p=None if math.isnan(p) else p,
+            significant=False,
+            low_coverage=not compared.isdisjoint(self._find_systems_with_low_coverage()),
+            queries=queries,
+            left_out=matrix.shape[1] - queries,
+        )
+
+    def _count_not_searched(self, matrix: Matrix, lacks_search: NDArray[np.bool_]) -> int:
+        """Count the left-out queries that one of the compared systems did not search. Both arguments have a row per system."""
+        if isinstance(self.line.measure, str) or not is_null_without_search(self.line.measure):
+            return 0
+        is_left_out = ~np.isfinite(matrix).all(axis=0)
+        return int((is_left_out & lacks_search.any(axis=0)).sum())
 
     def _find_systems_without_results(self) -> set[str]:
         if isinstance(self.line.measure, str):  # an agent can solve a task without a search
