@@ -145,6 +145,12 @@ NUGGETS = replace(
 #: Column of BEIR's qrels -> name of the column here. `score` is the label only if all three columns are present.
 BEIR = {"query-id": "query_id", "corpus-id": "doc_id", "score": "relevance"}
 
+#: Column of the tasks of tau-bench's banking domain -> name of the column here. Each task lists the documents that it needs.
+TASKS = {"id": "query_id", "required_documents": "doc_id"}
+
+#: Column with the internal number of a document in PyTerrier's index -> column with the document's id. Results may have both.
+INTERNAL_NUMBERS = {"docid": "docno"}
+
 #: Qrels without a column of labels: every row has the same label.
 UNLABELLED = replace(QRELS, optional=QRELS.optional | {"relevance"})
 

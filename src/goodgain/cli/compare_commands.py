@@ -11,8 +11,9 @@ import click
 from goodgain.analysis.comparing.baseline_file import write_baseline
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_forms import FORMS as COMPARISON_FORMS
-from goodgain.analysis.comparing.comparison_forms import ROWS, Layout, render_briefly, render_on_terminal, stack_groups
+from goodgain.analysis.comparing.comparison_forms import ROWS, render_briefly, render_on_terminal, stack_groups
 from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
+from goodgain.analysis.comparing.comparison_tables import Layout
 from goodgain.analysis.comparing.required_lines import Requirement, find_baseline, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome
 from goodgain.analysis.reporting.gate_reports import choose_change, write_comment

@@ -9,8 +9,8 @@ import polars as pl
 
 from goodgain.analysis.comparing import use_of_documents
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
+from goodgain.analysis.explaining.explanation_frames import take_query
 from goodgain.analysis.explaining.explanation_screens import FORMS, render_on_terminal
-from goodgain.analysis.explaining.explanation_sentences import take_query
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.page_sentences import describe_spend
 from goodgain.analysis.reporting.plots.pictures import draw_curves, write_picture

@@ -13,6 +13,7 @@ from goodgain.errors import count_of, notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import lacks_iterations, warn_of_missing_iterations
+from goodgain.formats.web_identities import ONE_TIME_ADDRESS
 from goodgain.options import spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC, Table
@@ -29,8 +30,6 @@ _LISTED = 10  # iterations that a notice lists
 _LEAST_RANKS = 5
 #: Largest samples of unjudged and judged URLs. Parsing a URL takes 2 µs.
 _UNJUDGED, _JUDGED = 1_500, 3_000
-#: The prefix of one-time addresses: the service creates a new address of the same page for each call.
-_ONE_TIME_ADDRESS = "https://vertexaisearch.cloud.google.com/grounding-api-redirect/"
 #: The pattern of a chunk's id: `doc1#2`, `doc1_p3`.
 _NUMBERED = r"^(?<document>.+?)(?<between>[^\p{L}\p{N}]+\p{L}*)\d+$"
 _NO_QUERIES = pl.Series("query_id", [], pl.String)
@@ -303,7 +302,7 @@ def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
 
 def is_one_time(doc_id: Any) -> Any:
     """Return a column of booleans: true for a URL that a search service creates for one call only."""
-    return doc_id.str.starts_with(_ONE_TIME_ADDRESS)
+    return doc_id.str.starts_with(ONE_TIME_ADDRESS)
 
 
 def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, described: str) -> None:

@@ -18,7 +18,7 @@ from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.reporting.curves import Points, check_curve_options, check_points, parse_curve_measures
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
 from goodgain.errors import InputError
-from goodgain.experiments.comparisons import compare_systems
+from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls, find_hits_of_runs, join_counts_of_systems
 from goodgain.experiments.explanations import explain_pair
 from goodgain.formats.query_tables import read_costs, read_outcomes
@@ -196,10 +196,10 @@ class Experiment(Scoring):
         spreadsheet: bool = False,
     ) -> Path:
         """Write a report on all systems. Arguments, result and errors are those of `gg.report`."""
-        from goodgain.experiments.reports import write_report  # it loads templates and what reads logs
+        from goodgain.experiments.reports import save_report  # it loads templates and what reads logs
 
         beside = {"results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs}
-        return write_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
+        return save_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
 
     def name_by_files(self) -> Self:
         """Return a copy in which each system has the name of its file, or its tag if the system has no file name.

@@ -5,11 +5,12 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.comparison_sentences import describe_incomplete, describe_shared_queries
+from goodgain.analysis.comparing.comparison_notes import describe_incomplete, describe_shared_queries
 from goodgain.analysis.comparing.outcomes import check_completed, find_incomplete
 from goodgain.analysis.comparing.use_of_documents import check_uses
 from goodgain.analysis.explaining.causes import Parts, Searched, divide_measure, find_documents
-from goodgain.analysis.explaining.explanation import Explanation, explain_systems, list_pairs, pair_runs, select_broken
+from goodgain.analysis.explaining.explanation import Explanation, explain_systems
+from goodgain.analysis.explaining.pairs_of_runs import list_pairs, pair_runs, select_broken
 from goodgain.counting.coverage import measure_coverage
 from goodgain.counting.ledger import Counts
 from goodgain.counting.results_of_systems import Results, read_results_of

@@ -9,7 +9,8 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.use_of_documents import check_uses, funnel, read_uses_of
-from goodgain.analysis.explaining.explanation import explain_systems, tabulate_iterations
+from goodgain.analysis.explaining.explanation import explain_systems
+from goodgain.analysis.explaining.iterations_table import tabulate_iterations
 from goodgain.analysis.reporting import report as page
 from goodgain.analysis.reporting.page_data import Evidence
 from goodgain.analysis.reporting.page_sentences import Opening, describe_words, list_doubts
@@ -17,7 +18,7 @@ from goodgain.analysis.reporting.spends import average_costs, tabulate_searches
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.counting.spends import check_costs_of_runs
 from goodgain.errors import GoodgainNotice, collect_notices, give
-from goodgain.experiments.comparisons import compare_systems
+from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls
 from goodgain.experiments.explanations import find_searched, spell_results_as
 from goodgain.files.opening import make_path
@@ -29,7 +30,7 @@ from goodgain.options import check_whole_number
 from goodgain.scoring.scoring import DEFAULTS, Scoring
 
 
-def write_report(
+def save_report(
     x: Scoring,
     path: str | os.PathLike[str],
     measures: Measures,

@@ -20,7 +20,7 @@ from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
 from goodgain.options import spell
-from goodgain.schema import BEIR, NUGGETS, QRELS, RUN, UNLABELLED, Table
+from goodgain.schema import BEIR, INTERNAL_NUMBERS, NUGGETS, QRELS, RUN, TASKS, UNLABELLED, Table
 
 #: Common names for the column with an agent's round, in lower case.
 _LIKE_ITERATION = r"(agent_|search_)?(iter(ation)?|step|turn|round|hop|search|call)(_?(idx?|index|no|num|number))?"
@@ -81,9 +81,8 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
             raise InputError(f"{wrong}. To read 'relevance', pass {spell('columns', {'relevance': 'relevance'})}")
         if ours == "relevance" and not own and {"judge", "grade"} <= {*names}:
             own = ["grade"]  # what `goodgain label` writes
-        if not own and {str(name).lower() for name in others} == {"docno", "docid"}:
-            # PyTerrier's results have both; docid is the index's internal number of the document.
-            others = [name for name in others if name.lower() == "docno"]
+        if not own:
+            others = _drop_internal_numbers(others)
         if not own and len(others) > 1:
             remedy = " or ".join(spell("columns", {other: ours}) for other in others[:2])
             wrong = f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}"
@@ -95,6 +94,15 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
         unread = (name for name in names if name not in found)
         likely = next((name for name in unread if re.fullmatch(_LIKE_ITERATION, str(name).lower())), None)
     return FoundColumns(found, frozenset(map(str, renamed)), likely, understood)
+
+
+def _drop_internal_numbers(names: list[Any]) -> list[Any]:
+    """Return the columns without the internal number of an index, if the column of the ids themselves is present."""
+    known = {str(name).lower() for name in names}
+    for number, document in INTERNAL_NUMBERS.items():
+        if known == {number, document}:
+            return [name for name in names if str(name).lower() == document]
+    return names
 
 
 def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
@@ -140,10 +148,6 @@ def exists(path: str | os.PathLike[str]) -> bool:
     return os.path.exists(path)  # noqa: PTH110  # Path.exists raises errors for long texts
 
 
-#: The columns of the tasks of tau-bench's banking domain: each task lists the documents that it needs.
-_TASKS = {"id": "query_id", "required_documents": "doc_id"}
-
-
 def open_source(
     source: Any, table: Table, *, errors: str, columns: Columns, label: float | None = None, subtopics: bool = False
 ) -> tuple[str | None, OpenFrame, bool]:
@@ -159,7 +163,7 @@ def open_source(
     content = read_lines(path) if container(path) == "text" else None
     is_json = content is not None and begins_json(content)
     if content is not None and table is QRELS and not columns and is_of_tasks(content):
-        columns, known, label = _TASKS, UNLABELLED, 1 if label is None else label
+        columns, known, label = TASKS, UNLABELLED, 1 if label is None else label
     if content is not None and is_json and (nested := read_nested(content)) is not None:
         opened = OpenFrame(nw.from_native(_read_dict(nested, known)), FrameRows(str(path)), FoundColumns({}))
     elif content is not None and not is_json and find_header(content, path, columns) is None:
@@ -206,8 +210,9 @@ def _open_table(
 
 
 def is_of_tasks(content: Content) -> bool:
-    """Return whether a text contains the tasks of tau-bench's banking domain."""
-    return begins_json(content) and b'"required_documents"' in content.data
+    """Return whether a text contains tasks that list the documents they need: the declaration `TASKS`."""
+    *_, documents = TASKS
+    return begins_json(content) and f'"{documents}"'.encode() in content.data
 
 
 def _add_label(opened: OpenFrame, label: float | None) -> OpenFrame:

@@ -1,7 +1,8 @@
 """Normalises hosts and declares web identities: the addresses of one paper, video or product on a well-known site.
 
 A declaration begins with a line `NAME | CANONICAL | DROPS`. Each further line is a spelling, or `=` and two addresses of one
-page, or `!` and two addresses of different pages. Tests and docs/reference/web_identities.md use the declarations.
+page, or `!` and two addresses of different pages. Tests and docs/reference/web_identities.md use the declarations. Addresses that
+identify no page, because they are new for each call, are declared here too.
 """
 
 import re
@@ -210,6 +211,9 @@ def _read_declaration(text: str) -> WebIdentity:
 
 
 IDENTITIES = tuple(map(_read_declaration, _DECLARATIONS.split("\n\n")))
+
+#: The prefix of one-time addresses: Google's search tool creates a new address of the same page for each call.
+ONE_TIME_ADDRESS = "https://vertexaisearch.cloud.google.com/grounding-api-redirect/"
 
 #: Case-insensitive groups.
 _CASELESS = frozenset({"doi", "owner", "repository"})

@@ -269,7 +269,7 @@ def test_a_notice_says_which_system_it_is_about() -> None:
 
 
 def test_scipy_is_imported_only_when_something_is_compared() -> None:
-    code = "import sys, goodgain.analysis.comparing.compare_systems; sys.exit('scipy' in sys.modules)"
+    code = "import sys, goodgain.analysis.comparing.compare_scores; sys.exit('scipy' in sys.modules)"
     source = Path(__file__).parents[3] / "src"
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(source)}, check=False).returncode == 0
 

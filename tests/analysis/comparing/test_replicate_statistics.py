@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from goodgain.analysis.comparing import replicates as of
-from goodgain.analysis.comparing.comparison_sentences import describe_dependence
+from goodgain.analysis.comparing.comparison_notes import describe_dependence
 from goodgain.statistics.statistical_tests import Matrix, bootstrap_interval, run_randomisation_test, run_t_test
 from tests.support.counts import how_many
 

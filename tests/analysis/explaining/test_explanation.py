@@ -18,7 +18,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.analysis.explaining.explanation import normalise_queries
+from goodgain.analysis.explaining.iterations_table import normalise_queries
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.formats.results import read_results
 from tests.support import oracle

@@ -14,7 +14,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.analysis.explaining.causes import divide_measure
-from goodgain.analysis.explaining.explanation import tabulate_iterations
+from goodgain.analysis.explaining.iterations_table import tabulate_iterations
 from goodgain.analysis.reporting.page_sentences import describe_comparison, describe_method, describe_one
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.experiments.explanations import find_searched, spell_results_as

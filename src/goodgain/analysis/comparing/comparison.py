@@ -1,10 +1,9 @@
-"""Holds the result of a comparison: tables, and methods that write them in several forms."""
+"""The result of a comparison: its frames, and the methods that write them in several forms."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,37 +11,26 @@ import polars as pl
 
 from goodgain.analysis.comparing.baseline_file import write_baseline
 from goodgain.analysis.comparing.comparison_forms import (
-    Layout,
-    build_tables,
     render_briefly,
     render_html,
     render_on_terminal,
     write_comparison,
 )
-from goodgain.analysis.comparing.comparison_question import Question
-from goodgain.analysis.comparing.comparison_sentences import list_remarks
-from goodgain.analysis.comparing.outcomes import correlate
-from goodgain.analysis.comparing.replicate_tables import (
-    Runs,
-    tabulate_detectable,
-    tabulate_flips,
-    tabulate_noise,
-    tabulate_replicates,
-)
+from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
+from goodgain.analysis.comparing.comparison_sentences import list_notes
+from goodgain.analysis.comparing.comparison_tables import Layout, build_tables
 from goodgain.errors import InputError, count_of
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Table
 from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
-from goodgain.measures.scores import Scores
 from goodgain.options import spell
-from goodgain.statistics.statistical_tests import Matrix
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison:
+class Comparison(ComparisonFrames):
     """The comparison of systems on the same queries. A frame is described by the list of its columns.
 
     Attributes:
@@ -107,54 +95,9 @@ class Comparison:
     [('old', 0.5), ('new', 1.0)]
     """
 
-    systems: pl.DataFrame
-    coverage: pl.DataFrame
-    means: pl.DataFrame
-    pairs: pl.DataFrame
-    values: pl.DataFrame
-    baseline: str | None
-    warnings: tuple[str, ...]
-    signature: dict[str, Any]
-    outcomes: pl.DataFrame | None
-    scores: Mapping[str, Scores]
-    question: Question
-    matrices: Mapping[str, Matrix]
-    runs: Runs
-    query_ids: pl.Series
-    members: pl.DataFrame | None
-    rel: float | None = None
-    warnings_of_runs: tuple[str, ...] = ()
-    broke_off: Mapping[str, int] = field(default_factory=dict)
-
-    @cached_property
-    def groups(self) -> pl.DataFrame | None:
-        if self.members is None:
-            return None
-        groups = self.members.partition_by("group", as_dict=True, maintain_order=True)
-        nothing = self.question.find_nothing(self.query_ids, self.scores)
-        tables = []
-        for (group,), members in groups.items():
-            is_member = self.query_ids.is_in(members.get_column("query_id").implode()).to_numpy()
-            of_group = {name: matrix[:, is_member] for name, matrix in self.matrices.items()}
-            tested = self.question.test(of_group, nothing.select_queries(is_member), groups=len(groups))
-            tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
-        return self.question.decide(pl.concat(tables), self.scores)
-
-    @cached_property
-    def correlations(self) -> pl.DataFrame | None:
-        if self.outcomes is None:
-            return None
-        outcomes, measures = self.outcomes.columns[2:], [*map(str, self.question.asked)]
-        return correlate(self.matrices, outcomes, measures, self.question.systems, self.question.settings)
-
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        return (*self.warnings, *list_remarks(self), *self.warnings_of_runs)
-
-    replicates = cached_property(tabulate_replicates)
-    flips = cached_property(tabulate_flips)
-    noise = cached_property(tabulate_noise)
-    detectable = cached_property(tabulate_detectable)
+        return list_notes(self)
 
     def tables(self, layout: Layout | None = None) -> list[Table]:
         """Return the tables of means and differences and, if computed, of groups, correlations, replicates, noise and flips."""
@@ -211,14 +154,19 @@ class Comparison:
 
     def __repr__(self) -> str:
         measures = self.means.get_column("measure").n_unique()
-        shown = [count_of(self.systems.height, "system"), count_of(measures, "measure")]
-        return f"Comparison({', '.join(shown)}, {count_of(self.signature['queries'], 'query', 'queries')})"
+        sizes = [
+            count_of(self.systems.height, "system"),
+            count_of(measures, "measure"),
+            count_of(self.signature["queries"], "query", "queries"),
+        ]
+        return f"Comparison({', '.join(sizes)})"
 
     def __str__(self) -> str:
         from rich.text import Text
 
-        told = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()")
-        return write_plain([*told, *(Text(escape_controls(note)) for note in (*self.warnings, *self.warnings_of_runs))])
+        tables = render_briefly(self, ANY_WIDTH, Layout(), more="to_text()")
+        notices = [Text(escape_controls(notice)) for notice in (*self.warnings, *self.warnings_of_runs)]
+        return write_plain([*tables, *notices])
 
     def __rich_console__(self, console: Any, options: Any) -> Any:
         """Yield coloured tables for a terminal: `rich.print(comparison)`."""

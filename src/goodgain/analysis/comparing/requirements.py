@@ -1,16 +1,15 @@
 """Checks requirements such as `SRR@3<=0.3` or `SRE@3>=baseline-0.05 significant`: a gate for continuous integration."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from goodgain.analysis.comparing.comparison_sentences import describe_line, explain_few_signs
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.comparison_notes import explain_few_signs
 from goodgain.analysis.comparing.lost_queries import tabulate_searched
 from goodgain.analysis.comparing.pairs_table import (
     arrange_values,
@@ -24,7 +23,7 @@ from goodgain.analysis.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, c
 from goodgain.analysis.comparing.required_lines import Requirement, is_equal, parse_requirement, passes
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
-from goodgain.measures.names import is_null_without_search, needs_results
+from goodgain.measures.names import NO_SEARCH, NO_VALUE, describe_lack, is_null_without_search, needs_results
 from goodgain.measures.scores import Scores, leave_out_empty
 from goodgain.options import spell
 from goodgain.schema import SEARCHED
@@ -39,9 +38,6 @@ from goodgain.statistics.statistical_tests import (
     run_t_test,
     subtract_without_residue,
 )
-
-if TYPE_CHECKING:
-    from goodgain.analysis.comparing.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -99,8 +95,56 @@ class Outcome:
         return f"{'holds' if self.holds else 'failed'}: {self.requirement.text}: {self.system} {self.describe()}"
 
     def describe(self) -> str:
-        """Return the value, its distance from the bound, and the test, as text."""
-        return describe_line(self)
+        """Return the value, its distance from the bound, the test, and the queries left out, as text."""
+        if self.value is None or self.bound is None:
+            return (
+                "has no value: a system returned no result of a judged query, or no query has a value in every system"
+            )
+        text = f"has {self.value:.4f}, {self._describe_distance(self.value, self.bound)}; {self._describe_test()}"
+        if self.left_out:
+            text += f"; {self._describe_left_out()}"
+        if not self.holds and self.bound != self.baseline and self.verdict in ("better", "unclear", "equal"):
+            text += (
+                f"; the table says {self.verdict}, because it compares with the baseline, and the line with its bound"
+            )
+        return text
+
+    def _describe_distance(self, value: float, bound: float) -> str:
+        if self.baseline is None:
+            name = "the bound"
+        elif bound == self.baseline:
+            name = f"the baseline {self.baseline:.4f}"
+        else:
+            name = f"the bound {bound:.4f} (baseline {self.baseline:.4f})"
+        if is_equal(value, bound):
+            return f"equal to {name}"
+        return f"{abs(value - bound):.4g} {'above' if value > bound else 'below'} {name}"
+
+    def _describe_test(self) -> str:
+        if self.requirement.is_tested_by_noise:
+            test = "noise of reruns"
+        elif self.requirement.bound is not None:
+            test = "t-test"
+        else:
+            test = "randomisation test"
+        basis = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
+        if self.low_coverage:
+            basis += ", low coverage"
+        return f"{'significant' if self.significant else 'not significant'} ({basis})"
+
+    def _describe_left_out(self) -> str:
+        why = describe_lack(self.requirement.measure)
+        if why == NO_VALUE and self.not_searched:
+            why = NO_SEARCH
+            if self.not_searched < self.left_out:
+                why += f" ({self.not_searched:,} of these), or has no value"
+        text = f"{self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because {why}"
+        if self.leaves_out_most:
+            text += ": more than half, so the line fails"
+        if self.evaluated is not None:
+            these = "these" if self.counted_as_0 == self.left_out else f"{self.counted_as_0:,} of these"
+            text += f"; with 0 for {these} the mean is {self.evaluated:.4f}, as evaluate prints it"
+        return text
 
 
 def check_requirements(
@@ -129,38 +173,53 @@ def check_requirements(
     >>> print(*check_requirements(gg.evaluate({"q": {"a": 3}}, {"q": {"a": 1.0}}, "RR"), ["RR>=0.5"]))
     holds: RR>=0.5: the run has 1.0000, 0.5 above the bound; not significant (p does not exist)
     """
-    requirements = [*requirements]
+    lines = [*requirements]
     if family not in (None, "holm"):
         raise InputError(f"{spell('family', family)}: give 'holm', or leave it out")
-    if isinstance(found, (Scores, Mapping)):
-        scores = {"the run": found} if isinstance(found, Scores) else found
-        settings = _set_signs(Settings(alpha=alpha), len(requirements) * len(scores) if family else 1)
-        checked = [_check_scores(name, of, line, settings) for line in requirements for name, of in scores.items()]
-        return _decide(checked, alpha, family)
-    made, shares = found.signature, dict(found.systems.select("system", "coverage").iter_rows())
-    settings = Settings(made["seed"], made["resamples"], made["alpha"])
-    outcomes = () if found.outcomes is None else found.outcomes.columns[2:]
-    lines = [parse_requirement(line, rel=found.rel, outcomes=outcomes) for line in requirements]
-    tests_of = {line: _count_tests(line, lines, found, family) for line in lines}
-    _refuse_lines(found, tests_of, settings)
-    values = found.values
-    if any(line.measure == SEARCHED for line in lines) and SEARCHED not in outcomes:
-        values = pl.concat([values, tabulate_searched(found.scores).select(values.columns)])
-    verdicts = {pair[:3]: pair[3] for pair in found.pairs.select("measure", "system", "against", "verdict").rows()}
-    checked = [
-        replace(one, verdict=verdicts.get((str(line.measure), one.system, found.baseline)))
-        for line in lines
-        for one in _check_line(
-            line, values, shares, found.scores, found.baseline, _set_signs(settings, tests_of[line]), found.noise
-        )
-    ]
-    return _decide(checked, settings.alpha, family)
+    if isinstance(found, Comparison):
+        return _check_comparison(found, lines, family)
+
+    scores = {"the run": found} if isinstance(found, Scores) else found
+    tests = len(lines) * len(scores) if family else 1
+    settings = _set_signs(Settings(alpha=alpha), tests)
+    outcomes = []
+    for line in lines:
+        for system, scores_of_system in scores.items():
+            parsed = parse_requirement(line, rel=scores_of_system.rel)
+            outcomes.append(_check_scores(system, scores_of_system, parsed, settings))
+    return _decide(outcomes, alpha, family)
 
 
-def _count_tests(line: Requirement, lines: Sequence[Requirement], found: Comparison, family: str | None) -> int:
+def _check_comparison(
+    comparison: Comparison, requirements: Sequence[Requirement | str], family: str | None
+) -> list[Outcome]:
+    signature = comparison.signature
+    settings = Settings(signature["seed"], signature["resamples"], signature["alpha"])
+    outcomes_of_queries = () if comparison.outcomes is None else comparison.outcomes.columns[2:]
+    lines = [parse_requirement(line, rel=comparison.rel, outcomes=outcomes_of_queries) for line in requirements]
+    tests_of = {line: _count_tests(line, lines, comparison, family) for line in lines}
+    _refuse_lines(comparison, tests_of, settings)
+
+    values = comparison.values
+    if any(line.measure == SEARCHED for line in lines) and SEARCHED not in outcomes_of_queries:
+        values = pl.concat([values, tabulate_searched(comparison.scores).select(values.columns)])
+    shares = dict(comparison.systems.select("system", "coverage").iter_rows())
+    pairs = comparison.pairs.select("measure", "system", "against", "verdict").iter_rows()
+    verdicts = {(measure, system, against): verdict for measure, system, against, verdict in pairs}
+
+    outcomes = []
+    for line in lines:
+        of_line = _LineCheck(line, values, shares, comparison.scores, comparison.baseline, comparison.noise)
+        for outcome in of_line.check_systems(_set_signs(settings, tests_of[line])):
+            verdict = verdicts.get((str(line.measure), outcome.system, comparison.baseline))
+            outcomes.append(replace(outcome, verdict=verdict))
+    return _decide(outcomes, settings.alpha, family)
+
+
+def _count_tests(line: Requirement, lines: Sequence[Requirement], comparison: Comparison, family: str | None) -> int:
     """Return how many p-values Holm's method corrects together with that of a line."""
-    systems = max(1, found.systems.height - 1)  # all but the baseline
-    tested = [one for one in lines if one.significant or one.is_tested_by_noise]
+    systems = max(1, comparison.systems.height - 1)  # all but the baseline
+    tested = [other for other in lines if other.significant or other.is_tested_by_noise]
     if family and line in tested:
         return systems * len(tested)
     return systems if line.bound is None else 1
@@ -170,24 +229,24 @@ def _set_signs(settings: Settings, tests: int) -> Settings:
     return settings._replace(resamples=count_signs(settings, tests))
 
 
-def _refuse_lines(found: Comparison, tests_of: Mapping[Requirement, int], settings: Settings) -> None:
-    unranked = find_unranked(found.pairs).rows_by_key("measure", named=True)
+def _refuse_lines(comparison: Comparison, tests_of: Mapping[Requirement, int], settings: Settings) -> None:
+    """Raise `InputError` if a measure cannot be compared, or if a line with `significant` cannot fail."""
+    unranked = find_unranked(comparison.pairs).rows_by_key("measure", named=True)
     for line in tests_of:
-        if str(line.measure) not in unranked:
-            continue
-        first = unranked[str(line.measure)][0]
-        between = f"between {first['system']} and {first['against']}"
-        raise InputError(
-            f"{line.text!r}: {line.measure} is {first['verdict']} {between}. See the notes, or leave out the requirement."
-        )
+        if str(line.measure) in unranked:
+            pair = unranked[str(line.measure)][0]
+            between = f"between {pair['system']} and {pair['against']}"
+            raise InputError(
+                f"{line.text!r}: {line.measure} is {pair['verdict']} {between}. See the notes, or leave out the requirement."
+            )
     for line, tests in tests_of.items():
         if not line.significant or line.bound is not None:
             continue
         if lacks_signs(settings, tests):
-            told = explain_few_signs(settings, tests)
-            raise InputError(f"{line.text!r} cannot fail: {told}, or leave out 'significant'.")
-        of_line = found.pairs.filter(measure=str(line.measure), against=found.baseline)
-        queries: int = of_line.get_column("queries").max() or 0  # type: ignore[assignment]  # counts
+            reason = explain_few_signs(settings, tests)
+            raise InputError(f"{line.text!r} cannot fail: {reason}, or leave out 'significant'.")
+        pairs = comparison.pairs.filter(measure=str(line.measure), against=comparison.baseline)
+        queries: int = pairs.get_column("queries").max() or 0  # type: ignore[assignment]  # counts
         least = count_least_queries(settings.alpha, tests)
         if 0 < queries < least:
             raise InputError(
@@ -196,126 +255,179 @@ def _refuse_lines(found: Comparison, tests_of: Mapping[Requirement, int], settin
             )
 
 
-def _decide(checked: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
-    decided = list(checked)
-    tested_together: dict[object, list[int]] = {}
-    for k, one in enumerate(checked):
-        line = one.requirement
+def _decide(outcomes: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
+    """Correct the p-values by Holm's method, and decide which requirements hold."""
+    corrected = list(outcomes)
+    for positions in _group_tests(outcomes, family):
+        p_values = np.array([outcomes[k].p for k in positions], dtype=np.float64)
+        for k, p in zip(positions, correct_by_holm(p_values), strict=True):
+            corrected[k] = replace(outcomes[k], p=None if math.isnan(p) else float(p))
+    return [_decide_outcome(outcome, alpha, family) for outcome in corrected]
+
+
+def _group_tests(outcomes: Sequence[Outcome], family: str | None) -> Collection[list[int]]:
+    """Return the positions of the outcomes whose p-values Holm's method corrects together."""
+    groups: dict[object, list[int]] = {}
+    for k, outcome in enumerate(outcomes):
+        line = outcome.requirement
         if family and (line.significant or line.is_tested_by_noise):
-            tested_together.setdefault(family, []).append(k)
-        elif one.baseline is not None and not line.is_tested_by_noise:
-            tested_together.setdefault(id(line), []).append(k)
-    for together in tested_together.values():
-        p = np.array([checked[k].p for k in together], dtype=np.float64)
-        for k, corrected in zip(together, correct_by_holm(p), strict=True):
-            decided[k] = replace(checked[k], p=None if math.isnan(corrected) else float(corrected))
-    for k, one in enumerate(decided):
-        line, significant = one.requirement, one.p is not None and one.p <= alpha
-        holds = one.value is not None and one.bound is not None and bool(passes(one.value, line.sign, one.bound))
-        if one.value is not None and family and line.is_tested_by_noise and one.p is not None:
-            holds = one.p > NOISE_LEVEL
-        elif one.value is not None and line.significant:
+            groups.setdefault(family, []).append(k)
+        elif outcome.baseline is not None and not line.is_tested_by_noise:
+            groups.setdefault(id(line), []).append(k)
+    return groups.values()
+
+
+def _decide_outcome(outcome: Outcome, alpha: float, family: str | None) -> Outcome:
+    line = outcome.requirement
+    significant = outcome.p is not None and outcome.p <= alpha
+    holds = False
+    if outcome.value is not None:
+        if outcome.bound is not None:
+            holds = bool(passes(outcome.value, line.sign, outcome.bound))
+        if family and line.is_tested_by_noise and outcome.p is not None:
+            holds = outcome.p > NOISE_LEVEL
+        elif line.significant:
             holds = holds or not significant
-        decided[k] = replace(one, holds=holds and not one.leaves_out_most, significant=significant)
-    return decided
+    return replace(outcome, holds=holds and not outcome.leaves_out_most, significant=significant)
 
 
-def _check_scores(name: str, scores: Scores, asked: Requirement | str, settings: Settings) -> Outcome:
-    line = parse_requirement(asked, rel=scores.rel)
-    share = {name: scores.coverage.item(0, "coverage")}
+def _check_scores(system: str, scores: Scores, line: Requirement, settings: Settings) -> Outcome:
+    """Check a requirement on the scores of one system. The requirement has a number as its bound."""
+    shares = {system: scores.coverage.item(0, "coverage")}
     if line.measure == SEARCHED:
-        (outcome,) = _check_line(line, tabulate_searched({name: scores}), share, {name: scores}, None, settings)
+        searched = _LineCheck(line, tabulate_searched({system: scores}), shares, {system: scores})
+        (outcome,) = searched.check_systems(settings)
         return outcome
-    measures = [one for one in (line.measure,) if not isinstance(one, str) and str(one) in scores.means]
-    kept = leave_out_empty(scores, measures)
-    values = kept.per_query.with_columns(system=pl.lit(name))
-    (outcome,) = _check_line(line, values, share, {name: scores}, None, settings)
-    shown = kept[line.measure]
-    if outcome.value is not None and shown is not None and not is_equal(outcome.value, shown):
+
+    measures = [] if isinstance(line.measure, str) or str(line.measure) not in scores.means else [line.measure]
+    with_results = leave_out_empty(scores, measures)
+    values = with_results.per_query.with_columns(system=pl.lit(system))
+    (outcome,) = _LineCheck(line, values, shares, {system: scores}).check_systems(settings)
+    mean = with_results[line.measure]
+    if outcome.value is not None and mean is not None and not is_equal(outcome.value, mean):
         raise InputError(
             f"{line.text!r}: {line.measure} is a sum over queries, and a requirement checks a mean. Leave out this requirement."
         )
-    in_evaluate = scores.num_queries[str(measures[0])]
-    if in_evaluate == outcome.queries:
+    queries_of_evaluate = scores.num_queries[str(measures[0])]
+    if queries_of_evaluate == outcome.queries:
         return outcome
-    return replace(outcome, evaluated=scores[line.measure], counted_as_0=in_evaluate - outcome.queries)
+    return replace(outcome, evaluated=scores[line.measure], counted_as_0=queries_of_evaluate - outcome.queries)
 
 
-def _check_line(
-    line: Requirement,
-    values: pl.DataFrame,
-    shares: Mapping[str, float | None],
-    scores: Mapping[str, Scores],
-    baseline: str | None,
-    settings: Settings,
-    noise: pl.DataFrame | None = None,
-) -> Iterator[Outcome]:
-    name = str(line.measure)
-    of_measure = values.filter(measure=name)
-    if of_measure.is_empty():
-        raise InputError(f"{line.text!r}: {line.measure} was not computed. Add it to the measures.")
-    if line.bound is None and baseline is None:
-        raise InputError(f"{line.text!r} needs a baseline. Compare two systems, and name one with {spell('baseline')}.")
-    query_ids = of_measure.get_column("query_id").unique().sort()
-    matrix = arrange_values(of_measure, [name], [*shares], query_ids)[name]
-    not_searched = ~mark_searched(query_ids, {system: scores[system] for system in shares})
-    may_lack = not isinstance(line.measure, str) and is_null_without_search(line.measure)
-    numbers = {system: k for k, system in enumerate(shares)}
-    low = {system for system, share in shares.items() if share is not None and share < LOW_COVERAGE}
-    if line.measure == SEARCHED:  # labels have no effect on it
-        low = set()
-    is_outcome = isinstance(line.measure, str)  # an agent can solve a task without a search
-    found_nothing = {system for system, share in shares.items() if share is None and not is_outcome}
-    other = baseline if line.bound is None else None
-    for system in (one for one in shares if one != baseline):
-        pair = numbers[system], numbers[other or system]
-        tested, others = match_pair(matrix, pair)
-        (mean,), queries = average_rows([tested]), len(tested)
-        of_baseline = None if other is None else average_rows([others])[0]
-        bound = of_baseline * line.factor + line.offset if of_baseline is not None else float(line.bound or 0)
-        bounds = np.full(queries, bound) if other is None else others * line.factor + line.offset
+@dataclass(frozen=True)
+class _LineCheck:
+    """One requirement, and what it is checked on. `shares` has the judged share of each system's results."""
+
+    line: Requirement
+    values: pl.DataFrame
+    shares: Mapping[str, float | None]
+    scores: Mapping[str, Scores]
+    baseline: str | None = None
+    noise: pl.DataFrame | None = None
+
+    def check_systems(self, settings: Settings) -> Iterator[Outcome]:
+        """Yield the outcome of each system except the baseline, before Holm's correction. `_decide` sets what holds."""
+        line = self.line
+        name = str(line.measure)
+        values = self.values.filter(measure=name)
+        if values.is_empty():
+            raise InputError(f"{line.text!r}: {line.measure} was not computed. Add it to the measures.")
+        if line.bound is None and self.baseline is None:
+            raise InputError(
+                f"{line.text!r} needs a baseline. Compare two systems, and name one with {spell('baseline')}."
+            )
+        systems = list(self.shares)
+        query_ids = values.get_column("query_id").unique().sort()
+        matrix = arrange_values(values, [name], systems, query_ids)[name]  # a row per system, a column per query
+        lacks_search = ~mark_searched(query_ids, {system: self.scores[system] for system in systems})
+
+        other = self.baseline if line.bound is None else None
+        for system in systems:
+            if system == self.baseline:
+                continue
+            rows = [systems.index(system), systems.index(other or system)]
+            outcome = self._check_system(system, other, matrix[rows], settings)
+            yield replace(outcome, not_searched=self._count_not_searched(matrix[rows], lacks_search[rows]))
+
+    def _check_system(self, system: str, other: str | None, matrix: Matrix, settings: Settings) -> Outcome:
+        """Check a system against a number or, if `other` is not None, against another system.
+
+        `matrix` has a column per query and two rows: the system, and the other system (or the system once more).
+        """
+        line = self.line
+        tested, others = match_pair(matrix, (0, 1))
+        queries = len(tested)
+        (mean,) = average_rows([tested])
+        mean_of_other = None if other is None else average_rows([others])[0]
         has_noise = line.noise != 0 and other is not None and queries > 0
-        floor = _find_floor(line, noise, system, other) if has_noise else 0.0
-        differences = subtract_without_residue(tested[None, :], (bounds + line.noise * floor)[None, :])
-        p = _run_test(differences, settings, other is None)
-        compared = {system, other or system}
-        has_value = queries > 0 and found_nothing.isdisjoint(compared)
-        value, known = (mean, bound + line.noise * floor) if has_value else (None, None)
-        if has_noise and of_baseline is not None and line.is_tested_by_noise:
-            loss = 0.0 if is_equal(mean, of_baseline) else (of_baseline - mean) * -line.noise
+        floor = self._find_floor(system, other) if has_noise else 0.0
+
+        if mean_of_other is None:
+            bound = float(line.bound or 0)
+            bounds = np.full(queries, bound)  # of each query
+        else:
+            bound = mean_of_other * line.factor + line.offset
+            bounds = others * line.factor + line.offset
+        if has_noise and mean_of_other is not None and line.is_tested_by_noise:
+            is_tie = is_equal(mean, mean_of_other)
+            loss = 0.0 if is_tie else (mean_of_other - mean) * -line.noise
             p = compute_noise_p(loss, floor)
-        p_or_none, doubtful = None if math.isnan(p) else p, not low.isdisjoint(compared)
-        is_left_out = ~np.isfinite(matrix[[*pair]]).all(axis=0)
-        of_no_search = int((is_left_out & not_searched[[*pair]].any(axis=0)).sum()) if may_lack else 0
-        counts = (queries, len(query_ids) - queries)
-        yield Outcome(
-            line,
-            system,
-            value,
-            of_baseline,
-            known,
-            False,
-            p_or_none,
-            False,
-            doubtful,
-            *counts,
-            not_searched=of_no_search,
+        else:
+            differences = subtract_without_residue(tested[None, :], (bounds + line.noise * floor)[None, :])
+            p = _run_test(differences, settings, is_number=other is None)
+
+        compared = {system, other or system}
+        has_value = queries > 0 and compared.isdisjoint(self._find_systems_without_results())
+        return Outcome(
+            requirement=line,
+            system=system,
+            value=mean if has_value else None,
+            baseline=mean_of_other,
+            bound=bound + line.noise * floor if has_value else None,
+            holds=False,
+            p=None if math.isnan(p) else p,
+            significant=False,
+            low_coverage=not compared.isdisjoint(self._find_systems_with_low_coverage()),
+            queries=queries,
+            left_out=matrix.shape[1] - queries,
         )
 
+    def _count_not_searched(self, matrix: Matrix, lacks_search: NDArray[np.bool_]) -> int:
+        """Count the left-out queries that one of the compared systems did not search. Both arguments have a row per system."""
+        if isinstance(self.line.measure, str) or not is_null_without_search(self.line.measure):
+            return 0
+        is_left_out = ~np.isfinite(matrix).all(axis=0)
+        return int((is_left_out & lacks_search.any(axis=0)).sum())
 
-def _find_floor(line: Requirement, noise: pl.DataFrame | None, system: str, baseline: str | None) -> float:
-    found = None if noise is None else noise.filter(measure=str(line.measure), system=system, against=baseline)
-    if found is None or found.is_empty():
-        raise InputError(
-            f"{line.text!r} needs the noise of {baseline}: at least {LEAST_QUERIES} queries with two or more runs. "
-            f"Give the runs together: {baseline}=a.run,b.run"
-        )
-    return float(found.item(0, "floor"))
+    def _find_systems_without_results(self) -> set[str]:
+        if isinstance(self.line.measure, str):  # an agent can solve a task without a search
+            return set()
+        return {system for system, share in self.shares.items() if share is None}
+
+    def _find_systems_with_low_coverage(self) -> set[str]:
+        if self.line.measure == SEARCHED:  # labels have no effect on it
+            return set()
+        return {system for system, share in self.shares.items() if share is not None and share < LOW_COVERAGE}
+
+    def _find_floor(self, system: str, baseline: str | None) -> float:
+        rows = pl.DataFrame()
+        if self.noise is not None:
+            rows = self.noise.filter(measure=str(self.line.measure), system=system, against=baseline)
+        if rows.is_empty():
+            raise InputError(
+                f"{self.line.text!r} needs the noise of {baseline}: at least {LEAST_QUERIES} queries with two or more runs. "
+                f"Give the runs together: {baseline}=a.run,b.run"
+            )
+        return float(rows.item(0, "floor"))
 
 
-def _run_test(differences: Matrix, settings: Settings, is_number: bool) -> float:
+def _run_test(differences: Matrix, settings: Settings, *, is_number: bool) -> float:
+    """Return the p-value of one row of differences. `is_number`: the bound is a number, so the t-test comes first."""
     queries = differences.shape[1]
-    p = float(run_t_test(differences)[0]) if is_number and queries else math.nan
-    if math.isnan(p) and queries > (1 if is_number else 0):  # also if all queries differ equally from the number
+    p = math.nan
+    if is_number and queries:
+        p = float(run_t_test(differences)[0])
+    least = 2 if is_number else 1
+    if math.isnan(p) and queries >= least:  # also if all queries differ equally from the number
         p = float(run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)[0])
     return p

@@ -1,17 +1,16 @@
 """Writes an explanation: a sentence for each query, a summary, and one query with both systems side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from goodgain.analysis.comparing.rendering import ABSENT, count_queries, show
 from goodgain.analysis.comparing.use_of_documents import USES_OF
-from goodgain.analysis.explaining.causes import add_up
+from goodgain.analysis.explaining.causes import Parts, add_up
+from goodgain.analysis.explaining.explanation_frames import ExplanationFrames, take_query
 from goodgain.analysis.explaining.explanation_sentences import (
     Account,
     add_parts,
@@ -22,7 +21,6 @@ from goodgain.analysis.explaining.explanation_sentences import (
     name_document,
     name_documents,
     sum_sides,
-    take_query,
 )
 from goodgain.files.escaping import escape_controls
 from goodgain.files.tables import Line, Table
@@ -30,137 +28,187 @@ from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import describe_lack
 
-if TYPE_CHECKING:
-    from goodgain.analysis.explaining.explanation import Explanation
-
 #: The forms of `Explanation.to_text`.
 FORMS = ("markdown", "json")
+#: Columns with other results of an iteration -> what they are.
+_OTHER_RESULTS = {"new_other": "not good", "repeated": "repeated", "unjudged": "unjudged"}
 
 
-def build_screen(of: Explanation, query: str | None = None) -> Iterator[Table | Line]:
-    return _build_first_screen(of) if query is None else _build_side_by_side(take_query(of, query))
+def build_screen(frames: ExplanationFrames, query: str | None = None) -> Iterator[Table | Line]:
+    return _build_first_screen(frames) if query is None else _build_side_by_side(take_query(frames, query))
 
 
-def _build_first_screen(of: Explanation) -> Iterator[Table | Line]:
-    account = Account(of)
-    for measure, parts in of.parts.items():
-        of_measure = of.queries.filter(measure=measure)
-        queries = of_measure.drop_nulls("difference")
+def _build_first_screen(frames: ExplanationFrames) -> Iterator[Table | Line]:
+    account = Account(frames)
+    for measure, parts in frames.parts.items():
+        queries_of_measure = frames.queries.filter(measure=measure)
+        queries = queries_of_measure.drop_nulls("difference")
         gain = pl.col("difference") * (1 if parts.measure.declaration.better == "up" else -1)
         worse = queries.filter(gain < 0).sort(gain, maintain_order=True)
         better = queries.filter(gain > 0).sort(-gain, maintain_order=True)
-        with_cause = of.documents.filter(pl.col("measure") == str(parts.numerator), pl.col("cause").is_not_null())
-        causes = add_up(with_cause, ["counted_by", "cause"]).sort("amount", maintain_order=True)
+
         yield Line(describe_difference(account, parts, queries, worse, better))
-        if left_out := of_measure.height - queries.height:
+        if left_out := queries_of_measure.height - queries.height:
             yield Line(f"Left out of {measure}: {count_queries(left_out)}, because {describe_lack(parts.measure)}.")
         if parts.denominator is not None and worse.height + better.height:
-            rows, added = [], add_parts(queries)
-            for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):
-                before, after = sum_sides(queries, f"{part}_")
-                rows.append([f"{part}: {name}", show(before), show(after), show(after - before, "+")])
-            rows += [[f"no {parts.denominator} in one system", "", "", ""]] * bool(added["none"])
-            rows = [[*row, show(value / queries.height, "+")] for row, value in zip(rows, added.values(), strict=False)]
-            header = ["part", of.base, of.new, "difference", "adds to the mean"]
-            yield Table.of(f"Sums over queries, {measure}", header, 1, rows)
-        if causes.height:
-            rows = [
-                [
-                    account.describe_cause(parts, row, "them"),
-                    *(f"{row[name]:,}" for name in ("documents", "queries")),
-                    *(show(row["amount"] / number, "+") for number in (1, queries.height)),
-                ]
-                for row in causes.iter_rows(named=True)
-            ]
-            total = math.fsum(causes.get_column("amount"))
-            rows.append([f"{of.new} minus {of.base}", "", "", show(total, "+"), show(total / queries.height, "+")])
-            header = ["cause", "good documents", "queries", str(parts.numerator), "per query"]
-            yield Table.of(f"Causes of the difference in {parts.numerator}", header, 1, rows)
-        for title, changed in ((f"Worse in {of.new}", worse), (f"Better in {of.new}", better)):
-            shown = changed.head(of.top)
-            yield from [Line(title, -1)] * bool(shown.height)
-            for row in shown.iter_rows(named=True):
-                at = row["first_differing_iteration"]
-                first = "" if at is None else f"; they first differ at iteration {at}"
-                yield Line(describe_values(row) + first, 1)
-                yield from (Line(said, 2) for said in account.describe_change(row, named=True))
-    yield from map(Line, describe_whole(of))
+            yield _build_sums_table(frames, parts, queries)
+        yield from _build_causes_table(account, parts, queries.height)
+        yield from _list_changed(account, f"Worse in {frames.new}", worse)
+        yield from _list_changed(account, f"Better in {frames.new}", better)
+    yield from map(Line, describe_whole(frames))
 
 
-def _build_side_by_side(of: Explanation) -> Iterator[Table | Line]:
-    account = Account(of)
-    for row in of.queries.iter_rows(named=True):
+def _build_sums_table(frames: ExplanationFrames, parts: Parts, queries: pl.DataFrame) -> Table:
+    """Return the table of numerator and denominator of a rate, and of what each adds to the difference of the means."""
+    sums = add_parts(queries)
+    added = {part: show(amount / queries.height, "+") for part, amount in sums.items()}
+    rows = []
+    for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):
+        before, after = sum_sides(queries, f"{part}_")
+        rows.append([f"{part}: {name}", show(before), show(after), show(after - before, "+"), added[part]])
+    if sums["none"]:
+        rows.append([f"no {parts.denominator} in one system", "", "", "", added["none"]])
+    header = ["part", frames.base, frames.new, "difference", "adds to the mean"]
+    return Table.of(f"Sums over queries, {parts.measure}", header, 1, rows)
+
+
+def _build_causes_table(account: Account, parts: Parts, queries: int) -> Iterator[Table]:
+    """Yield the table of causes over all queries, if there are causes."""
+    frames = account.frames
+    is_caused = pl.col("cause").is_not_null()
+    documents = frames.documents.filter(pl.col("measure") == str(parts.numerator), is_caused)
+    causes = add_up(documents, ["counted_by", "cause"]).sort("amount", maintain_order=True)
+    if causes.is_empty():
+        return
+    rows = []
+    for row in causes.iter_rows(named=True):
+        amounts = [show(row["amount"], "+"), show(row["amount"] / queries, "+")]
+        numbers = [f"{row['documents']:,}", f"{row['queries']:,}"]
+        rows.append([account.describe_cause(parts, row, "them"), *numbers, *amounts])
+    total = math.fsum(causes.get_column("amount"))
+    rows.append([f"{frames.new} minus {frames.base}", "", "", show(total, "+"), show(total / queries, "+")])
+    header = ["cause", "good documents", "queries", str(parts.numerator), "per query"]
+    yield Table.of(f"Causes of the difference in {parts.numerator}", header, 1, rows)
+
+
+def _list_changed(account: Account, title: str, queries: pl.DataFrame) -> Iterator[Line]:
+    """Yield a title, and the queries that changed most with their causes."""
+    changed_most = queries.head(account.frames.top)
+    if not changed_most.is_empty():
+        yield Line(title, -1)
+    for row in changed_most.iter_rows(named=True):
+        iteration = row["first_differing_iteration"]
+        first = "" if iteration is None else f"; they first differ at iteration {iteration}"
+        yield Line(describe_values(row) + first, 1)
+        for sentence in account.describe_change(row, named=True):
+            yield Line(sentence, 2)
+
+
+def _build_side_by_side(frames: ExplanationFrames) -> Iterator[Table | Line]:
+    """Yield the screen of one query. `frames` has the rows of this query."""
+    account = Account(frames)
+    for row in frames.queries.iter_rows(named=True):
         yield Line(f"{describe_values(row)}. {row['sentence'] or ''}".strip())
-    yield from (_build_iterations_table(account, rel) for rel in account.rels)
-    if of.iterations.get_column("brought_nothing_good").any():
+    for rel in account.rels:
+        yield _build_iterations_table(account, rel)
+    if frames.iterations.get_column("brought_nothing_good").any():
         yield Line("! the iteration found no good document while some were missing")
-    for measure, parts in {str(one.numerator): one for one in of.parts.values()}.items():
-        rows = [
-            [
-                name_document(row),
-                "" if row["cause"] is None else account.describe_cause(parts, row, "it"),
-                *(show(row[column]) for column in ("relevance", "iteration_base", "iteration_new")),
-                show(row["amount"], "+"),
-            ]
-            for row in of.documents.filter(measure=measure).iter_rows(named=True)
-        ]
-        header = ["good document", "cause", "label", *(f"{name} found it at" for name in (of.base, of.new)), "adds"]
-        if rows:
-            yield Table.of(f"Good documents, {measure}", header, 2, rows)
-    documents = of.documents.unique("doc_id", keep="first", maintain_order=True).iter_rows(named=True)
-    used = [
-        [name_document(row), *(row[use] or ABSENT for use in USES_OF)]
-        for row in documents
-        if any(map(row.get, USES_OF))
-    ]
-    if used:
-        yield Table.of("Use of the good documents", ["good document", of.base, of.new], 3, used)
-    unjudged = of.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
+    parts_of_sum = {str(parts.numerator): parts for parts in frames.parts.values()}
+    for measure, parts in parts_of_sum.items():
+        yield from _build_documents_table(account, measure, parts)
+    yield from _build_uses_table(frames)
+
+    unjudged = frames.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
     rows = [[name_document(row), row["system"], show(row["iteration"])] for row in unjudged]
-    if rows:
-        header = ["document", "found by", "at iteration"]
-        yield Table.of("Unjudged documents that one system alone found", header, 2, rows)
-    if any(parts.numerator.NAME == NumDup.NAME for parts in of.parts.values()):
+    header = ["document", "found by", "at iteration"]
+    yield from _build_table("Unjudged documents that one system alone found", header, rows)
+    if any(parts.numerator.NAME == NumDup.NAME for parts in frames.parts.values()):
         rows = [
             [name_document(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
-            for row in of.repeats.iter_rows(named=True)
+            for row in frames.repeats.iter_rows(named=True)
         ]
-        if rows:
-            header = ["document", "found by", "first at iteration", "again at iteration"]
-            yield Table.of("Repeated results", header, 2, rows)
+        header = ["document", "found by", "first at iteration", "again at iteration"]
+        yield from _build_table("Repeated results", header, rows)
+
+
+def _build_table(title: str, header: list[str], rows: list[list[str]], words: int = 2) -> Iterator[Table]:
+    """Yield a table, if it has rows. The first `words` columns hold words."""
+    if rows:
+        yield Table.of(title, header, words, rows)
+
+
+def _build_documents_table(account: Account, measure: str, parts: Parts) -> Iterator[Table]:
+    frames = account.frames
+    rows = []
+    for row in frames.documents.filter(measure=measure).iter_rows(named=True):
+        cause = "" if row["cause"] is None else account.describe_cause(parts, row, "it")
+        numbers = [show(row[column]) for column in ("relevance", "iteration_base", "iteration_new")]
+        rows.append([name_document(row), cause, *numbers, show(row["amount"], "+")])
+    found_at = [f"{name} found it at" for name in account.names]
+    header = ["good document", "cause", "label", *found_at, "adds"]
+    yield from _build_table(f"Good documents, {measure}", header, rows)
+
+
+def _build_uses_table(frames: ExplanationFrames) -> Iterator[Table]:
+    documents = frames.documents.unique("doc_id", keep="first", maintain_order=True)
+    rows = []
+    for row in documents.iter_rows(named=True):
+        uses = [row[use] for use in USES_OF]
+        if any(uses):
+            rows.append([name_document(row), *(use or ABSENT for use in uses)])
+    header = ["good document", frames.base, frames.new]
+    yield from _build_table("Use of the good documents", header, rows, words=3)
 
 
 def _build_iterations_table(account: Account, rel: float) -> Table:
-    of, header, columns = account.of, ["iteration"], []
-    words = {"new_other": "not good", "repeated": "repeated", "unjudged": "unjudged"}
-    names = [str(parts.numerator) for parts in of.parts.values() if account.find_rel(parts) == rel]
-    documents = of.documents.filter(pl.col("measure").is_in(names)).unique("doc_id", maintain_order=True)
-    for side, name in (("base", of.base), ("new", of.new)):
-        searched, found = of.iterations.filter(system=name, rel=rel).to_dicts(), []
-        if any(row["query_text"] for row in searched):
+    """Return a row per iteration, with what each system searched for and found. `rel` is the smallest good label."""
+    frames = account.frames
+    measures = [str(parts.numerator) for parts in frames.parts.values() if account.find_rel(parts) == rel]
+    documents = frames.documents.filter(pl.col("measure").is_in(measures)).unique("doc_id", maintain_order=True)
+
+    header, columns = ["iteration"], []
+    for side, name in (("base", frames.base), ("new", frames.new)):
+        iterations = frames.iterations.filter(system=name, rel=rel).to_dicts()
+        if any(row["query_text"] for row in iterations):
             header.append(f"{name} searched")
-            columns.append(
-                [f"{row['query_text'] or ''}{' (repeated)' * bool(row['is_repeated_query'])}" for row in searched]
-            )
-        for row in searched:
-            good = documents.filter(pl.col(f"iteration_{side}") == row["iteration"])
-            head = name_documents(good) if 0 < good.height == row["new_good"] else describe_outcome(row)
-            others = (f"; {row[what]:,} {said}" for what, said in words.items() if row[what])
-            found.append("! " * row["brought_nothing_good"] + head + "".join(others))
+            columns.append([_write_search(row) for row in iterations])
         header.append(f"{name} found")
-        columns.append(found or [account.describe_idle(name, of.queries.get_column("query_id"))])
+        results = []
+        for row in iterations:
+            good = documents.filter(pl.col(f"iteration_{side}") == row["iteration"])
+            results.append(_write_results(row, good))
+        columns.append(results or [account.describe_idle(name, frames.queries.get_column("query_id"))])
+
     rows = [[str(k), *row] for k, row in enumerate(zip_longest(*columns, fillvalue=ABSENT), 1)]
-    title = f"Query {of.queries.item(0, 'query_id')}{account.name_rel(rel)}"
+    title = f"Query {frames.queries.item(0, 'query_id')}{account.name_rel(rel)}"
     return Table.of(title, header, len(header), rows)
 
 
-def render_on_terminal(of: Explanation, query: str | None, width: int = ANY_WIDTH) -> Iterator[Any]:
+def _write_search(row: dict[str, Any]) -> str:
+    repeated = " (repeated)" if row["is_repeated_query"] else ""
+    return f"{row['query_text'] or ''}{repeated}"
+
+
+def _write_results(row: dict[str, Any], good: pl.DataFrame) -> str:
+    """Return what an iteration found: the names of the good documents if they are known, and numbers of other results."""
+    has_names = 0 < good.height == row["new_good"]
+    text = name_documents(good) if has_names else describe_outcome(row)
+    for column, words in _OTHER_RESULTS.items():
+        if row[column]:
+            text += f"; {row[column]:,} {words}"
+    return f"! {text}" if row["brought_nothing_good"] else text
+
+
+def render_on_terminal(frames: ExplanationFrames, query: str | None, width: int = ANY_WIDTH) -> Iterator[Any]:
     from rich.padding import Padding
     from rich.text import Text
 
-    for k, part in enumerate(build_screen(of, query)):
+    for number, part in enumerate(build_screen(frames, query)):
         if isinstance(part, Table):
-            yield from (Text(""), *draw_table(part, width))
+            yield Text("")
+            yield from draw_table(part, width)
         else:
-            text = Text(escape_controls(part.text), style="bold" if part.level < 0 else "")
-            yield Padding(text, (int(k > 0 and part.level <= 0), 0, 0, 2 * max(part.level, 0)), expand=False)
+            is_title = part.level < 0
+            above = int(number > 0 and part.level <= 0)
+            text = Text(escape_controls(part.text), style="bold" if is_title else "")
+            yield Padding(text, (above, 0, 0, 2 * max(part.level, 0)), expand=False)

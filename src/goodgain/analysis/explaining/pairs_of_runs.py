@@ -1,63 +1,78 @@
-"""Describes why a query changed. If systems have several runs, the amounts are means over the pairs of runs."""
+"""Pairs the runs of two systems: each query is explained for each pair of a base run and a new run."""
 
-from __future__ import annotations
-
-import math
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 import polars as pl
 
-from goodgain.analysis.comparing.rendering import show
-from goodgain.analysis.explaining.causes import Parts
-from goodgain.analysis.explaining.explanation_sentences import Account, add_parts
-from goodgain.errors import count_of
-
-if TYPE_CHECKING:
-    from goodgain.analysis.explaining.explanation import Explanation
+from goodgain.counting.run_in_blocks import RunFile, read_whole
+from goodgain.errors import count_of, notice
+from goodgain.formats import Qrels, Run
+from goodgain.scoring.score_run import refuse_likely_iteration
 
 
-def describe_queries(of: Explanation, measure: str) -> Mapping[str, str | None]:
-    """Return a text for each query of the qrels: why its value of `measure` changed.
-
-    The amounts in a text add up to the difference of the values that `compare` prints for the query.
-    """
-    queries = of.queries.filter(measure=measure)
-    if of.pairs is None:
-        return dict(queries.select("query_id", "sentence").iter_rows())
-    account, parts = Account(of), of.parts[measure]
-    named = of.pairs.select("query_id", "of_query")
-    documents = of.documents.filter(pl.col("measure") == str(parts.numerator), pl.col("cause").is_not_null())
-    documents_of = documents.join(named, on="query_id").partition_by("of_query", as_dict=True)
-    counted = queries.drop_nulls("difference").join(named, on="query_id")
-    sentences = {}
-    for (query_id,), pairs_of_runs in counted.group_by("of_query", maintain_order=True):
-        causes = documents_of.get((query_id,), documents.clear())
-        said = [*_describe_parts(parts, pairs_of_runs), *_describe_causes(account, parts, causes, pairs_of_runs)]
-        number = count_of(pairs_of_runs.height, "pair of runs", "pairs of runs")
-        sentences[str(query_id)] = f"In the mean of {number}: {'; '.join(said)}." if said else None
-    return sentences
+def pair_runs(qrels: Qrels, runs: Mapping[str, Sequence[Run | RunFile]]) -> tuple[Qrels, dict[str, Run]]:
+    """Repeat each query for each pair of a base run and a new run. Return two things: qrels and a dict with a run per system."""
+    (base, base_runs), (new, new_runs) = runs.items()
+    positions = product(range(len(base_runs)), range(len(new_runs)))
+    pairs = pl.DataFrame([*positions], schema=["b", "n"], orient="row")
+    notice(
+        "pairs_of_runs",
+        f"{base} has {count_of(len(base_runs), 'run')} and {new} has {len(new_runs)}. Each query is explained for each of the "
+        f"{pairs.height} pairs, as QUERY (run of {base}, run of {new}).",
+    )
+    paired_qrels = Qrels(_repeat(qrels.frame, pairs), labels=qrels.labels, name=qrels.name)
+    paired_runs = {base: _join_runs(base_runs, pairs, "b"), new: _join_runs(new_runs, pairs, "n")}
+    return paired_qrels, paired_runs
 
 
-def _describe_parts(parts: Parts, pairs_of_runs: pl.DataFrame) -> Iterator[str]:
-    """Say what numerator and denominator of a rate add to the mean difference."""
-    if parts.denominator is None:
-        return
-    names = {"numerator": str(parts.numerator), "denominator": parts.denominator, "none": f"no {parts.denominator}"}
-    for part, added in add_parts(pairs_of_runs).items():
-        if added:
-            yield f"{names[part]} adds {show(added / pairs_of_runs.height, '+')}"
+def _join_runs(runs: Sequence[Run | RunFile], pairs: pl.DataFrame, side: str) -> Run:
+    """Return one run with the rows of all runs of a system, repeated for each pair. `side` is the column of the system's runs."""
+    whole = [read_whole(run) for run in runs]
+    for run in whole:
+        refuse_likely_iteration(run)
+    pairs_of = [pairs.filter(pl.col(side) == number) for number in range(len(whole))]
+    rows = [_repeat(run.rows, pairs_of_run) for run, pairs_of_run in zip(whole, pairs_of, strict=True)]
+    never_searched = [
+        _repeat(run.never_searched.to_frame(), pairs_of_run) for run, pairs_of_run in zip(whole, pairs_of, strict=True)
+    ]
+    joined = whole[0].with_frame(pl.concat(rows, how="diagonal"))  # not every run has a tag
+    joined.never_searched = pl.concat(never_searched).get_column("query_id")
+    return joined
 
 
-def _describe_causes(
-    account: Account, parts: Parts, documents: pl.DataFrame, pairs_of_runs: pl.DataFrame
-) -> Iterator[str]:
-    causes: list[dict[str, Any]] = []
-    for (counted_by, cause), rows in documents.group_by("counted_by", "cause", maintain_order=True):
-        amount = math.fsum(rows["amount"]) / pairs_of_runs.height
-        causes.append({"counted_by": counted_by, "cause": cause, "number": rows["doc_id"].n_unique(), "amount": amount})
-    total = math.fsum(pairs_of_runs["difference"])
-    of_rate = "" if parts.denominator is None else f" of {parts.numerator}"
-    for row in sorted(causes, key=lambda row: row["amount"], reverse=total > 0):
-        names = count_of(row["number"], "good document")
-        yield f"{account.describe_cause(parts, row, names)} ({show(row['amount'], '+')}{of_rate})"
+def _repeat(frame: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
+    query_id = _name_pair(pl.col("query_id"), pl.col("b"), pl.col("n"))
+    return frame.join(pairs, how="cross").with_columns(query_id=query_id).drop("b", "n")
+
+
+def _name_pair(query_id: pl.Expr, base_run: pl.Expr, new_run: pl.Expr) -> pl.Expr:
+    return pl.format("{} ({}, {})", query_id, base_run + 1, new_run + 1)
+
+
+def list_pairs(query_ids: pl.Series, base_runs: Sequence[str], new_runs: Sequence[str]) -> pl.DataFrame:
+    """Return the frame `Explanation.pairs`, with the names of `pair_runs`."""
+    rows = []
+    for (b, base_run), (n, new_run) in product(enumerate(base_runs), enumerate(new_runs)):
+        rows.append((base_run, new_run, b, n))
+    schema = {"run_base": pl.String, "run_new": pl.String, "b": pl.Int64, "n": pl.Int64}
+    pairs = pl.DataFrame(rows, schema=schema, orient="row")
+    queries = query_ids.to_frame("of_query").join(pairs, how="cross")
+    query_id = _name_pair(pl.col("of_query"), pl.col("b"), pl.col("n"))
+    return queries.select(query_id.alias("query_id"), "of_query", "run_base", "run_new")
+
+
+def select_broken(
+    broken: Mapping[str, pl.Series], runs_of: Mapping[str, Sequence[str]], pairs: pl.DataFrame | None
+) -> dict[str, pl.Series]:
+    """Return the queries of each system whose traces broke off, with the names of `pairs`. `broken` maps runs to queries."""
+    none = pl.Series("query_id", [], pl.String)
+    if pairs is None:
+        return {system: broken.get(run, none) for system, (run,) in runs_of.items()}
+    broken_of = {}
+    for side, (system, runs) in zip(("run_base", "run_new"), runs_of.items(), strict=True):
+        rows = [(query_id, run) for run in runs for query_id in broken.get(run, none)]
+        broken_runs = pl.DataFrame(rows, schema={"of_query": pl.String, side: pl.String}, orient="row")
+        is_broken = pairs.join(broken_runs, on=["of_query", side], how="semi")
+        broken_of[system] = is_broken.get_column("query_id")
+    return broken_of

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import polars.selectors as cs
 
-from goodgain.analysis.comparing.comparison_sentences import describe_shared_queries
+from goodgain.analysis.comparing.comparison_notes import describe_shared_queries
 from goodgain.analysis.reporting.spends import choose_spends
 from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools

@@ -16,7 +16,7 @@ from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation
-from goodgain.analysis.explaining.pairs_of_runs import describe_queries
+from goodgain.analysis.explaining.query_sentences import describe_queries
 from goodgain.analysis.reporting.plots.plot_data import prepare_per_query
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import escape_controls, escape_html

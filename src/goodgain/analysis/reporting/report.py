@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from goodgain.analysis.comparing.comparison_forms import Layout, build_brief_tables, build_tables
 from goodgain.analysis.comparing.comparison_sentences import build_legend
+from goodgain.analysis.comparing.comparison_tables import Layout, build_brief_tables, build_tables
 from goodgain.analysis.comparing.rendering import count_queries, format_number
 from goodgain.analysis.explaining.causes import Parts, divide_measure
 from goodgain.analysis.explaining.explanation_screens import build_screen

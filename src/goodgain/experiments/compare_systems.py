@@ -5,10 +5,10 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.compare_systems import compare_scores, read_unread
+from goodgain.analysis.comparing.compare_scores import compare_scores, read_unread
 from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.comparison_notes import describe_incomplete
 from goodgain.analysis.comparing.comparison_question import Question
-from goodgain.analysis.comparing.comparison_sentences import describe_incomplete
 from goodgain.analysis.comparing.outcomes import find_incomplete
 from goodgain.analysis.comparing.required_lines import BASELINE
 from goodgain.counting.run_opening import check_systems, name_runs

@@ -1,0 +1,265 @@
+"""Compares systems by their scores: builds matrices with a value per system and query, tests each pair, and gives notices."""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.comparison_notes import (
+    describe_absent,
+    describe_few_signs,
+    describe_incomparable,
+    describe_left_out,
+    describe_low_counts,
+    describe_own_ideal,
+    describe_replicates,
+    describe_shared_queries,
+    describe_stops,
+    describe_unjudged_queries,
+    describe_verdicts,
+)
+from goodgain.analysis.comparing.comparison_question import Question
+from goodgain.analysis.comparing.lost_queries import count_broken_off
+from goodgain.analysis.comparing.outcomes import check_outcomes, stack_outcomes
+from goodgain.analysis.comparing.pairs_table import (
+    ScoredRun,
+    add_bounds,
+    add_bounds_of_means,
+    add_costs,
+    arrange_values,
+    mark_queries,
+    mark_searched,
+    tabulate_means,
+    tabulate_systems,
+)
+from goodgain.analysis.comparing.replicate_tables import arrange_runs
+from goodgain.analysis.comparing.required_lines import BASELINE
+from goodgain.counting.run_opening import stack_systems
+from goodgain.errors import REASONS, GoodgainNotice, give
+from goodgain.files.opening import stem
+from goodgain.formats.digest import digest_rows
+from goodgain.formats.query_tables import read_groups
+from goodgain.formats.run import Reading
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumIter
+from goodgain.measures.scores import Scores, average_scores, sign_reading
+from goodgain.statistics.statistical_tests import Draw, Matrix
+
+_VALUES = ("query_id", "measure", "system", "value")
+#: The name of an `.unread` file, and the ids of its queries: convert could not read them.
+Unread = tuple[str, frozenset[str]]
+
+
+def read_unread(source: Any) -> Unread:
+    """Read the file `RUN.unread` or `all.unread` beside a run. Return its name and query ids; both are empty without a file."""
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        for name in (path.name, path.name.replace(stem(path) or path.name, "all", 1)):
+            with suppress(OSError, ValueError):
+                lines = path.with_name(f"{name}.unread").read_text(encoding="utf-8").splitlines()
+                return f"{name}.unread", frozenset(lines)
+    return "", frozenset()
+
+
+def compare_scores(
+    question: Question,
+    query_ids: pl.Series,
+    runs: Mapping[str, ScoredRun],
+    of_baseline_file: Scores | None,
+    notices_on_inputs: Sequence[GoodgainNotice],
+    unread: Mapping[str, Unread],
+    incomplete: Mapping[str, pl.Series],
+    draw: Draw,
+) -> Comparison:
+    """Compare systems by their scores on the judged queries. `of_baseline_file` has the scores of the baseline file."""
+    scores_of_runs = {name: run.scores for name, run in runs.items()}
+    scores = _average_runs(question, scores_of_runs, of_baseline_file, question.missing)
+    few_shared = _describe_few_shared(question, scores)
+    values, outcomes = _stack_values(question, scores, query_ids)
+    matrices = arrange_values(values, [*map(str, question.needed), *question.solved], question.systems, query_ids)
+    names_of_outcomes = check_outcomes({name: matrices[name] for name in question.solved})
+    measures = [str(measure) for measure in question.asked]
+    tested = {name: matrices[name] for name in [*measures, *names_of_outcomes]}
+    members = None if question.groups is None else read_groups(question.groups, query_ids)
+
+    systems = tabulate_systems(scores, matrices)
+    means = tabulate_means(tested, question.better, question.systems)
+    nothing = question.find_nothing(query_ids, scores)
+    pairs = add_costs(question.decide(question.test(tested, nothing, draw), scores), systems)
+    if question.bounds:
+        means = add_bounds_of_means(means, runs)
+        pairs = add_bounds(pairs, question.asked, runs)
+
+    comparison = Comparison(
+        systems=systems,
+        coverage=stack_systems({name: of_system.coverage for name, of_system in scores.items()}),
+        means=means,
+        pairs=pairs,
+        values=values.filter(pl.col("measure").is_in([*tested])).with_columns(pl.col("value").fill_nan(None)),
+        baseline=question.base,
+        warnings=(),
+        signature=_sign(question, scores, members),
+        outcomes=None if outcomes is None else _pivot_outcomes(outcomes, names_of_outcomes),
+        scores=scores,
+        question=question,
+        matrices=tested,
+        runs={name: arrange_runs(of_system, measures, query_ids) for name, of_system in scores.items()},
+        query_ids=query_ids,
+        members=members,
+        rel=question.rel,
+        broke_off=count_broken_off(incomplete, question.runs_of),
+    )
+    notices = [
+        *_list_reasons(comparison, notices_on_inputs),
+        *_list_absent(comparison, scores_of_runs, of_baseline_file, unread),
+        *(notice for notice in notices_on_inputs if notice.kind not in REASONS),
+        *few_shared,
+        *_list_misleading(comparison, matrices, incomplete),
+    ]
+    for notice in notices:
+        give(notice)
+    return replace(comparison, warnings=tuple(notice.text for notice in notices))
+
+
+def _describe_few_shared(question: Question, scores: Mapping[str, Scores]) -> list[GoodgainNotice]:
+    queries = {name: of_system.queries for name, of_system in scores.items()}
+    compared = [(question.systems[system], question.systems[against]) for system, against in question.pairs]
+    text = describe_shared_queries(queries, compared)
+    return [] if text is None else [GoodgainNotice("few_shared_queries", text)]
+
+
+def _pivot_outcomes(outcomes: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return `Comparison.outcomes`, with a column for each outcome."""
+    rows = outcomes.filter(pl.col("measure").is_in(names))
+    return rows.pivot("measure", on_columns=names, index=["query_id", "system"])
+
+
+def _list_reasons(comparison: Comparison, notices_on_inputs: Sequence[GoodgainNotice]) -> Iterator[GoodgainNotice]:
+    """Yield the notices that explain verdicts such as `equal`, `unclear` and `not comparable`. These notices come first."""
+    yield from (notice for notice in notices_on_inputs if notice.kind in REASONS)
+    yield from describe_few_signs(comparison.question.settings, comparison.pairs, comparison.members)
+    baseline_of_file = BASELINE if comparison.question.baseline_file is not None else None
+    yield from describe_incomparable(comparison.pairs, comparison.scores, baseline_of_file)
+
+
+def _list_absent(
+    comparison: Comparison,
+    scores_of_runs: Mapping[str, Scores],
+    of_baseline_file: Scores | None,
+    unread: Mapping[str, Unread],
+) -> list[GoodgainNotice]:
+    """Return the notices on absent queries. The first one says which verdicts rest on these queries."""
+    question, query_ids = comparison.question, comparison.query_ids
+    scores = dict(scores_of_runs)
+    if of_baseline_file is not None:
+        scores = {BASELINE: comparison.scores[BASELINE], **scores_of_runs}
+    notices: list[GoodgainNotice] = []
+    for name, of_run in scores.items():
+        unread_file, unread_ids = unread.get(name, ("", frozenset()))
+        notices += describe_absent(name, of_run.queries, question.missing, unread_file, unread_ids)
+
+    if question.missing == "zero" and any(len(of_run.queries.only_judged) for of_run in scores.values()):
+        without_absent = _average_runs(question, scores_of_runs, of_baseline_file, "absent")
+        values, _ = _stack_values(question, without_absent, query_ids)
+        matrices = arrange_values(values, map(str, question.asked), question.systems, query_ids)
+        nothing = question.find_nothing(query_ids, comparison.scores)
+        pairs = question.decide(question.test(matrices, nothing), comparison.scores)
+        notices.insert(0, describe_verdicts(comparison.pairs, pairs))
+    return notices
+
+
+def _list_misleading(
+    comparison: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
+) -> Iterator[GoodgainNotice]:
+    """Yield notices on numbers that may mislead: means over other queries, other ends, low counts, and repeated runs."""
+    question, query_ids, scores = comparison.question, comparison.query_ids, comparison.scores
+    systems = question.systems
+    measures = [measure for measure in question.asked if isinstance(measure, GoodGainMeasure)]
+    # A row per system, a column per query:
+    absent = mark_queries(query_ids, {name: [of_system.queries.only_judged] for name, of_system in scores.items()})
+    searched = mark_searched(query_ids, scores)
+    left_out = absent & (question.missing == "absent")
+    if question.incomplete == "absent":
+        broken = {name: [incomplete.get(run) for run in question.runs_of.get(name, ())] for name in scores}
+        left_out |= mark_queries(query_ids, broken)
+
+    yield from describe_unjudged_queries(comparison.systems)
+    for measure in question.asked:
+        lacks_value = ~np.isfinite(matrices[str(measure)])
+        yield from describe_left_out(measure, lacks_value & ~left_out, searched, systems)
+    if comparison.outcomes is not None:
+        for outcome in comparison.outcomes.columns[2:]:
+            yield from describe_left_out(outcome, ~np.isfinite(matrices[outcome]), searched, systems)
+
+    # Stops are compared between systems with iterations, on the queries that all of these have.
+    iterated = [k for k, of_system in enumerate(scores.values()) if not of_system.lacks_iterations]
+    if iterated:
+        is_whole = ~(absent | left_out)[iterated].any(axis=0)
+        values = {name: matrix[iterated][:, is_whole] for name, matrix in matrices.items()}
+        iterations = {}  # system -> a row per run, a column per query
+        for name in (systems[k] for k in iterated):
+            runs = arrange_runs(scores[name], [str(NumIter)], query_ids)
+            iterations[name] = runs[str(NumIter)][:, is_whole]
+        yield from describe_stops(measures, values, iterations)
+    yield from describe_low_counts(question.asked, matrices, systems)
+    yield from describe_own_ideal(measures)
+    yield from describe_replicates(scores, comparison.runs, len(query_ids))
+
+
+def _average_runs(
+    question: Question, scores_of_runs: Mapping[str, Scores], of_baseline_file: Scores | None, missing: str
+) -> dict[str, Scores]:
+    """Return the scores of each system: the means over its runs, query by query. The baseline file comes first."""
+    scores = {}
+    if of_baseline_file is not None:
+        scores[BASELINE] = average_scores([of_baseline_file], question.needed, missing=missing)
+    for system, runs in question.runs_of.items():
+        scores[system] = average_scores([scores_of_runs[run] for run in runs], question.needed, missing=missing)
+    return scores
+
+
+def _stack_values(
+    question: Question, scores: Mapping[str, Scores], query_ids: pl.Series
+) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return the values of measures and outcomes, and the outcomes alone: query_id, measure, system, value."""
+    by_system = stack_systems({name: of_system.per_query for name, of_system in scores.items()})
+    values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
+    if question.table is None:
+        return values, None
+    of_file = by_system.filter(system=BASELINE) if question.baseline_file is not None else None
+    outcomes = stack_outcomes(question.table, of_file, question.systems, [*map(str, question.asked)])
+    of_judged_queries = outcomes.filter(pl.col("query_id").is_in(query_ids.implode()))
+    return pl.concat([values, of_judged_queries]), outcomes
+
+
+def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFrame | None) -> dict[str, Any]:
+    """Return the versions and settings behind the numbers, without those of single runs."""
+    of_run = ("absent_from_run", "without_judgments", "without_value", "unjudged", "replicates", *Reading._fields)
+    *_, last = scores.values()  # a baseline file comes first
+    signature: dict[str, Any] = {"baseline": question.base} if question.base else {}
+    signature |= {name: value for name, value in last.signature.items() if name not in of_run}
+    signature |= question.settings.signature
+    signature |= question.sign_draws(0 if members is None else members["group"].n_unique())
+    for of_system in scores.values():
+        if "missing" in of_system.signature:
+            signature["missing"] = of_system.signature["missing"]
+    signature |= sign_reading({name: of_system.signature for name, of_system in scores.items()})
+
+    repeated = [f"{name}:{len(of_system.replicates)}" for name, of_system in scores.items() if of_system.replicates]
+    table = question.table
+    options = {
+        "replicates": repeated or None,
+        "against": question.against,
+        "detect": question.detect,
+        "pass_k": question.pass_k,
+        "groups": None if members is None else digest_rows(members),
+        "outcomes": None if table is None else digest_rows(table.fill_null(math.nan)),
+    }
+    return signature | {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,380 @@
+"""Writes the notices of a comparison: on queries that systems lack, on verdicts, and on numbers that may mislead."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import NoReturn
+
+import ir_measures
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE, NOT_COMPARABLE_PAGES
+from goodgain.analysis.comparing.rendering import count_queries, list_some
+from goodgain.analysis.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, measure_noise
+from goodgain.counting.coverage import LOW_SHARE, SharedQueries, join_examples, list_examples, share_of_smaller
+from goodgain.errors import GoodgainNotice, InputError, count_of
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.good_gain import NumResults
+from goodgain.measures.names import (
+    NO_SEARCH,
+    NO_VALUE,
+    describe_lack,
+    find_results_counts,
+    is_null_without_search,
+    needs_results,
+)
+from goodgain.measures.scores import Scores
+from goodgain.options import spell
+from goodgain.statistics.statistical_tests import (
+    MOST_RESAMPLES,
+    Matrix,
+    Settings,
+    correct_by_holm,
+    count_signs,
+    lacks_signs,
+)
+
+#: The largest number of pairs or verdicts in a note.
+_EXAMPLES = 3
+_COUNTED = {"keep": "counted as they are", "zero": "counted as having no results", "absent": "left out"}
+#: Measures that keep their last value after a query has stopped.
+_KEEP_LAST_VALUE = ("SRE", "SRR", "SearchPrecision")
+
+
+def describe_shared_queries(
+    systems: Mapping[str, SharedQueries], pairs: Collection[tuple[str, str]] | None = None
+) -> str | None:
+    """Return a sentence on the pairs of systems that share few judged queries, or None if no pair does.
+
+    Few means fewer than half of the judged queries of each of the two systems. `pairs` has the pairs to check; None: all pairs.
+    Raise `InputError` if two systems share no judged query.
+    """
+    judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
+    parts = []
+    for system, other in combinations(judged_of, 2):
+        is_compared = pairs is None or (system, other) in pairs or (other, system) in pairs
+        if not is_compared:
+            continue
+        shared = len(judged_of[system] & judged_of[other])
+        sizes = [len(judged_of[name]) for name in (system, other)]
+        if not shared:
+            _refuse_unshared_queries(system, systems[system], other, systems[other])
+        if share_of_smaller(shared, *sizes) < LOW_SHARE:
+            parts.append(f"{system} and {other} share {shared:,} of {min(sizes):,} judged queries")
+    if not parts:
+        return None
+    more = f", and {len(parts) - _EXAMPLES:,} more pairs do" if len(parts) > _EXAMPLES else ""
+    return (
+        f"{'; '.join(parts[:_EXAMPLES])}{more}. Check that both use the same query ids: a query that a run "
+        "lacks counts as a query without a search."
+    )
+
+
+def _refuse_unshared_queries(
+    system: str, queries: SharedQueries, other: str, queries_of_other: SharedQueries
+) -> NoReturn:
+    has_judged = len(queries.both) or len(queries_of_other.both)
+    if not has_judged and queries.only_searched.is_in(queries_of_other.only_searched.implode()).any():
+        raise InputError(
+            f"no query of {system} and {other} is in the qrels: the runs have {_quote(queries.only_searched)}, the qrels "
+            f"have {_quote(queries.only_judged)}. Use the same query ids in the runs and in the qrels."
+        )
+    examples, examples_of_other = (
+        _quote(sides.both if len(sides.both) else sides.only_searched) for sides in (queries, queries_of_other)
+    )
+    raise InputError(
+        f"{system} and {other} share no judged query: {system} has {examples}, {other} has {examples_of_other}. Give both "
+        "the same query ids, or leave one out. One call of goodgain convert for all logs writes the same ids."
+    )
+
+
+def _quote(query_ids: pl.Series) -> str:
+    return ", ".join(map(repr, list_examples(query_ids)))
+
+
+def describe_absent(
+    name: str, queries: SharedQueries, missing: str, unread_file: str, unread: Collection[str]
+) -> Iterator[GoodgainNotice]:
+    """Yield notes on judged queries that never searched, or have no row in a run. `unread`: ids that `convert` could not read."""
+    if idle := len(queries.never_searched):
+        examples = join_examples(queries.never_searched)
+        yield GoodgainNotice(
+            "never_searched", f"{count_queries(idle)} never searched in {name}: {examples} ({_COUNTED['zero']})."
+        )
+    if absent := len(queries.only_judged):
+        lost = int(queries.only_judged.is_in([*unread]).sum())
+        cause = ""
+        if lost:
+            cause = f" convert could not read {lost:,} of them ({unread_file})."
+        elif unread:
+            cause = f" convert could not read {count_queries(len(unread))} with other ids ({unread_file})."
+        verb, them = ("is", "it") if absent == 1 else ("are", "them")
+        yield GoodgainNotice(
+            "absent_queries",
+            f"{count_queries(absent)} {verb} absent from {name}, whose run has no row of {them}: "
+            f"{join_examples(queries.only_judged)} ({_COUNTED[missing]}).{cause}",
+        )
+
+
+def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterator[GoodgainNotice]:
+    other = f" {spell('incomplete', 'absent')} leaves them out." if how == "keep" else ""
+    for run, query_ids in incomplete.items():
+        counted = f"{join_examples(query_ids)} ({_COUNTED[how]})"
+        yield GoodgainNotice("broken_off", f"{count_queries(len(query_ids))} broke off in {run}: {counted}.{other}")
+
+
+def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNotice:
+    """Return a note on verdicts that rest on queries absent from a run. `without` has the pairs computed without absent queries."""
+    key = ["measure", "system", "against"]
+    both = pairs.select(*key, "verdict").join(without.select(*key, other="verdict"), on=key, maintain_order="left")
+    changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))
+    if changed.is_empty():
+        same = "With and without the queries absent from a run, no verdict is better or worse."
+        if {*both.get_column("verdict")} & {*DECIDED}:
+            same = "No verdict rests on the queries absent from a run: without them each verdict stays the same."
+        return GoodgainNotice("verdicts_on_absent_queries", same, minor=True)
+
+    examples = [
+        f"{measure} of {system} against {against} is {verdict or 'without a verdict'}, without them {other or 'none'}"
+        for measure, system, against, verdict, other in changed.head(_EXAMPLES).rows()
+    ]
+    if changed.height > _EXAMPLES:
+        examples.append(f"and {changed.height - _EXAMPLES:,} more")
+    remedy = f"{spell('missing', 'absent')} leaves such queries out."
+    return GoodgainNotice(
+        "verdicts_on_absent_queries",
+        f"Verdicts that rest on queries absent from a run: {'; '.join(examples)}. {remedy}",
+    )
+
+
+def describe_few_signs(
+    settings: Settings, pairs: pl.DataFrame, members: pl.DataFrame | None
+) -> Iterator[GoodgainNotice]:
+    """Yield a sentence if the random signs are too few to find any difference of a measure, or of its groups, significant."""
+    tested = pairs.drop_nulls("p_randomisation").group_by("measure", maintain_order=True).len()
+    pairs_of = dict(tested.iter_rows())
+    undecided = [measure for measure, number in pairs_of.items() if lacks_signs(settings, number)]
+    if undecided:
+        most = max(pairs_of[measure] for measure in undecided)
+        yield GoodgainNotice("few_signs", f"{list_some(undecided)}: {explain_few_signs(settings, most)}.")
+        return
+    groups = 0 if members is None else members.get_column("group").n_unique()
+    pairs_of_groups = groups * max(pairs_of.values(), default=0)
+    if pairs_of_groups and lacks_signs(settings, pairs_of_groups):
+        reason = explain_few_signs(settings, pairs_of_groups)
+        yield GoodgainNotice("few_signs", f"{count_of(groups, 'group')}: {reason}.")
+
+
+def explain_few_signs(settings: Settings, pairs: int) -> str:
+    """Say that no difference can be significant if Holm's method corrects so many pairs, and what to do."""
+    signs = count_signs(settings, pairs)
+    remedy = f"Leave out {spell('resamples')}: then enough are drawn"
+    if signs == MOST_RESAMPLES:
+        remedy = f"Compare fewer pairs, or raise {spell('alpha')}"
+    among = count_of(pairs, "pair")
+    return f"with {signs:,} random signs no difference among {among} can be significant at {settings.alpha:g}. {remedy}"
+
+
+def describe_incomparable(
+    pairs: pl.DataFrame, scores: Mapping[str, Scores], baseline_of_file: str | None
+) -> Iterator[GoodgainNotice]:
+    """Yield a sentence on pairs with a system without iterations, and one on pairs with pages of one ranking.
+
+    `baseline_of_file` is the system of a baseline file.
+    """
+    paged = pairs.filter(verdict=NOT_COMPARABLE_PAGES)
+    if not paged.is_empty():
+        systems = [name for name in _list_compared(paged, scores) if "page" in scores[name].signature]
+        pages = f"pages of one ranking ({list_some(systems)}) cannot repeat a result"
+        remedy = f"Leave out {spell('page')} or these measures"
+        yield GoodgainNotice("not_comparable", f"{_list_measures(paged)}: not comparable, because {pages}. {remedy}.")
+
+    incomparable = pairs.filter(verdict=NOT_COMPARABLE)
+    if incomparable.is_empty():
+        return
+    lacking: list[str] = []
+    iterated: list[str] = []
+    for name in _list_compared(incomparable, scores):
+        (lacking if scores[name].lacks_iterations else iterated).append(name)
+    measures = _list_measures(incomparable)
+    remedy = f"Cut the ranking into pages of N results: {spell('page', {lacking[0]: 'N'})}."
+    if lacking[0] == baseline_of_file:
+        remedy = f"Write the baseline file again with {spell('page', 'N')}."
+    between = f"between {list_some(lacking)} (no iterations) and {list_some(iterated)}"
+    yield GoodgainNotice("not_comparable", f"{measures}: not comparable {between}. {remedy}")
+
+
+def _list_compared(pairs: pl.DataFrame, scores: Mapping[str, Scores]) -> list[str]:
+    """Return the systems that occur in pairs, in the order of `scores`."""
+    compared = {*pairs.get_column("system"), *pairs.get_column("against")}
+    return [name for name in scores if name in compared]
+
+
+def _list_measures(pairs: pl.DataFrame) -> str:
+    return list_some(pairs.get_column("measure").unique(maintain_order=True).to_list())
+
+
+def describe_left_out(
+    measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], searched: NDArray[np.bool_], names: Sequence[str]
+) -> Iterator[GoodgainNotice]:
+    """Yield notices on the queries that lack a value of a measure. A notice is minor unless a system returned nothing.
+
+    `lacks` and `searched` have a row per system and a column per query.
+    """
+    if isinstance(measure, str) or needs_results(measure) or not is_null_without_search(measure):
+        why = describe_lack(measure)
+        causes = [(lacks, why, why == NO_VALUE)]
+    else:
+        causes = [(lacks & ~searched, NO_SEARCH, False), (lacks & searched, NO_VALUE, True)]
+    others = ""
+    if len(names) > 2:
+        others = " A pair leaves out only queries that lack a value in one of both systems."
+
+    for lacking, why, minor in causes:
+        numbers = zip(names, lacking.sum(axis=1), strict=True)
+        systems = ", ".join(f"{name} {number:,}" for name, number in numbers if number)
+        if systems:
+            queries = count_queries(int(lacking.any(axis=0).sum()))
+            text = f"{measure} leaves out {queries} where {why} ({systems}).{others}"
+            yield GoodgainNotice("queries_without_value", text, minor=minor)
+
+
+def describe_stops(
+    measures: Sequence[GoodGainMeasure], values: Mapping[str, Matrix], iterations: Mapping[str, Matrix]
+) -> Iterator[GoodgainNotice]:
+    """Yield notices on measures that are hard to compare because the systems stop at different iterations.
+
+    `iterations` has the number of iterations of each system: a row per run, a column per query. A system searches at an
+    iteration if one of its runs does. It has stopped before the iteration if none of its runs searches there any more.
+    """
+    yield from _describe_different_ends(measures, iterations)
+
+    cutoff = max((measure.cutoff or 0 for measure in measures), default=0)
+    in_every_run, in_some_runs = _find_stops(iterations, cutoff)
+    has_stopped = in_every_run | in_some_runs
+    if not has_stopped.any():
+        return
+    parts = []
+    for name, every, some in zip(iterations, in_every_run.sum(axis=1), in_some_runs.sum(axis=1), strict=True):
+        if every or some:
+            parts.append(_describe_stop(name, every, some, has_runs=len(iterations[name]) > 1))
+    names = [str(measure) for measure in measures if measure.cutoff is not None and measure.NAME in _KEEP_LAST_VALUE]
+    names = [name for name in names if np.isfinite(values[name])[has_stopped].any()]
+    effect = ""
+    if names:
+        effect = f" {' and '.join(names)} {'keeps its' if len(names) == 1 else 'keep their'} last value there."
+    yield GoodgainNotice(
+        "early_stops", f"Before iteration {cutoff} {', '.join(parts)}, while another system searched on.{effect}"
+    )
+
+
+def _describe_different_ends(
+    measures: Sequence[GoodGainMeasure], iterations: Mapping[str, Matrix]
+) -> Iterator[GoodgainNotice]:
+    at_own_end = [measure for measure in measures if measure.cutoff is None and measure.declaration.cutoff != "none"]
+    of_all_runs = np.vstack([*iterations.values()])  # a row per run of any system
+    differing = int((np.nanmin(of_all_runs, axis=0) != np.nanmax(of_all_runs, axis=0)).sum())
+    if at_own_end and differing:
+        fixed = {measure.NAME for measure in measures if measure.cutoff is not None}
+        who = "the systems" if len(of_all_runs) == len(iterations) else "the runs of the systems"
+        yield GoodgainNotice(
+            "different_ends",
+            f"{', '.join(map(str, at_own_end))}: {who} stop at different iterations in {count_queries(differing)}. Rates "
+            "then tend to favour stopping early, and sums searching on. Compare at a fixed iteration too: @i, or "
+            f"{spell('iterations')}.",
+            minor=all(measure.NAME in fixed for measure in at_own_end),
+        )
+
+
+def _find_stops(iterations: Mapping[str, Matrix], cutoff: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return where a system stopped before another one, up to the cutoff: in every run, and in some runs only.
+
+    Both matrices have a row per system and a column per query. A run that never searched has not stopped.
+    """
+    last = np.array([np.where(runs > 0, runs, 0).max(axis=0) for runs in iterations.values()])
+    first = np.array([np.where(runs > 0, runs, np.inf).min(axis=0) for runs in iterations.values()])
+    last_of_others = np.array([np.delete(last, system, axis=0).max(axis=0, initial=0) for system in range(len(last))])
+    searched_on = np.minimum(last_of_others, cutoff)
+    in_every_run = (last > 0) & (last < searched_on)
+    return in_every_run, (first < searched_on) & ~in_every_run
+
+
+def _describe_stop(name: str, every: int, some: int, *, has_runs: bool) -> str:
+    if not has_runs:
+        return f"{name} stopped in {count_queries(every)}"
+    if not some:
+        return f"{name} stopped in {count_queries(every)} in every run"
+    if not every:
+        return f"{name} stopped in {count_queries(some)} in some runs"
+    return f"{name} stopped in {count_queries(every)} in every run and in {some:,} more in some runs"
+
+
+def describe_unjudged_queries(systems: pl.DataFrame) -> Iterator[GoodgainNotice]:
+    unjudged = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments")
+    if not unjudged.is_empty():
+        numbers = ", ".join(f"{name} {number:,}" for name, number in unjudged.iter_rows())
+        yield GoodgainNotice("queries_without_judgments", f"Queries without judgments are left out: {numbers}.")
+
+
+def describe_own_ideal(measures: Sequence[GoodGainMeasure]) -> Iterator[GoodgainNotice]:
+    for measure in measures:
+        if measure.params.get("pool") == "retrieved":
+            ideal = "its ideal is only the good documents that the system found"
+            yield GoodgainNotice("own_ideal", f"{measure} is not comparable between systems: {ideal}.")
+
+
+def describe_low_counts(
+    measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
+) -> Iterator[GoodgainNotice]:
+    counted = [measure for measure in measures if not needs_results(measure)]
+    for measure, results in find_results_counts(counted).items():
+        counts = values[measure]
+        is_less = (counts == 0) & (values[results] == 0) & (counts.max(axis=0) > 0)
+        by = results.removeprefix(str(NumResults)).replace("@", " by iteration ")
+        for name, queries in zip(names, is_less.sum(axis=1), strict=True):
+            if queries:
+                text = f"{measure} of {name}: less because it has no results{by} in {count_queries(queries)}."
+                yield GoodgainNotice("low_counts", text)
+
+
+def describe_replicates(
+    scores: Mapping[str, Scores], runs: Mapping[str, Mapping[str, Matrix]], queries: int
+) -> Iterator[GoodgainNotice]:
+    repeated = {name: scores_of_system for name, scores_of_system in scores.items() if scores_of_system.replicates}
+    if repeated and queries < LEAST_QUERIES:
+        text = f"Intervals over {count_queries(queries)} are too narrow: few queries do not show how much values vary."
+        yield GoodgainNotice("narrow_intervals", text)
+    for name, scores_of_system in repeated.items():
+        lacked_by_all = scores_of_system.queries.only_judged.implode()
+        lacked = [run.queries.only_judged for run in scores_of_system.replicates]
+        left_out = sum(int((~query_ids.is_in(lacked_by_all)).sum()) for query_ids in lacked)
+        if left_out and "missing" in scores_of_system.signature:
+            text = f"{name}: a run lacks a query that another run has, {left_out:,} times. There the mean is over fewer runs."
+            yield GoodgainNotice("absent_queries", text)
+    yield from describe_dependence({name: runs[name] for name in repeated})
+
+
+def describe_dependence(runs: Mapping[str, Mapping[str, Matrix]]) -> Iterator[GoodgainNotice]:
+    """Yield a sentence on each system whose runs seem to differ on many queries at once.
+
+    Holm's method corrects over all measures and systems: such a sentence comes by chance in 5 % of comparisons at most.
+    """
+    p_values = {}  # of each (system, measure)
+    for name, runs_of_system in runs.items():
+        for measure, values in runs_of_system.items():
+            noise = measure_noise(values, np.isfinite(values).sum(axis=0).astype(float))
+            if noise is not None:
+                p_values[name, measure] = noise.p_independent
+    corrected = correct_by_holm(np.array([*p_values.values()], dtype=float))
+
+    dependent: dict[str, list[str]] = {}
+    for (name, measure), p in zip(p_values, corrected, strict=True):
+        if p <= NOISE_LEVEL:
+            dependent.setdefault(name, []).append(measure)
+    for name, measures in dependent.items():
+        yield GoodgainNotice(
+            "dependent_queries",
+            f"The runs of {name} may differ on many queries at once ({', '.join(measures)}; p <= {NOISE_LEVEL:g}). Their noise "
+            "may then be larger than the noise floor, which assumes independent queries.",
+        )

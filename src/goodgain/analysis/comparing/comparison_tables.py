@@ -1,0 +1,224 @@
+"""Builds the tables of a comparison: means, differences, groups, correlations, and repeated runs."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
+from goodgain.analysis.comparing.comparison_sentences import CORRELATIONS, DIFFERENCES, GROUPS, name_test
+from goodgain.analysis.comparing.pairs_table import find_best, find_unranked
+from goodgain.analysis.comparing.rendering import (
+    ABSENT,
+    count_queries,
+    format_bounds,
+    format_interval,
+    format_number,
+    format_probability,
+    format_signed,
+)
+from goodgain.files.tables import Cell, Table
+from goodgain.measures.declaration import ARROWS
+
+#: Column of the systems -> its heading in a table.
+_SPENT = {
+    "iterations": "iterations per query",
+    "results": "results per query",
+    "coverage": "judged share of unique results",
+}
+#: Column of the pairs -> its heading in a table.
+_P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
+#: Columns of the pairs that a narrow terminal leaves out, in this order.
+_DROPPED = (
+    *("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "interval"),
+    *("wins/ties/losses", "Holm", "mean against", "mean", "queries"),
+)
+
+
+class Layout(NamedTuple):
+    """The layout of tables: arguments of `Comparison.to_text`."""
+
+    places: int = 4
+    rows: str | None = None
+    spreadsheet: bool = False
+    caption: str = ""
+    label: str = ""
+
+
+def build_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
+    exists = {"Tukey": frames.pairs.get_column("p_tukey").count(), "unjudged": "most" in frames.pairs.columns}
+    columns = ["measure", "system", "against", "difference", "interval", *_P_VALUES.values(), "effect"]
+    columns += ["wins/ties/losses", "difference in iterations", "unjudged", "verdict"]
+    columns = [name for name in columns if exists.get(name, True)]
+    pairs = _build_pairs_table("Differences, system minus against", frames, columns, 3, layout.places)
+    return [_build_means_table(frames, layout), pairs, *_build_more_tables(frames, layout.places)]
+
+
+def build_brief_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
+    """Return short tables: pairs, and any other tables (such as groups). Three systems or more also have a table of means."""
+    if frames.systems.height == 2:
+        return _build_brief_tables_of_pair(frames, layout.places)
+    title = f"System minus against, {count_queries(frames.signature['queries'])}"
+    columns = ["measure", "system", "against", "plain difference", "interval", "wins/losses", "verdict"]
+    pairs = _build_pairs_table(title, frames, columns, 3, layout.places)
+    pairs = _name_columns_briefly(pairs, frames.signature["alpha"])
+    means = _build_means_table(frames, layout, brief=True)
+    return [means, pairs, *_build_more_tables(frames, layout.places, without=["interval"])]
+
+
+def _build_brief_tables_of_pair(frames: ComparisonFrames, places: int) -> list[Table]:
+    """Return short tables of two systems. The means stand in the table of pairs, under the names of the systems."""
+    system, against = frames.pairs.select("system", "against").row(0)
+    title = f"{system} against {against}, {count_queries(frames.signature['queries'])}"
+    columns = ["measure", "mean", "mean against", "plain difference", "interval", "wins/losses", "verdict"]
+    pairs = _build_pairs_table(title, frames, columns, 1, places)
+    pairs = _name_columns_briefly(pairs, frames.signature["alpha"], {"mean": system, "mean against": against})
+    return [pairs, *_build_more_tables(frames, places, without=["interval", "system", "against"])]
+
+
+def _name_columns_briefly(pairs: Table, alpha: float, names: dict[str, str] | None = None) -> Table:
+    brief = {"plain difference": "difference", "interval": f"{100 * (1 - alpha):g} % interval", **(names or {})}
+    header = [brief.get(name, name) for name in pairs.header]
+    return pairs._replace(header=header, drop=[brief.get(name, name) for name in pairs.drop])
+
+
+def build_column_table(frames: ComparisonFrames, places: int) -> Table:
+    """Return a narrow table with a row per pair and measure. `p` is from the randomisation test, corrected by Holm's method."""
+    others = frames.pairs.get_column("against").unique().to_list()
+    title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
+    columns = ["measure", "system", "against", "difference", "interval", "Holm"]
+    table = _build_pairs_table(title, frames, columns, 3, places)._replace(header=[*columns[:-1], "p"])
+    return table if len(others) > 1 else table.drop_column("against")
+
+
+def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collection[str] = ()) -> list[Table]:
+    tables = []
+    if frames.groups is not None:
+        columns = ["measure", "group", "system", "against", "queries", "mean", "mean against", "difference", "interval"]
+        columns = [name for name in (*columns, "wins/ties/losses", "verdict") if name not in without]
+        words = columns.index("queries")
+        tables.append(_build_pairs_table("Differences by group", frames, columns, words, places, of_groups=True))
+    if frames.correlations is not None:
+        tables.append(_build_correlations_table(frames.correlations))
+    return tables + _build_replicate_tables(frames, places, brief=bool(without))
+
+
+def _build_correlations_table(correlations: pl.DataFrame) -> Table:
+    rows = [
+        (*names, str(queries), format_signed(tau, 2), format_interval(low, high, 2))
+        for *names, queries, tau, low, high in correlations.iter_rows()
+    ]
+    title = "Correlation of outcomes with measures over queries (Kendall's tau-b)"
+    header = ["system", "outcome", "measure", "queries", "tau", "interval"]
+    return Table.of(title, header, 3, rows, CORRELATIONS)
+
+
+def _build_replicate_tables(frames: ComparisonFrames, places: int, *, brief: bool) -> list[Table]:
+    """Return the tables of replicates, noise and flips; empty tables are left out. `brief` leaves out variances."""
+    replicates = frames.replicates.drop("within", "between") if brief else frames.replicates
+    title_of_noise = "Noise of reruns (floor: one-sided 5 %, two single runs: 95 %)"
+    # title, frame, number of columns with words, name of the table
+    parts = [
+        ("Repeated runs", replicates.rename({"replicates": "runs"}), 2, "runs"),
+        (title_of_noise, frames.noise, 3, "noise"),
+        ("Runs that pass a line", frames.flips, 2, "flips"),
+    ]
+    tables = []
+    for title, frame, words, name in parts:
+        if frame.is_empty():
+            continue
+        header = [column.replace("_", " ") for column in frame.columns]
+        rows = [[format_number(value, places) for value in row] for row in frame.iter_rows()]
+        tables.append(Table.of(title, header, words, rows, name))
+    return tables
+
+
+def _build_pairs_table(
+    title: str, frames: ComparisonFrames, columns: Sequence[str], words: int, places: int, *, of_groups: bool = False
+) -> Table:
+    frame = frames.groups if of_groups else frames.pairs
+    queries = None if of_groups else frames.signature["queries"]
+    rows = []
+    for row in () if frame is None else frame.iter_rows(named=True):
+        texts = _write_pair(row, places, queries)
+        cells = [Cell(texts[name]) for name in columns]
+        if "verdict" in columns:
+            at = columns.index("verdict")
+            cells[at] = cells[at]._replace(verdict=row["verdict"] or "")
+        rows.append(cells)
+    return Table(title, list(columns), words, rows, GROUPS if of_groups else DIFFERENCES, drop=_DROPPED)
+
+
+def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[str, str]:
+    """Return all columns of a pair as text. * marks a significant difference, † a p-value under low coverage."""
+    difference = format_signed(row["difference"], places)
+    signs = [str(row[name]) for name in ("wins", "ties", "losses")]
+    has_signs = row["wins"] is not None
+    doubtful = row.get("low_coverage", False)
+    p_values = {title: format_probability(row[name], places, doubtful=doubtful) for name, title in _P_VALUES.items()}
+    can_turn = ", can turn" if row.get("can_turn") else ""
+    return {
+        "measure": _name_row(row["measure"], row["better"], row["queries"], queries),
+        "group": row.get("group", ""),
+        "system": row["system"],
+        "against": row["against"],
+        "queries": str(row["queries"]),
+        "mean": format_number(row["mean"], places),
+        "mean against": format_number(row["mean_against"], places),
+        "plain difference": difference,
+        "difference": difference + (" *" if row["significant"] else ""),  # beside the number, as in papers
+        "interval": format_interval(row["low"], row["high"], places),
+        **p_values,
+        "effect": format_signed(row["effect"], 2),
+        "wins/ties/losses": "/".join(signs) if has_signs else ABSENT,
+        "wins/losses": "/".join(signs[::2]) if has_signs else ABSENT,
+        "difference in iterations": format_signed(row.get("more_iterations"), 2),
+        "unjudged": format_interval(row.get("least"), row.get("most"), places, absent="no bounds"),
+        "verdict": (row["verdict"] or ABSENT) + can_turn,
+    }
+
+
+def _build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool = False) -> Table:
+    by_system = layout.rows == "systems"
+    queries = frames.signature["queries"]
+    baseline = frames.baseline or ""
+    marked: set[tuple[str, str]] = set()  # (measure, system)
+    if by_system and not brief:
+        marked.update(
+            frames.pairs.filter(pl.col("significant"), against=baseline).select("measure", "system").iter_rows()
+        )
+    unranked = find_unranked(frames.pairs).get_column("measure").to_list()
+
+    rows = []
+    for (measure, better), means in frames.means.group_by("measure", "better", maintain_order=True):
+        # Means over different queries cannot be ranked; each mean shows the number of queries.
+        is_uneven = means.get_column("queries").n_unique() > 1
+        is_ranked = not is_uneven and measure not in unranked
+        best = find_best(means.get_column("mean").drop_nulls().to_list() if is_ranked else [], better)
+        number = queries if is_uneven else means.item(0, "queries")
+        cells = [Cell(_name_row(measure, better, number, queries))]
+        for row in means.iter_rows(named=True):
+            text = format_number(row["mean"], layout.places)
+            if is_uneven:
+                text += f" ({count_queries(row['queries'])})"
+            if "most" in row:
+                text += format_bounds(row, layout.places)
+            if (measure, row["system"]) in marked:
+                text += " *"
+            cells.append(Cell(text, row["mean"] is not None and row["mean"] in best))
+        rows.append(cells)
+
+    if not by_system and not brief:
+        for name, title in _SPENT.items():
+            spent = frames.systems.get_column(name)
+            rows.append([Cell(title), *(Cell(format_number(value, 2)) for value in spent)])
+
+    title = layout.caption or f"Means over {count_queries(queries)}"
+    notes = [f"* differs significantly from {baseline} ({name_test(frames, 'pairs')})."] if marked else []
+    table = Table(title, ["measure", *frames.systems.get_column("system")], 1, rows, notes=notes)
+    return table.turn("system") if by_system else table
+
+
+def _name_row(measure: str, better: str | None, queries: int, all_queries: int | None) -> str:
+    name = f"{measure} {ARROWS[better]}"
+    return name if all_queries in (queries, None) else f"{name} ({count_queries(queries)})"
