@@ -82,8 +82,8 @@ class GoodgainNotice(UserWarning):
 
     `kind` names the fact, such as `low_coverage`; docs/reference/notices.md lists the kinds. `text` is the message without
     the name of the system. A `minor` notice does not change the meaning of the numbers; the command line shows minor notices
-    only on request. `subject` is the system that the notice is about, if the call has several. For such calls, `of_several` is a pair:
-    the message that all systems share, and the figures of this system.
+    only on request. `subject` is the system that the notice is about, if the call has several. For such calls, `of_several`
+    is a pair: the message that all systems share, and the figures of this system.
 
     >>> import warnings
     >>> import goodgain as gg
