@@ -8,6 +8,10 @@ from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
 
+#: The defaults of options that functions below the analyses take too. Signatures name these constants.
+GAPS, FIRST, ERRORS, ORDER = "close", 1, "raise", "seen"
+SEED, RESAMPLES, ALPHA = 42, 9_999, 0.05
+
 
 class Option(NamedTuple):
     name: str  # the argument in Python; on the command line `-` replaces `_`
@@ -41,11 +45,11 @@ _COLUMNS = "Map columns of Parquet, Arrow, JSON Lines, CSV or TSV: step=iteratio
 _ONLY = "Use only these queries: a file with one id per line, or a table with query_id."
 _PAGE = "Split rankings without iterations into iterations of N results. Classic measures use the whole ranking."
 READING = (
-    _choose("gaps", ("close", "empty"), _GAPS),
-    Option("first", "The number of the first iteration, 0 or 1. Used only with {gaps} set to empty.", int, 1),
+    _choose("gaps", (GAPS, "empty"), _GAPS),
+    Option("first", "The number of the first iteration, 0 or 1. Used only with {gaps} set to empty.", int, FIRST),
     Option("labels", _LABELS, choices=("iteration", "subtopic")),
     Option("columns", _COLUMNS, metavar="NAME=COLUMN,...", detail='In Python, write {"step": "iteration"}.'),
-    _choose("errors", ("raise", "skip"), "Bad lines: stop at the first, or skip them."),
+    _choose("errors", (ERRORS, "skip"), "Bad lines: stop at the first, or skip them."),
     Option("only", _ONLY, Path, detail="In Python also a frame, or a list of ids."),
     Option("page", _PAGE, metavar="N|SYSTEM=N", detail='In Python, write 5 or {"bm25": 5}.'),
 )
@@ -84,7 +88,7 @@ _OF_MEASURES = (
 _PROVIDER = "The provider of ir_measures for the classic measures."
 SCORING = (
     Option("rel", "The smallest good label. Use 1 for labels 0 and 1.", float, metavar="LABEL", detail=_OF_MEASURES),
-    _choose("order", ("seen", "interleaved", "last"), _ORDER),
+    _choose("order", (ORDER, "interleaved", "last"), _ORDER),
     Option("provider", _PROVIDER, detail="None: goodgain computes the measures, or ir_measures chooses a provider."),
     _choose("missing", ("zero", "absent"), _MISSING),
     _choose("incomplete", ("keep", "zero", "absent"), _INCOMPLETE),
@@ -105,9 +109,9 @@ _AT_MOST = (
     "At most 1,000,000. In a curve 0 omits the intervals. By default, `compare` draws more random signs for many pairs."
 )
 STATISTICS = (
-    Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, 42),
-    Option("resamples", "The number of random resamples.", int, 9_999, detail=_AT_MOST),
-    Option("alpha", "The significance level; confidence intervals have the level 1 - alpha.", float, 0.05),
+    Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, SEED),
+    Option("resamples", "The number of random resamples.", int, RESAMPLES, detail=_AT_MOST),
+    Option("alpha", "The significance level; confidence intervals have the level 1 - alpha.", float, ALPHA),
 )
 OPTIONS = {option.name: option for group in (READING, DOCUMENTS, SCORING, BESIDE, STATISTICS) for option in group}
 

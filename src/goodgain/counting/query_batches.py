@@ -14,6 +14,7 @@ from goodgain.files.delimited import warn_of_passed_over
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import UnnamedRows, warn_of_missing_iterations, warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN
+from goodgain.options import ORDER
 from goodgain.ranking.dataframe_engines import tabulate_on_engine, warn_of_order
 from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
@@ -112,7 +113,7 @@ def _append_never_searched(tallied: pl.DataFrame, run: Run) -> pl.DataFrame:
     return pl.concat([tallied, queries], how="diagonal_relaxed") if len(queries) else tallied
 
 
-def find_firsts(run: Run, rows: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
+def find_firsts(run: Run, rows: pl.DataFrame, order: str = ORDER) -> FirstOccurrences:
     """Return the first occurrences in a run, from `rows`. If the run has a cache (`run.firsts`), use the cache instead."""
     if run.firsts is None:
         return find_first_occurrences(rows, order)

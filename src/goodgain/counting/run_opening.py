@@ -29,7 +29,7 @@ from goodgain.formats.iterations import check_pages
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_query_ids
 from goodgain.formats.run import Run, check_run_options, load_run, warn_of_repeats
-from goodgain.options import check_choice, spell
+from goodgain.options import ERRORS, FIRST, GAPS, check_choice, spell
 from goodgain.schema import RUN
 
 #: A file with more bytes is read in blocks.
@@ -40,7 +40,7 @@ _PIECE = 2**20  # bytes unpacked at a time to find the size
 
 
 def open_run(
-    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+    source: Any, *, gaps: str = GAPS, first: int = FIRST, errors: str = ERRORS, columns: Columns | None = None
 ) -> Run | RunFile:
     """Open a run for scoring. A large file is read later, in blocks; any other source is read at once.
 

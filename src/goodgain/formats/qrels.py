@@ -23,7 +23,7 @@ from goodgain.formats import any_source, label_rules
 from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.run import PandasFacade
-from goodgain.options import check_choice, spell
+from goodgain.options import ERRORS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, number_judgments
 from goodgain.schema import EMPTY_DOC, NUGGETS, QRELS
@@ -183,7 +183,7 @@ def read_qrels(
     source: Any,
     *,
     labels: str | None = None,
-    errors: str = "raise",
+    errors: str = ERRORS,
     columns: Columns | None = None,
     label: float | None = None,
 ) -> Qrels:
@@ -226,7 +226,7 @@ def load_qrels(
     source: Any,
     *,
     labels: str | None = None,
-    errors: str = "raise",
+    errors: str = ERRORS,
     columns: Columns | None = None,
     label: float | None = None,
     report_null: bool = True,

@@ -20,7 +20,7 @@ from goodgain.files.writing import write_frame
 from goodgain.formats import any_source, iterations
 from goodgain.formats.any_source import Columns, OpenFrame
 from goodgain.formats.equal_rows import check_copies, select_identity
-from goodgain.options import check_choice, spell
+from goodgain.options import ERRORS, FIRST, GAPS, ORDER, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect, rank_on_engine, sort_unordered, to_lazy, warn_of_order
 from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
@@ -40,9 +40,9 @@ EMPTY_RUN = "the run is empty; every judged query counts as a query without a se
 class Reading(NamedTuple):
     """The options with which a run was read. `columns` is text: `step=iteration` for a renamed column."""
 
-    gaps: str = "close"
-    first: int = 1
-    errors: str = "raise"
+    gaps: str = GAPS
+    first: int = FIRST
+    errors: str = ERRORS
     columns: str = ""
     page: int | None = None
 
@@ -163,7 +163,7 @@ class Run(PandasFacade):
         """Whether the rows stay on an engine such as DuckDB or Spark; false for Polars frames, which are collected."""
         return not (isinstance(self.frame, pl.DataFrame) or nw.from_native(self.frame).implementation.is_polars())
 
-    def flatten(self, order: str = "seen") -> pl.DataFrame:
+    def flatten(self, order: str = ORDER) -> pl.DataFrame:
         """Return the classic ranking. Give a notice if ranks contradict scores."""
         return self.host_frame if order == "seen" else self._flatten(order)
 
@@ -214,9 +214,9 @@ class Run(PandasFacade):
 def read_run(
     source: Any,
     *,
-    gaps: str = "close",
-    first: int = 1,
-    errors: str = "raise",
+    gaps: str = GAPS,
+    first: int = FIRST,
+    errors: str = ERRORS,
     columns: Columns | None = None,
     page: int | None = None,
 ) -> Run:
@@ -262,7 +262,7 @@ def read_run(
 
 
 def load_run(
-    source: Any, *, gaps: str = "close", first: int = 1, errors: str = "raise", columns: Columns | None = None
+    source: Any, *, gaps: str = GAPS, first: int = FIRST, errors: str = ERRORS, columns: Columns | None = None
 ) -> Run:
     """Read a run as `read_run` does, but do not cut it into pages, and leave three checks to the caller.
 

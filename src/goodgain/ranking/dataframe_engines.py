@@ -14,7 +14,7 @@ import polars as pl
 
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import Frame
-from goodgain.options import check_choice
+from goodgain.options import ORDER, check_choice
 from goodgain.ranking.first_occurrences_and_flattening import (
     PLACED_BY,
     Orders,
@@ -104,7 +104,7 @@ def rank_on_engine(run: Lazy, *, order: str) -> Lazy:
 
 
 def tabulate_on_engine(
-    run: Lazy, judgments: Judgments, *, order: str = "seen", positions: Collection[str] = ()
+    run: Lazy, judgments: Judgments, *, order: str = ORDER, positions: Collection[str] = ()
 ) -> RankingTable:
     """Return the ranking table of a run. The rows are a lazy frame on the engine of the run: nothing is collected.
 

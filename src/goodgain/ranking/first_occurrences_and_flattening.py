@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from goodgain.errors import count_of, notice
-from goodgain.options import OPTIONS, check_choice
+from goodgain.options import OPTIONS, ORDER, check_choice
 from goodgain.schema import EMPTY_DOC, RUN
 
 ORDERS = OPTIONS["order"].choices
@@ -95,7 +95,7 @@ class FirstOccurrences:
         return bool((self.queries.get_column("results").to_numpy() > self.kept).any())
 
 
-def find_first_occurrences(run: pl.DataFrame, order: str = "seen") -> FirstOccurrences:
+def find_first_occurrences(run: pl.DataFrame, order: str = ORDER) -> FirstOccurrences:
     """Find the first occurrence of each document of a run (query_id, iteration, doc_id, and possibly rank, score and more).
 
     The order is `seen` (iteration, then rank, then row), `interleaved` (position in the iteration, then iteration) or `last`

@@ -35,7 +35,7 @@ from goodgain.measures.ranking_values import RankedScores, aggregate_values, fin
 from goodgain.measures.scores import Scores
 from goodgain.measures.session_values import SessionScores
 from goodgain.measures.thresholds import find_thresholds
-from goodgain.options import check_choice, spell
+from goodgain.options import ORDER, check_choice, spell
 from goodgain.providers import ProvidedValues, ProviderScores, is_own_function
 from goodgain.version import __version__
 
@@ -270,7 +270,7 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
     }
 
 
-def flatten(run: Any, *, order: str = "seen", columns: Columns | None = None) -> Any:
+def flatten(run: Any, *, order: str = ORDER, columns: Columns | None = None) -> Any:
     """Merge the iterations of each query into one classic ranking, in which each document occurs once.
 
     A query with one iteration and no repeats keeps its scores. Any other query gets the scores n, n-1, ..., 1.

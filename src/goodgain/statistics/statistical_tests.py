@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodgain.errors import InputError, tell_progress
-from goodgain.options import OPTIONS, check_whole_number, spell
+from goodgain.options import ALPHA, OPTIONS, RESAMPLES, SEED, check_whole_number, spell
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
@@ -40,9 +40,9 @@ Draw = Callable[[int, int, int], Iterator[Matrix]]
 
 
 class Settings(NamedTuple):
-    seed: int = 42
+    seed: int = SEED
     resamples: int = _DEFAULT_RESAMPLES
-    alpha: float = 0.05
+    alpha: float = ALPHA
     draw: Draw | None = None  # draws bootstrap samples; None: `draw_queries`
 
     @property
@@ -109,7 +109,7 @@ def find_spread(differences: Matrix) -> Vector:
     return np.where(spread <= RESIDUE * np.abs(differences).max(axis=1), 0.0, spread)
 
 
-def run_randomisation_test(differences: Matrix, *, seed: int = 42, resamples: int = 9_999) -> Vector:
+def run_randomisation_test(differences: Matrix, *, seed: int = SEED, resamples: int = RESAMPLES) -> Vector:
     """Return the two-sided p of Fisher's paired randomisation test on the mean, for each row of differences.
 
     Each resample changes the signs of the differences at random:
@@ -193,7 +193,7 @@ def count_least_queries(alpha: float, pairs: int = 1) -> int:
 
 
 def bootstrap_interval(
-    differences: Matrix, *, level: float = 0.95, seed: int = 42, resamples: int = 9_999, draw: Draw | None = None
+    differences: Matrix, *, level: float = 0.95, seed: int = SEED, resamples: int = RESAMPLES, draw: Draw | None = None
 ) -> tuple[Vector, Vector]:
     """Return the lower and upper ends of the bootstrap percentile interval for each row's mean over queries.
 

@@ -41,7 +41,7 @@ from goodgain.measures.names import (
 )
 from goodgain.measures.parameters import is_number
 from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries
-from goodgain.options import check_whole_number, spell
+from goodgain.options import ALPHA, ORDER, RESAMPLES, SEED, check_whole_number, spell
 from goodgain.schema import COMPLETED
 from goodgain.statistics.statistical_tests import Draw, Matrix, Settings, check_settings, count_signs
 
@@ -61,10 +61,10 @@ class Question:
     baseline: str | None = None
     against: str | None = None
     iterations: int | Sequence[int] | None = None
-    seed: int = 42
-    resamples: int = 9_999
-    alpha: float = 0.05
-    order: str = "seen"
+    seed: int = SEED
+    resamples: int = RESAMPLES
+    alpha: float = ALPHA
+    order: str = ORDER
     provider: str | None = None
     bounds: bool = False
     groups: Any = None

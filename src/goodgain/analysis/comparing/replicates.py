@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from goodgain.options import ALPHA
 from goodgain.statistics.statistical_tests import RESIDUE, Matrix, Vector
 
 #: A noise floor needs this many queries with two runs of the baseline or more.
@@ -200,7 +201,7 @@ def compute_noise_p(loss: float, floor: float) -> float:
     return float(ndtr(-loss / (floor / _ONE_SIDE))) if floor else float(loss <= 0)
 
 
-def compute_power(difference: float, spread: float, queries: int, *, alpha: float = 0.05) -> float:
+def compute_power(difference: float, spread: float, queries: int, *, alpha: float = ALPHA) -> float:
     """Return the power of the two-sided paired t-test: the chance that it finds a true difference.
 
     The power is P(|T| > t), where t is the critical value of the test on n queries. T has the noncentral t distribution
@@ -221,7 +222,7 @@ def compute_power(difference: float, spread: float, queries: int, *, alpha: floa
     return 1 - below + (0.0 if math.isnan(other_tail) else other_tail)
 
 
-def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0.05) -> int | None:
+def compute_queries_needed(difference: float, spread: float, *, alpha: float = ALPHA) -> int | None:
     """Return the smallest number of queries on which the paired t-test finds a difference with power .8.
 
     Return None if the difference is 0, or if 2^29 (537 million) queries are too few.
@@ -246,7 +247,7 @@ def compute_queries_needed(difference: float, spread: float, *, alpha: float = 0
 
 
 @cache
-def compute_detectable_difference(spread: float, queries: int, *, alpha: float = 0.05) -> float | None:
+def compute_detectable_difference(spread: float, queries: int, *, alpha: float = ALPHA) -> float | None:
     """Return the smallest true difference that the paired t-test finds with power .8 on `queries` queries.
 
     Return None for a single query, a spread of 0, or an extreme alpha.
@@ -272,7 +273,7 @@ def compute_replicates_needed(
     within: tuple[float, float],
     runs: tuple[float, float],
     *,
-    alpha: float = 0.05,
+    alpha: float = ALPHA,
 ) -> int | None:
     """Return how many runs each system needs to find a difference with power .8 on the same queries; None if none suffices.
 

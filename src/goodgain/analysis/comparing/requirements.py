@@ -25,7 +25,7 @@ from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
 from goodgain.measures.names import NO_SEARCH, NO_VALUE, describe_lack, is_null_without_search, needs_results
 from goodgain.measures.scores import Scores, leave_out_empty
-from goodgain.options import spell
+from goodgain.options import ALPHA, spell
 from goodgain.schema import SEARCHED
 from goodgain.statistics.statistical_tests import (
     Matrix,
@@ -151,7 +151,7 @@ def check_requirements(
     found: Comparison | Scores | Mapping[str, Scores],
     requirements: Iterable[Requirement | str],
     *,
-    alpha: float = 0.05,
+    alpha: float = ALPHA,
     family: str | None = None,
 ) -> list[Outcome]:
     """Check every requirement for every system except the baseline.

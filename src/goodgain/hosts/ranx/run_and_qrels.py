@@ -15,6 +15,7 @@ from numba.typed import List as TypedList
 import goodgain.formats as formats
 from goodgain.errors import InputError, count_of, notice
 from goodgain.formats.label_rules import count_differing_labels
+from goodgain.options import ORDER
 
 
 def _refuse_call(why: str) -> Any:
@@ -45,7 +46,7 @@ class Run(ranx.Run):  # type: ignore[misc]  # ranx has no types
     {'d1': 2.0, 'd2': 1.0}
     """
 
-    def __init__(self, source: Any, name: str | None = None, *, order: str = "seen", **reading: Any) -> None:
+    def __init__(self, source: Any, name: str | None = None, *, order: str = ORDER, **reading: Any) -> None:
         rows = find_iterations(source) if isinstance(source, ranx.Run) else source
         self.iterated: formats.Run = formats.read_run(rows, **reading)
         super().__init__(name=name or self.iterated.name or getattr(source, "name", None))

@@ -17,6 +17,7 @@ from goodgain.analysis.reporting.plots import canvas, plot_data
 from goodgain.analysis.reporting.plots.canvas import Entry
 from goodgain.analysis.reporting.spends import format_amount
 from goodgain.errors import count_of
+from goodgain.options import ALPHA
 
 #: The largest number of systems with bands by default: more bands would cover each other.
 _MOST_BANDS = 5
@@ -24,7 +25,7 @@ _FAINT = 0.35
 
 
 def curve(
-    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05, ax: Axes | None = None
+    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = ALPHA, ax: Axes | None = None
 ) -> Axes:
     """Draw a measure over iterations: a line per system, with the bootstrap interval of the mean as a band.
 
@@ -148,7 +149,7 @@ def _draw_line(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any]) -> None:
 
 
 def against_spend(
-    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = 0.05, ax: Axes | None = None
+    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = ALPHA, ax: Axes | None = None
 ) -> Axes:
     """Draw a measure over the amount spent: a line per system, with the bootstrap interval of the mean as a band.
 
