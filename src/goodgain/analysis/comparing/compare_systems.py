@@ -84,7 +84,7 @@ def compare_scores(
     scores = _average_runs(question, scored, kept, question.missing)
     compared = [(names[one], names[other]) for one, other in question.pairs]
     few_shared = describe_shared_queries({name: of.queries for name, of in scores.items()}, compared)
-    values, given = _stack_values(question, scores, query_ids)
+    values, given = _stack_values(question, scores, kept, query_ids)
     matrices = arrange_values(values, [*map(str, question.needed), *question.solved], names, query_ids)
     outcomes = check_outcomes({name: matrices[name] for name in question.solved})
     tested = {name: matrices[name] for name in [*map(str, asked), *outcomes]}
@@ -147,7 +147,8 @@ def _list_absent(
         for note in describe_absent(name, one.queries, question.missing, *unread.get(name, ("", frozenset())))
     ]
     if question.missing == "zero" and any(len(one.queries.only_judged) for one in shown.values()):
-        others = _stack_values(question, _average_runs(question, scored, kept, "absent"), query_ids)[0]
+        without_absent = _average_runs(question, scored, kept, "absent")
+        others = _stack_values(question, without_absent, kept, query_ids)[0]
         without = arrange_values(others, map(str, question.asked), question.systems, query_ids)
         nothing = question.find_nothing(query_ids, found.scores)
         decided = question.decide(question.test(without, nothing), found.scores)
@@ -186,22 +187,24 @@ def _list_notes(
 def _average_runs(
     question: Question, scored: Mapping[str, Scores], kept: Scores | None, missing: str
 ) -> dict[str, Scores]:
+    """Return the scores of each system. A baseline file can have more measures than are compared, which are left out here."""
     needed = question.needed
-    scores = {} if kept is None else {BASELINE: average_scores([kept], needed, missing=missing)}
-    return scores | {
-        name: average_scores([scored[run] for run in of], needed, missing=missing)
-        for name, of in question.runs_of.items()
-    }
+    scores = {}
+    if kept is not None:
+        scores[BASELINE] = average_scores([kept.select(needed)], needed, missing=missing)
+    for system, runs in question.runs_of.items():
+        scores[system] = average_scores([scored[run] for run in runs], needed, missing=missing)
+    return scores
 
 
 def _stack_values(
-    question: Question, scores: Mapping[str, Scores], query_ids: pl.Series
+    question: Question, scores: Mapping[str, Scores], kept: Scores | None, query_ids: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     by_system = stack_systems({name: of.per_query for name, of in scores.items()})
     values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
     if question.table is None:
         return values, None
-    of_file = by_system.filter(system=BASELINE) if question.baseline_file is not None else None
+    of_file = None if kept is None else kept.per_query.with_columns(system=pl.lit(BASELINE))
     given = stack_outcomes(question.table, of_file, question.systems, [*map(str, question.asked)])
     return pl.concat([values, given.filter(pl.col("query_id").is_in(query_ids.implode()))]), given
 
