@@ -23,6 +23,7 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     make_ranking,
     warn_of_equal_rows,
     warn_of_orders,
+    warn_of_row_order,
 )
 from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurrences, tabulate_ranking
 
@@ -47,6 +48,9 @@ class QueryBatch(NamedTuple):
     has_iterations: bool = True  # as in `Run`
     unnamed: UnnamedRows = UnnamedRows()  # as in `Run`
     equal_rows: int = 0  # as in `FirstOccurrences`
+    in_row_order: bool = (
+        False  # whether the order of the rows, without ranks and scores, decides a ranking that is needed
+    )
 
 
 class RankingRequest(NamedTuple):
@@ -58,6 +62,10 @@ class RankingRequest(NamedTuple):
     positions: Collection[str] = ()  # the columns of positions that the table needs in addition to trec_eval's `k`
     with_rows: bool = False  # whether all rows of the queries are needed, in memory
     unjudged: bool = False  # whether the table needs rows for documents without a label
+
+    @property
+    def is_of_ranking(self) -> bool:
+        return self.with_documents or self.with_table
 
 
 class _ScatteredQueriesError(Exception):
@@ -91,6 +99,8 @@ def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRe
     if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
         batch = _Counter(qrels, rels, request).count(run)
         warn_of_equal_rows(batch.equal_rows, about=run.name)
+        if batch.in_row_order:
+            warn_of_row_order()
         warn_of_orders(batch.orders, paged=run.unpaged is not None)
         return batch
     ranking, table = None, None
@@ -150,7 +160,9 @@ class _Counter:
         requested = rows if self._request is not None and self._request.with_rows else None
         # Without the column, equal rows may be results of different searches: another notice says that iterations are missing.
         equal_rows = 0 if run.lacks_column else whole.equal_rows
-        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, equal_rows
+        is_ranked = run.unpaged is not None or (self._request is not None and self._request.is_of_ranking)
+        in_row_order = run.lacks_order and is_ranked and whole.has_rankings
+        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, equal_rows, in_row_order
         return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, requested, *facts)
 
     def _rank(
@@ -175,6 +187,7 @@ class _Counter:
 def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
     orders, unnamed, met = list[Orders](), list[UnnamedRows](), set[str]()
     equal_rows: list[int] = []  # of each batch
+    in_row_order = False
     repeats_without_iterations = False
     for batch in _count_ahead(blocks, count):
         unnamed.append(batch.unnamed)
@@ -186,11 +199,14 @@ def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run],
         met.update(query_ids)
         orders.append(batch.orders)
         equal_rows.append(batch.equal_rows)
+        in_row_order |= batch.in_row_order
         yield batch
     warn_of_file(file, unnamed, is_empty=not met)
     if len(equal_rows) == 1 and equal_rows[0]:
         check_only_block(file)
     warn_of_equal_rows(sum(equal_rows), about=file.name)
+    if in_row_order:
+        warn_of_row_order()
     warn_of_orders(Orders(*map(sum, zip(Orders(), *orders, strict=True))), paged=file.page is not None)
     if repeats_without_iterations and file.page is None:
         warn_of_missing_iterations(file.name)

@@ -87,7 +87,12 @@ def _compare(
 def _score_nothing(x: Scoring, question: Question) -> Scores:
     """Return the scores of a run without a row: a query that counts as zero has the values of a query without a search."""
     rows = pl.DataFrame(schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String})
+    tables = {}
+    for option, tables_of_runs in x.read_tables(question.needed).items():
+        (table, *_) = tables_of_runs.values()
+        tables[option] = {"": table.clear()}
+
     options = {name: x.options[name] for name in ("rel", "order", "provider")}
     with without_notices():
         empty = Opened(x.opened.qrels, {"": read_run(rows)}, {"": [""]})
-        return score_runs(empty, question.needed, {}, **options)[""]
+        return score_runs(empty, question.needed, tables, **options)[""]

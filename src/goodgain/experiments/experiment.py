@@ -39,6 +39,9 @@ class Experiment(Scoring):
     is given once, and is in the `notes` of every result that it concerns. Memory holds runs (not large files), the first
     occurrences in each run of up to 2,000,000 rows (about its size), the last 64 results, and up to 64 MB of bootstrap samples.
 
+    Qrels, runs, `only` and `documents` are read once. All other tables, such as groups, outcomes, costs and a baseline file, are
+    read at each call. So the next call sees a table that was written again, or a frame that was changed in place.
+
     Args:
         qrels: judgments in any form that `read_qrels` accepts.
         systems: maps names to runs (inputs of `read_run`), or to lists of several runs of a system (replicates).

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, quote
 from goodgain.options import check_whole_number, spell
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
@@ -207,7 +207,7 @@ def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
         raise InputError(f"{wrong}: {no_iterations}")
     missing = gaps.get_column("gap").sum()
     if missing > max(_MOST_MISSING, _MOST_MISSING_EACH * len(gaps)):
-        raise InputError(f"the run has {len(gaps):,} iterations and lacks {missing:,}: {no_iterations}")
+        raise InputError(f"the run has {count_of(len(gaps), 'iteration')} and lacks {missing:,}: {no_iterations}")
     tag = [pl.col("tag").max().over("query_id")] if "tag" in searched.columns else []
     numbers = pl.int_ranges(pl.col("before") + 1, pl.col("iteration"))
     rows = gaps.with_columns(*tag).filter(pl.col("gap") > 0).with_columns(iteration=numbers).drop("before", "gap")

@@ -30,6 +30,7 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     make_ranking,
     warn_of_equal_rows,
     warn_of_orders,
+    warn_of_row_order,
 )
 from goodgain.schema import EMPTY_DOC, RUN
 
@@ -92,6 +93,7 @@ class Run(PandasFacade):
         has_iterations: False if no row of the source has a number as iteration.
         likely_iteration: a column of the source that looks like the iteration, if no column was read as the iteration.
         lacks_column: whether the source has no column of iterations.
+        lacks_order: whether the source has neither ranks nor scores, so that its rows are ranked in their order.
         renamed: the columns of the source that `columns=` renamed.
         unnamed: rows without doc_id that may be results.
         never_searched: the queries that never searched; they have no row in `frame`.
@@ -118,6 +120,7 @@ class Run(PandasFacade):
     unnamed: iterations.UnnamedRows = field(default=iterations.UnnamedRows())
     never_searched: pl.Series = field(default_factory=lambda: pl.Series("query_id", [], pl.String))
     reading: Reading = field(default=Reading())
+    lacks_order: bool = False
     # A run with other rows loses these values.
     lacks_column: bool = field(default=False, init=False)
     ids_mapped: int = field(default=0, init=False)
@@ -180,6 +183,8 @@ class Run(PandasFacade):
         firsts = find_first_occurrences(self.rows, order)
         if not self.lacks_column:
             warn_of_equal_rows(firsts.equal_rows, about=self.name)
+        if self.lacks_order and firsts.has_rankings:
+            warn_of_row_order()
         warn_of_orders(firsts.orders)
         return make_ranking(firsts, self.rows.columns)
 
@@ -307,6 +312,7 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
     run.has_iterations = has_column and has_numbers
     if "tag" in columns:
         _check_tags(frame, rows)
+    run.lacks_order = not {"rank", "score"} & {*columns}
     frame = frame.select([column for column in RUN.columns if column in (*columns, "iteration")])
     if isinstance(frame, nw.DataFrame):
         frame = nw.from_native(add_ranks(frame.to_native()))

@@ -66,6 +66,11 @@ class FirstOccurrences:
     equal_rows: int = 0  # results that equal an earlier result of the query in iteration, doc_id and rank
 
     @property
+    def has_rankings(self) -> bool:
+        """Whether an iteration has several results."""
+        return bool((self.iterations.get_column("R") > 1).any())
+
+    @property
     def kept(self) -> Any:
         """For each query, the number of documents in `rows`."""
         return np.bincount(self.rows.get_column("query"), minlength=self.queries.height)
@@ -289,6 +294,16 @@ def warn_of_orders(orders: Orders, *, paged: bool = False) -> None:
             f"in {count_of(orders.against_ranks, 'query', 'queries')} with one search, {what} sort by score, not by rank "
             "(ties by doc_id, as in trec_eval). If the ranks are right, make scores fall as ranks rise.",
         )
+
+
+def warn_of_row_order() -> None:
+    """Say that rows are ranked in their order. This matters for classic measures and pages of iterations with several results."""
+    notice(
+        "row_order",
+        "the run has no column rank or score, so results are ranked in the order of its rows. If this is another order, add ranks "
+        "or scores.",
+        minor=True,
+    )
 
 
 def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:

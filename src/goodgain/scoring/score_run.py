@@ -235,7 +235,9 @@ def _warn_of_other_means(provided: ProvidedValues, judged: int) -> None:
             continue
         fact = f"{measure}: this mean is over the judged queries, but ir_measures also counts queries without judgments"
         remedy = "For equal means, leave such queries out of the run."
-        figures = f"{mean:.4f} over {judged:,} queries here, {other:.4f} over {queries:,} in ir_measures"
+        figures = (
+            f"{mean:.4f} over {count_of(judged, 'query', 'queries')} here, {other:.4f} over {queries:,} in ir_measures"
+        )
         notice("means_of_ir_measures", f"{fact} ({figures}). {remedy}", of_several=(f"{fact}. {remedy}", figures))
 
 

@@ -180,9 +180,10 @@ class Scoring:
     def score_runs(self, measures: Sequence[ir_measures.Measure]) -> dict[str, Scores]:
         """Return the scores of each run."""
         options = {name: self._options[name] for name in ("rel", "order", "provider", "bounds")}
-        return self.kept.call(score_runs, self.opened, measures, self._read_tables(measures), **options)
+        return self.kept.call(score_runs, self.opened, measures, self.read_tables(measures), **options)
 
-    def _read_tables(self, measures: Sequence[ir_measures.Measure]) -> TablesOfRuns:
+    def read_tables(self, measures: Sequence[ir_measures.Measure]) -> TablesOfRuns:
+        """Return the tables that the measures need beside each run: spends and search strings."""
         sources = {name: self._options[name] for name in list_table_options(measures)}
         given = {name: by_content(source) for name, source in sources.items() if source is not None}
         if not given:

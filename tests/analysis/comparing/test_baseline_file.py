@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from goodgain import compare
+from goodgain import compare, read_run
 from goodgain.errors import InputError
 from tests.analysis.comparing.test_comparison import EXAMPLES, quietly
 from tests.support.command import run_command
@@ -154,3 +154,27 @@ def test_a_file_of_version_1_is_read_unless_it_has_evidence_recall(tmp_path: Pat
     about = json.loads(old)
     about |= {"rows": len(kept), "measures": [name for name in about["measures"] if "Evidence" not in name]}
     assert not _compare_with(path, [json.dumps(about), *kept])
+
+
+@pytest.mark.parametrize("missing", ["zero", "absent"])
+@pytest.mark.parametrize("outcomes", [None, TWO / "outcomes.csv"])
+def test_a_file_with_more_than_is_compared_fits_a_run_that_lacks_queries(
+    tmp_path: Path, missing: str, outcomes: Path | None
+) -> None:
+    cut = {
+        name: _leave_out_query(path, query_id)
+        for name, path, query_id in (("quick", QUICK, "q01"), ("late", LATE, "q02"))
+    }
+    with_outcomes = {"outcomes": TWO / "outcomes.csv", "missing": missing}
+    quietly(QRELS, cut, "nCG@3 nDCG@10", **with_outcomes).write_baseline(tmp_path / "old.jsonl", "quick")
+
+    options = {"outcomes": outcomes, "missing": missing}
+    found = quietly(QRELS, {"late": cut["late"]}, "nCG@3", baseline_file=tmp_path / "old.jsonl", **options)
+    wanted = quietly(QRELS, cut, "nCG@3", baseline="quick", **options)
+    for name in ("pairs", "means", "systems", "values"):
+        renamed = getattr(wanted, name).with_columns(pl.selectors.string().replace("quick", "baseline"))
+        assert getattr(found, name).equals(renamed), name
+
+
+def _leave_out_query(run: Path, query_id: str) -> pl.DataFrame:
+    return read_run(run).frame.filter(pl.col("query_id") != query_id)

@@ -82,7 +82,7 @@ def compare_scores(
     scores_of_runs = {name: run.scores for name, run in runs.items()}
     scores = _average_runs(question, scores_of_runs, of_baseline_file, question.missing)
     few_shared = _describe_few_shared(question, scores)
-    values, outcomes = _stack_values(question, scores, query_ids)
+    values, outcomes = _stack_values(question, scores, of_baseline_file, query_ids)
     matrices = arrange_values(values, [*map(str, question.needed), *question.solved], question.systems, query_ids)
     names_of_outcomes = check_outcomes({name: matrices[name] for name in question.solved})
     measures = [str(measure) for measure in question.asked]
@@ -167,7 +167,7 @@ def _list_absent(
 
     if question.missing == "zero" and any(len(of_run.queries.only_judged) for of_run in scores.values()):
         without_absent = _average_runs(question, scores_of_runs, of_baseline_file, "absent")
-        values, _ = _stack_values(question, without_absent, query_ids)
+        values, _ = _stack_values(question, without_absent, of_baseline_file, query_ids)
         matrices = arrange_values(values, map(str, question.asked), question.systems, query_ids)
         nothing = question.find_nothing(query_ids, comparison.scores)
         pairs = question.decide(question.test(matrices, nothing), comparison.scores)
@@ -216,24 +216,28 @@ def _list_misleading(
 def _average_runs(
     question: Question, scores_of_runs: Mapping[str, Scores], of_baseline_file: Scores | None, missing: str
 ) -> dict[str, Scores]:
-    """Return the scores of each system: the means over its runs, query by query. The baseline file comes first."""
+    """Return the scores of each system: the means over its runs, query by query. The baseline file comes first.
+
+    A baseline file can have more measures than are compared, which are left out.
+    """
     scores = {}
     if of_baseline_file is not None:
-        scores[BASELINE] = average_scores([of_baseline_file], question.needed, missing=missing)
+        compared = of_baseline_file.select(question.needed)
+        scores[BASELINE] = average_scores([compared], question.needed, missing=missing)
     for system, runs in question.runs_of.items():
         scores[system] = average_scores([scores_of_runs[run] for run in runs], question.needed, missing=missing)
     return scores
 
 
 def _stack_values(
-    question: Question, scores: Mapping[str, Scores], query_ids: pl.Series
+    question: Question, scores: Mapping[str, Scores], of_baseline_file: Scores | None, query_ids: pl.Series
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Return the values of measures and outcomes, and the outcomes alone: query_id, measure, system, value."""
     by_system = stack_systems({name: of_system.per_query for name, of_system in scores.items()})
     values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
     if question.table is None:
         return values, None
-    of_file = by_system.filter(system=BASELINE) if question.baseline_file is not None else None
+    of_file = None if of_baseline_file is None else of_baseline_file.per_query.with_columns(system=pl.lit(BASELINE))
     outcomes = stack_outcomes(question.table, of_file, question.systems, [*map(str, question.asked)])
     of_judged_queries = outcomes.filter(pl.col("query_id").is_in(query_ids.implode()))
     return pl.concat([values, of_judged_queries]), outcomes

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.label_rules import keep_whole_labels
@@ -190,7 +190,7 @@ def aggregate(
 
 def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
     if len(labels) != len(grades.sources):
-        number = f"{len(labels)} labels for {len(grades.sources)} sources of grades"
+        number = f"{count_of(len(labels), 'label')} for {count_of(len(grades.sources), 'source')} of grades"
         raise InputError(f"{spell('file_labels', [*labels])} has {number}; give one label for each source")
     if not all(isinstance(label, (int, float)) and 0 < label < math.inf for label in labels):
         raise InputError(f"{spell('file_labels', [*labels])}: give numbers above 0; grades of 0 in a file stay 0")

@@ -88,8 +88,8 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
     systems = check_systems(runs)
     if len(systems) < FEWEST_SYSTEMS:
         raise InputError(
-            f"the order of {len(systems)} systems is not compared: a rank correlation needs at least {FEWEST_SYSTEMS} systems. "
-            "Compare two systems by their difference"
+            f"the order of {count_of(len(systems), 'system')} is not compared: a rank correlation needs at least "
+            f"{FEWEST_SYSTEMS} systems. Compare two systems by their difference"
         )
     people, machine = load_qrels(human), load_qrels(model)
     shared = sorted({*people.query_ids} & {*machine.query_ids})

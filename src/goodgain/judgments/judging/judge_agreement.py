@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of
 from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.judgments.judging.aggregation import count_ties
 from goodgain.judgments.judging.grade_table import ScaleLike, find_scale, read_grades
@@ -73,7 +73,9 @@ class Agreement:
         return write_html(self.tables())
 
     def __repr__(self) -> str:
-        return f"Agreement({self.judges.height} judges, {self.overall['documents']:,} documents, scale={self.scale!r})"
+        judges = count_of(self.judges.height, "judge")
+        documents = count_of(int(self.overall["documents"] or 0), "document")
+        return f"Agreement({judges}, {documents}, scale={self.scale!r})"
 
 
 def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: bool = False) -> Agreement:

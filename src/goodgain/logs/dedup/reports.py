@@ -128,7 +128,8 @@ def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> A
     """Score how well documents of rows agree with the groups `gold`. Only rows that were deduplicated together are compared."""
     groups = gold if isinstance(gold, pl.Series) else pl.Series(list(gold), strict=False)
     if len(groups) != rows.height:
-        raise InputError(f"{len(groups)} groups for {rows.height} rows of results: give one for each row.")
+        numbers = f"{count_of(len(groups), 'group')} for {count_of(rows.height, 'row')} of results"
+        raise InputError(f"{numbers}: give one for each row.")
     counted = rows.select("scope", "document", gold=groups).drop_nulls()
     size = pl.col("len").cast(pl.Float64)
     joined, related, right = (
