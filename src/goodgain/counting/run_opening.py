@@ -78,26 +78,30 @@ def open_systems(
     """Read the qrels, unless they are None, and open each run. `page` is a page size, or maps names of runs to page sizes."""
     check_choice("urls", urls)
     check_choice("leave_out", leave_out)
+
     judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
     query_ids = None if only is None else _find_queries(only, judged)
     if query_ids is not None and judged is not None:
         judged = judged.select_queries(query_ids.to_list())
         judged.documents = {"only": f"{len(query_ids)}:{digest_rows(query_ids.to_frame())}"}
+
     pages = page if isinstance(page, Mapping) else dict.fromkeys(runs if page is not None else (), page)
     if unknown := [name for name in pages if name not in runs]:
         raise InputError(f"{spell('page', page)}: {unknown[0]!r} is not one of the systems; they are {', '.join(runs)}")
+
     opened: dict[str, Run | RunFile] = {}
     with joined_notices():
-        for name, run in runs.items():
+        for name, source in runs.items():
             with notices_about(Subject(name)):
-                one = open_run(run, gaps=gaps, first=first, errors=errors, columns=columns)
-                if name not in pages and isinstance(one, Run):
-                    warn_of_repeats(one)
+                run = open_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
+                if name not in pages and isinstance(run, Run):
+                    warn_of_repeats(run)
                 if judged is not None:
-                    any_source.check_columns_used(columns or {}, one, judged)
+                    any_source.check_columns_used(columns or {}, run, judged)
                 if query_ids is not None:
-                    one = replace(one, only=query_ids) if isinstance(one, RunFile) else select_queries(one, query_ids)
-                opened[name] = one
+                    run = _keep_queries(run, query_ids)
+                opened[name] = run
+
     judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
     if leave_out is not None:
         judged = None if judged is None else sign(judged, leave_out=leave_out)
@@ -106,6 +110,10 @@ def open_systems(
     for name, size in pages.items():
         opened[name] = _cut_into_pages(opened[name], size, name)
     return judged, opened
+
+
+def _keep_queries(run: Run | RunFile, query_ids: pl.Series) -> Run | RunFile:
+    return replace(run, only=query_ids) if isinstance(run, RunFile) else select_queries(run, query_ids)
 
 
 def _cut_into_pages(run: Run | RunFile, size: int, system: str) -> Run | RunFile:

@@ -168,24 +168,38 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
         raise MeasureError(f"{bare} is not a measure; {suggest_name(bare, known)}")
     if _RANGE.fullmatch(text):
         raise MeasureError(f"{name!r} stands for several measures, one for each cutoff; name one of them")
+
+    bare, params, cutoff = _split_name(name, text)
+    measure = _find_measure(bare, text[len(bare) :], known)
+    if "beta" in params and bare.lower() in READ_AS and not _find_spellings(bare, known):
+        raise MeasureError(f"{name!r}: the name {bare} has its own beta; write F(beta={params['beta']!r}), and then @")
+    if cutoff is not None:
+        at = measure.AT_PARAM
+        if at in params:
+            raise MeasureError(f"{name!r}: the parameter {at} is given twice, by name and after @; write it once")
+        params[at] = cutoff
+
+    try:
+        made: ir_measures.Measure = measure(**params)
+    except TypeError as error:
+        raise MeasureError(f"{name!r}: {error}; {_FORM}") from None
+    return _finish(made, complete=complete, rel=rel)
+
+
+def _split_name(name: str, text: str) -> tuple[str, dict[str, Any], Any]:
+    """Return three parts of a measure's name: `SRE`, `{"rel": 3}` and 5 for `SRE(rel=3)@5`. Without @, the last part is None.
+
+    `text` is the name without white space around it.
+    """
+    cutoff: Any = None
+    params: dict[str, Any] = {}
     try:
         node: ast.expr = ast.parse(text, mode="eval").body
-        cutoff: Any = None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-            if isinstance(node.right, ast.Name):
-                raise MeasureError(f"{name!r}: {node.right.id} is not a number. Write a number after @, such as @3")
-            cutoff = ast.literal_eval(node.right)
-            if cutoff is None:
-                raise MeasureError(f"{name!r}: None is not a cutoff; write a number after @, or leave out the @")
+            cutoff = _read_cutoff(name, node.right)
             node = node.left
-        params: dict[str, Any] = {}
         if isinstance(node, ast.Call):
-            if node.args:
-                raise MeasureError(f"{name!r}: a value has no parameter name; {_FORM}")
-            given = [str(keyword.arg) for keyword in node.keywords]
-            if twice := [one for one in given if given.count(one) > 1]:
-                raise MeasureError(f"{name!r}: the parameter {twice[0]} is given twice; write it once")
-            params = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
+            params = _read_brackets(name, node)
             node = node.func
         if not isinstance(node, ast.Name):
             raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}")
@@ -193,21 +207,26 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
         if isinstance(error, MeasureError):
             raise
         raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}") from None
-    measure = _find_measure(node.id, text[len(node.id) :], known)
-    if "beta" in params and node.id.lower() in READ_AS and not _find_spellings(node.id, known):
-        raise MeasureError(
-            f"{name!r}: the name {node.id} has its own beta; write F(beta={params['beta']!r}), and then @"
-        )
-    if cutoff is not None:
-        at = measure.AT_PARAM
-        if at in params:
-            raise MeasureError(f"{name!r}: the parameter {at} is given twice, by name and after @; write it once")
-        params[at] = cutoff
-    try:
-        made: ir_measures.Measure = measure(**params)
-    except TypeError as error:
-        raise MeasureError(f"{name!r}: {error}; {_FORM}") from None
-    return _finish(made, complete=complete, rel=rel)
+    return node.id, params, cutoff
+
+
+def _read_cutoff(name: str, node: ast.expr) -> Any:
+    if isinstance(node, ast.Name):
+        raise MeasureError(f"{name!r}: {node.id} is not a number. Write a number after @, such as @3")
+    cutoff = ast.literal_eval(node)
+    if cutoff is None:
+        raise MeasureError(f"{name!r}: None is not a cutoff; write a number after @, or leave out the @")
+    return cutoff
+
+
+def _read_brackets(name: str, node: ast.Call) -> dict[str, Any]:
+    if node.args:
+        raise MeasureError(f"{name!r}: a value has no parameter name; {_FORM}")
+    parameters = [str(keyword.arg) for keyword in node.keywords]
+    for parameter in parameters:
+        if parameters.count(parameter) > 1:
+            raise MeasureError(f"{name!r}: the parameter {parameter} is given twice; write it once")
+    return {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.keywords}
 
 
 def parse_if_measure(name: Any) -> ir_measures.Measure | None:
