@@ -8,7 +8,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.analysis.comparing import comparison, comparison_question
+from goodgain.analysis.comparing import comparison_frames, comparison_question
 from goodgain.scoring import steps
 from goodgain.scoring.score_run import score_run
 
@@ -27,7 +27,7 @@ def test_groups_and_correlations_are_tested_when_they_are_asked_for(monkeypatch:
         monkeypatch.setattr(module, name, lambda *args: (made.append(name), compute(*args))[1])
 
     count(comparison_question, "compare_pairs")
-    count(comparison, "correlate")
+    count(comparison_frames, "correlate")
     found = gg.compare(QRELS, SYSTEMS, "nCG@6 SRR@6", groups=GROUPS, outcomes=OUTCOMES)
     assert made == ["compare_pairs"]
     assert found.groups is not None and found.correlations is not None
