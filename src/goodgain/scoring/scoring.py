@@ -297,7 +297,7 @@ class Scoring:
         return copied
 
     def _rename(self, names: dict[str, str]) -> Self:
-        """Return the same experiment with other names of the systems, each of which has a single run."""
+        """Return the same experiment with other names of the systems. Each system has a single run."""
         renamed = self._copy()
         renamed._new_names = names
         return renamed
