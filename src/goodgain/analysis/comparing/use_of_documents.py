@@ -278,10 +278,10 @@ def _give_notices(per_query: pl.DataFrame) -> None:
         for what, name in (("opens are", "opened"), ("the final answer is", "cited")):
             unknown = of.filter(pl.col(name).is_null()).get_column("query_id").n_unique()
             if unknown:
-                number = f"{unknown:,} of {count_of(queries, 'query', 'queries')}"
+                all_queries = count_of(queries, "query", "queries")
                 notice(
                     "unknown_uses",
-                    f"{system}: {what} unknown in {number}. Means omit unknown values.",
+                    f"{system}: {what} unknown in {unknown:,} of {all_queries}. Means omit unknown values.",
                 )
 
 
