@@ -48,7 +48,7 @@ _compare: Any = sys.modules["ranx.meta.compare"]
 
 Function = Callable[..., Any]
 
-#: Qrels -> the thresholds of which a notice said that no label reaches them. ranx scores the runs of a comparison one by one.
+#: Qrels -> the thresholds that no label reaches, after a notice said so. ranx scores the runs of a comparison one by one.
 _RELS_TOLD: WeakKeyDictionary[formats.Qrels, set[float]] = WeakKeyDictionary()
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
