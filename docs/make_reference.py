@@ -299,7 +299,8 @@ def write_notices() -> str:
             if isinstance(kind, ast.Constant):
                 texts.setdefault(kind.value, []).append(find_text(others[0]) if others else "")
     for kind, text in COUNTER_NOTICES.items():
-        texts.setdefault(kind, []).append(re.sub(r"\{[^}]*\}", "…", text))
+        several = re.sub(r"\{\w+:(~?)[^|}]*\|([^}]*)\}", lambda part: part[2] if part[1] else f"… {part[2]}", text)
+        texts.setdefault(kind, []).append(re.sub(r"\{[^}]*\}", "…", several))
 
     parts = [
         "# Notices\n",

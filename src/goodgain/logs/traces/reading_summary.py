@@ -232,13 +232,15 @@ class Summary(msgspec.Struct):
         spelled["unrecorded"] = spell("unrecorded", "empty")
         spelled |= {name: spell("iteration", name) for name in ("sequential", "step")}
         spelled["query_id_of_first"] = spell("query_id", self.firsts.get("other_ids", ""))
+        counted_beside = ("unparsed_iterations", "unparsed_queries", "searches_with_unread")
+        numbers = {name: _Number(getattr(self, name)) for name in counted_beside}
         for name, text in COUNTER_NOTICES.items():
             if count := getattr(self, name):
                 shown = _format_counts(count) if isinstance(count, Counter) else ""
                 number = count.total() if isinstance(count, Counter) else count
+                first = self.firsts.get(name, "")
                 notice(
-                    name,
-                    text.format(count=number, first=self.firsts.get(name, ""), shown=shown, of=self, **spelled),
+                    name, text.format(count=_Number(number), first=first, shown=shown, of=self, **numbers, **spelled)
                 )
         for text in self._describe_particulars():
             notice("log_reading", text)
@@ -292,48 +294,88 @@ class Summary(msgspec.Struct):
         return f"{self.errors} traces or files were left out: {' | '.join(shown)}{more}"
 
 
+class _Number(int):
+    """A number that is written with the words that fit it.
+
+    `{count:search has|searches have}` gives `1 search has` or `3 searches have`; `{count:~its|their}` gives the word alone.
+    """
+
+    def __format__(self, words: str) -> str:
+        if not words:
+            return str(int(self))
+        one, several = words.removeprefix("~").split("|")
+        word = one if self == 1 else several
+        return word if words.startswith("~") else f"{int(self)} {word}"
+
+
 #: The notice for each counter that is not 0. {shown} lists counts by name. {first} is the first place or name.
 COUNTER_NOTICES = {
-    "own_ids": "{query_id} was ignored for {count} queries that have ids in the logs, such as {first!r}. Give other ids with "
-    "{query_ids}.",
-    "unnamed": "{query_ids} does not name all queries; {count} keep their ids: {of.first_unnamed}. Add them to the table.",
-    "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query ({count} such objects). If they are "
-    "ids, write one record per line with a field query_id; else confirm with {query_id}.",
-    "without_model": "{count} searches are in traces without a model's span, the first at {first}. They follow each other, but "
-    "each trace counts as one iteration. {sequential} splits them by time; {step} confirms this.",
+    "own_ids": "{query_id} was ignored for {count:query that has an id|queries that have ids} in the logs, such as "
+    "{first!r}. Give other ids with {query_ids}.",
+    "unnamed": "{query_ids} does not name all queries; {count:keeps its id|keep their ids}: "
+    "{of.first_unnamed}. Add them to "
+    "the table.",
+    "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query ({count:such "
+    "object|such objects}). If "
+    "they are ids, write one record per line with a field query_id; else confirm with {query_id}.",
+    "without_model": "{count:search is in a trace|searches are in traces} without a model's span, the first at "
+    "{first}. {count:~It "
+    "follows others|They follow each other}, but each trace counts as one iteration. {sequential} splits them by "
+    "time; {step} confirms this.",
     "other_ids": "calls of one query have several values of `{first}`. If each value is a query, pass "
-    "{query_id_of_first}; else confirm with {query_id}.",
-    "unsorted": "the events of {count} queries, the first at {first}, are not in the order of their times. Some have no time, so "
-    "the order of the log counts. If it is wrong, sort the log.",
-    "replaced_messages": "{count} messages are on branches that a later message with the same parent replaces, the first at "
-    "{first}. They are left out. If they count, remove the parents' ids.",
-    "repeated_messages": "{count} messages, the first at {first}, also begin a longer list of messages, and count once. If the "
-    "lists are different queries, give each an id (query_id).",
-    "planned": "{count} calls of plans have no answer and do not count as searches, the first at {first}. If they ran, record "
-    "their results.",
-    "unknown": "{count} items in the traces are not understood and were left out: {shown}; the first at {first}; any searches "
-    "among them are missing",
-    "other_roots": "{count} root spans have no span of a known kind (a model, tool, agent ...) and are not queries: the first "
-    "is {first}. If an agent is among them, export its spans too",
-    "broken_off": "the logs mark {count} traces as broken off, the first at {first}. Their queries may lack searches. "
-    "{outcomes} marks them in the column completed",
-    "handed_over": "{count} queries have no search, but hand work to another agent, the first with {first}. If its searches are in "
-    "another log, convert that log too. Else the queries count as never searching.",
-    "unnamed_opens": "{count} calls open documents that the log does not name. The table of uses omits them. Where the log hides "
-    "the document, opens are unknown (null).",
-    "unread": "{of.searches_with_unread} searches have {count} objects or texts in their output that look like results and were "
-    "not read, the first at {first}; if they are results, read them with parse= of read_traces",
-    "documents_beside": "the logs list {count} documents beside the searches that no tool returned, the first at {first}. They do "
-    "not count. If a list is a search of its own, name its key with {tools}.",
-    "shared_documents": "in {count} searches, the first at {first}, several results have one doc_id but different chunk ids. They "
-    "count as one document that repeats. To judge chunks, leave out doc_id in the log.",
-    "doubtful_lists": "{count} records without a search hold lists with ids or titles, the first at {first}. If they are results "
-    "of a search, name the key of the list with {tools}.",
-    "blank": "{count} searches have an empty text in place of their results, the first at {first}, and count as searches "
-    "without results; pass {unrecorded} to confirm this, 'skip' to leave their iterations out",
-    "unparsed": "{count} searches have output that could not be read and count as searches without results: "
-    "{of.unparsed_iterations} iterations of {of.unparsed_queries} queries; read them with parse= of read_traces, or name the "
-    "search tools with {tools}",
+    "{query_id_of_first}; "
+    "else confirm with {query_id}.",
+    "unsorted": "the events of {count:query|queries}, the first at {first}, are not in the order of their "
+    "times. Some have no "
+    "time, so the order of the log counts. If it is wrong, sort the log.",
+    "replaced_messages": "{count:message is on a branch|messages are on branches} that a later message with the "
+    "same parent replaces, "
+    "the first at {first}. {count:~It is left out. If it counts|They are left out. If they count}, remove the "
+    "parents' ids.",
+    "repeated_messages": "{count:message|messages}, the first at {first}, also {count:~begins|begin} a longer list "
+    "of messages, and "
+    "{count:~counts|count} once. If the lists are different queries, give each an id (query_id).",
+    "planned": "{count:call of a plan has no answer and does not count as a search|calls of plans have no "
+    "answer and do not "
+    "count as searches}, the first at {first}. If {count:~it ran, record its|they ran, record their} results.",
+    "unknown": "{count:item in the traces is not understood and was|items in the traces are not "
+    "understood and were} left "
+    "out: {shown}; the first at {first}; any searches among them are missing",
+    "other_roots": "{count:root span has|root spans have} no span of a known kind (a model, tool, agent ...) "
+    "and {count:~is not "
+    "a query|are not queries}: the first is {first}. If an agent is among them, export its spans too",
+    "broken_off": "the logs mark {count:trace|traces} as broken off, the first at {first}. {count:~Its "
+    "query|Their queries} may "
+    "lack searches. {outcomes} marks {count:~it|them} in the column completed",
+    "handed_over": "{count:query has no search, but hands|queries have no search, but hand} work to another "
+    "agent, the first "
+    "with {first}. If its searches are in another log, convert that log too. Else the {count:~query "
+    "counts|queries count} as never searching.",
+    "unnamed_opens": "{count:call opens a document|calls open documents} that the log does not name. The table "
+    "of uses omits "
+    "{count:~it|them}. Where the log hides the document, opens are unknown (null).",
+    "unread": "{searches_with_unread:search has|searches have} {count:object or text|objects or texts} in "
+    "{searches_with_unread:~its|their} output that {count:~looks like a result and was|look like results and "
+    "were} not read, the first at {first}; if {count:~it is a result, read it|they are results, read them} with "
+    "parse= of read_traces",
+    "documents_beside": "the logs list {count:document|documents} beside the searches that no tool returned, the "
+    "first at {first}. "
+    "{count:~It does|They do} not count. If a list is a search of its own, name its key with {tools}.",
+    "shared_documents": "in {count:search|searches}, the first at {first}, several results have one doc_id but "
+    "different chunk ids. "
+    "They count as one document that repeats. To judge chunks, leave out doc_id in the log.",
+    "doubtful_lists": "{count:record without a search holds|records without a search hold} lists with ids or "
+    "titles, the first at "
+    "{first}. If they are results of a search, name the key of the list with {tools}.",
+    "blank": "{count:search has an empty text in place of its|searches have an empty text in place of "
+    "their} results, the "
+    "first at {first}, and {count:~counts as a search|count as searches} without results; pass {unrecorded} to "
+    "confirm this, 'skip' to leave {count:~its iteration|their iterations} out",
+    "unparsed": "{count:search has output that could not be read and counts as a search|searches have "
+    "output that could not "
+    "be read and count as searches} without results: {unparsed_iterations:iteration|iterations} of "
+    "{unparsed_queries:query|queries}; read them with parse= of read_traces, or name the search tools with "
+    "{tools}",
 }
 
 

@@ -275,9 +275,7 @@ def extract_queries(arguments: Any) -> tuple[str, ...]:
     """Return the queries in the arguments of a call; an empty tuple if there are none."""
     arguments = _parse_arguments(arguments)
     if isinstance(arguments, dict):
-        keywords = arguments.get("kwargs")
-        if isinstance(keywords, dict) and not any(arguments.get(key) for key in _QUERY_KEYS):
-            return next((_collect_texts(keywords[key]) for key in _QUERY_KEYS if keywords.get(key)), ())
+        arguments = _take_keywords(arguments)
         key = _find_query_key(arguments)
         return () if key is None else _collect_texts(arguments[key])
     return _collect_texts(arguments)
@@ -292,6 +290,7 @@ def list_other_arguments(arguments: Any) -> dict[str, Any]:
     arguments = _parse_arguments(arguments)
     if not isinstance(arguments, dict):
         return {}
+    arguments = _take_keywords(arguments)
     query_key = _find_query_key(arguments)
     return {key: value for key, value in arguments.items() if key != query_key and value not in (None, "", [], {})}
 
@@ -303,6 +302,17 @@ def _parse_arguments(arguments: Any) -> Any:
     if arguments.lstrip().startswith(("{", "[", '"')):
         return parse_if_json(arguments)
     return arguments if arguments.strip() else None
+
+
+def _take_keywords(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments with those in `kwargs` beside the others, if `kwargs` has the query."""
+    keywords = arguments.get("kwargs")
+    if not isinstance(keywords, dict) or any(arguments.get(key) for key in _QUERY_KEYS):
+        return arguments
+    if not any(keywords.get(key) for key in _QUERY_KEYS):
+        return arguments
+    others = {key: value for key, value in arguments.items() if key != "kwargs"}
+    return others | keywords
 
 
 def _find_query_key(arguments: dict[str, Any]) -> str | None:
