@@ -25,7 +25,7 @@ _CHAT, _LOGS = _DATA["chat"], _DATA["logs"]
 def test_a_trace_that_broke_off_is_told_and_marked_among_the_outcomes(name: str, tmp_path: Path) -> None:
     (tmp_path / "log.json").write_text(json.dumps(_LOGS[name]))
     outcomes = tmp_path / "outcomes.jsonl"
-    told = "the logs mark 1 traces as broken off, the first at .*log.json, at .*/0"
+    told = "the logs mark 1 trace as broken off, the first at .*log.json, at .*/0"
     with pytest.warns(GoodgainNotice, match=told):
         found = convert_traces(tmp_path / "log.json", tmp_path / "{system}.run", outcomes=outcomes, iteration="call")
     assert "traces that broke off according to their logs: 1" in str(found.summary)

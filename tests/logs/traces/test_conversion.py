@@ -302,7 +302,7 @@ def test_a_field_that_some_traces_lack_is_an_error(tmp_path: Path) -> None:
 
 def test_the_trace_s_own_id_comes_before_query_id(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text(jsonl(conversation()))
-    with pytest.warns(GoodgainNotice, match="was ignored for 1 queries that have ids in the logs, such as 'story'"):
+    with pytest.warns(GoodgainNotice, match="was ignored for 1 query that has an id in the logs, such as 'story'"):
         assert set(read_traces(tmp_path / "log.jsonl", query_id="mine")["query_id"]) == {"story"}
 
 

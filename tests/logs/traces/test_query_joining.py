@@ -185,7 +185,7 @@ def test_the_time_of_many_turns_does_not_grow_with_their_square(tmp_path: Path) 
 def test_query_id_is_never_ignored_without_a_word(tmp_path: Path) -> None:
     log = _log(tmp_path / "log.jsonl", _record("Who?", "a", query_id="own"))
     _, err = goodgain("convert", log, "-o", tmp_path / "a.run", "--query-id", "q1")
-    assert "--query-id was ignored for 1 queries that have ids in the logs, such as 'own'" in err
+    assert "--query-id was ignored for 1 query that has an id in the logs, such as 'own'" in err
 
 
 # Later conversions

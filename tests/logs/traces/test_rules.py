@@ -109,7 +109,7 @@ def test_output_that_nobody_can_read_is_an_error_with_place_and_remedies(form: s
 
 def test_output_that_nobody_can_read_keeps_its_iteration_and_is_reported_on_skip(form: str, read: Read) -> None:
     story = [[Call(docs("d1"))], [Call("Paris is the capital of France.")]]
-    with pytest.warns(GoodgainNotice, match="1 searches have output.*1 iterations of 1 queries"):
+    with pytest.warns(GoodgainNotice, match="1 search has output.*1 iteration of 1 query"):
         results = read(form, story, errors="skip")
     assert by_iteration(results) == [["d1"], []]
     assert results["status"].to_list() == ["ok", "unparsed"]
@@ -245,7 +245,7 @@ def test_what_is_not_understood_is_an_error_if_asked_for_although_there_are_sear
     path = tmp_path / "q1.json"
     story = json.loads(openai_chat(Story([Turn([[Call(docs("d1"))]])])))
     path.write_text(json.dumps([*story, {"role": "critic", "content": "Well done."}]))
-    with pytest.warns(GoodgainNotice, match="1 items in the traces are not understood.*message of role 'critic' 1"):
+    with pytest.warns(GoodgainNotice, match="1 item in the traces is not understood.*message of role 'critic' 1"):
         assert by_iteration(read_traces(path)) == [["d1"]]
     with pytest.raises(InputError, match=r"q1\.json, at /5: message of role 'critic' is not understood.*strict=Tr"):
         read_traces(path, strict=True)

@@ -100,7 +100,7 @@ def test_queries_that_never_searched_keep_their_ids_and_count(tmp_path: Path) ->
     records = {"q0": {"steps": []}, "q1": {"steps": _calls("a")}, "q2": {"error": "out of memory"}, "notes": {"x": 1}}
     *counts, (said,) = _convert(tmp_path, records)
     assert counts == [{"q1": ["a"]}, 3, 2]
-    assert "mark 1 traces as broken off" in said, "the record with an error"
+    assert "mark 1 trace as broken off" in said, "the record with an error"
     asked = {"a": _record(0), "b": _record(1), "c": _record(2, steps=[])}
     assert _convert(tmp_path, asked) == ({"a": ["a0", "b0"], "b": ["a1", "b1"]}, 3, 1, [])
     with_ids = {"x": _record(0, question_id="x"), "y": _record(1, question_id="y", steps=[])}

@@ -56,7 +56,7 @@ def test_a_field_with_what_looks_like_a_call_or_results_is_not_understood(form: 
     with pytest.raises(InputError, match=rf"/{field}\S*: field '{field}' of .* is not understood.*no search was found"):
         read_traces(path, format=form, **STEPS)
     searched = _write(form, tmp_path, Story([Turn([[Call(docs("d1"))]])]), more)
-    with pytest.warns(GoodgainNotice, match=rf"1 items in the traces are not understood.*field '{field}'"):
+    with pytest.warns(GoodgainNotice, match=rf"1 item in the traces is not understood.*field '{field}'"):
         assert by_iteration(read_traces(searched, format=form, **STEPS)) == [["d1"]]
 
 
