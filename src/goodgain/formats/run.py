@@ -104,7 +104,8 @@ class Run(PandasFacade):
 
     >>> import goodgain as gg
     >>> import polars as pl
-    >>> run = gg.read_run(pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]}))
+    >>> rows = {"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"], "rank": [1, 2, 1]}
+    >>> run = gg.read_run(pl.DataFrame(rows))
     >>> run.frame.height
     3
     >>> [row.doc_id for row in run.itertuples()]
