@@ -78,5 +78,5 @@ def test_a_query_without_a_search_that_hands_work_to_another_agent_is_told(
         with warnings.catch_warnings(record=True) as given:
             warnings.simplefilter("always")
             gg.read_traces(path)
-        told = [str(one.message) for one in given if "hand work to another agent" in str(one.message)]
+        told = [str(one.message) for one in given if "hands work to another agent" in str(one.message)]
         assert len(told) == (is_told and not with_search), told
