@@ -179,8 +179,11 @@ def test_a_difference_that_is_only_rounding_is_no_change_in_the_comment() -> Non
 
 def test_a_difference_at_rounding_level_is_none_in_comments_explanations_and_reports(tmp_path: Path) -> None:
     qrels = {"q": {"a": 1.1, "b": 2.2, "c": 3.3}}  # 1.1 + 2.2 is 3.3000000000000003
-    base, new = ({"query_id": "q", "iteration": [1] * len(found), "doc_id": found} for found in (["a", "b"], ["c"]))
-    runs = {"base": pl.DataFrame(base), "new": pl.DataFrame(new)}
+    found = {"base": ["a", "b"], "new": ["c"]}
+    runs = {
+        name: pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": documents, "rank": range(1, len(documents) + 1)})
+        for name, documents in found.items()
+    }
     compared = compare(qrels, runs, "CG", rel=1, baseline="base")
     assert compared.pairs.select("difference", "verdict").row(0) == (0.0, "equal")
     comment = write_comment(compared, check_requirements(compared, ["CG(rel=1)>=baseline"]))
