@@ -70,10 +70,12 @@ def wanted(case: RankedCase) -> dict[str, list[float | None]]:
 
 
 def write_text(case: RankedCase, folder: Path) -> tuple[Path, Path]:
-    """The case as TREC text: finite scores alone, which text can hold."""
+    """The case as TREC text: finite scores alone, which text can hold. Ranks follow scores, then ids, as in trec_eval."""
     qrels, run = folder / "qrels.txt", folder / "agent.run"
     qrels.write_text("".join(f"{q} 0 {d} {label}\n" for q, of in case.labels.items() for d, label in of.items()))
-    run.write_text("".join(f"{q} 1 {d} 1 {score!r} tag\n" for q, of in case.scores.items() for d, score in of.items()))
+    ranked = {q: sorted(of.items(), key=lambda result: result[::-1], reverse=True) for q, of in case.scores.items()}
+    rows = ((q, d, rank, score) for q, of in ranked.items() for rank, (d, score) in enumerate(of, 1))
+    run.write_text("".join(f"{q} 1 {d} {rank} {score!r} tag\n" for q, d, rank, score in rows))
     return qrels, run
 
 
