@@ -229,8 +229,8 @@ def test_a_door_has_the_arguments_of_its_method_and_names_each_option_of_an_expe
     own = [*inspect.signature(getattr(gg.Experiment, method)).parameters][1:]
     options = [name for name in given if name in OTHERS and name not in own]  # a curve has costs of its own
     assert [name for name in given if name not in options and name not in ("qrels", "run", "runs", "systems")] == own
-    listed = " ".join(door.__doc__.split()).partition(": options that analyses share.")[0]
-    assert listed.endswith(", ".join(options)) and "{options}" not in door.__doc__
+    listed = " ".join(door.__doc__.split()).partition("**options: options that analyses share (")[2].partition(").")[0]
+    assert listed == ", ".join(options) and "{options}" not in door.__doc__
     assert all(given[name].default == OPTIONS[name].default for name in options)
     with pytest.raises(TypeError, match=rf"{method}\(\).*depth"):
         door(*("x" for one in given.values() if one.default is one.empty), depth=1)

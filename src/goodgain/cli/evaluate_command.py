@@ -15,12 +15,12 @@ from goodgain.cli.messages_and_exit_status import REQUIREMENT_FAILED, notices_af
 from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values, write_output
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.errors import InputError, MeasureError, count_of, notice
-from goodgain.experiments.experiment import Experiment
 from goodgain.formats.any_source import exists
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import find_null_rule, parse_measures
 from goodgain.measures.scores import MEANS, Scores
+from goodgain.scoring.scoring import Scoring
 
 
 def require_option(described: str) -> shared.Decorator:
@@ -106,7 +106,7 @@ def evaluate(given: shared.Given) -> None:
     brief = given.output.form == "table" and not given.full
     with notices_after_output(full=not brief):
         names = [*shared.find_systems(given.runs)]
-        x = shared.make_experiment(given, replicates=given.human is None, name_alone=False)
+        x = shared.make_scoring(given, replicates=given.human is None)
         with show_progress():
             found = x.score_systems(asked, groups=given.groups, interval=given.interval)
             scores = dict(zip(names, found.values(), strict=True))
@@ -184,7 +184,7 @@ def _list_means(
 
 
 def _list_corrected_means(
-    x: Experiment, names: Sequence[str], human: str, measures: Sequence[ir_measures.Measure]
+    x: Scoring, names: Sequence[str], human: str, measures: Sequence[ir_measures.Measure]
 ) -> list[Value]:
     averaged = [measure for measure in measures if not isinstance(measure.aggregator(), ir_measures.SumAgg)]
     if len(averaged) < len(measures):

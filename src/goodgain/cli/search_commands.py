@@ -43,7 +43,7 @@ def ledger(given: shared.Given) -> None:
     """
     shared.check_outputs([given.output.path], [given.qrels, given.run])
     given.runs = [given.run]
-    x = shared.make_experiment(given, replicates=False, name_alone=False)
+    x = shared.make_scoring(given, replicates=False)
     print_frame(x.ledger(given.measures or None).drop("system"), given.output, spreadsheet=given.spreadsheet)
 
 

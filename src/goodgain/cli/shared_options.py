@@ -28,6 +28,7 @@ from goodgain.options import DOCUMENTS, OPTIONS, READING
 
 if TYPE_CHECKING:
     from goodgain.experiments.experiment import Experiment
+    from goodgain.scoring.scoring import Scoring
 
 #: The values of a command's arguments and options, by name.
 Given = SimpleNamespace
@@ -232,15 +233,29 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[str | Path | 
             known.add(path)
 
 
-def make_experiment(given: Given, *, replicates: bool = True, name_alone: bool = True) -> Experiment:
-    """Return the experiment for a command's arguments. With `name_alone=False`, notices do not name the only system."""
-    named: dict[str, Any] = dict(find_systems(given.runs) if replicates else find_single_runs(given.runs))
-    if len(named) == 1 and not name_alone:
-        named = {"": next(iter(named.values()))}
+def make_experiment(given: Given) -> Experiment:
+    """Return the experiment for a command's arguments."""
     from goodgain.experiments.experiment import Experiment
+
+    return Experiment(given.qrels, find_systems(given.runs), **_select_options(given))
+
+
+def make_scoring(given: Given, *, replicates: bool = True) -> Scoring:
+    """Return the scoring for a command's arguments. Notices do not name a system that is alone."""
+    from goodgain.scoring.scoring import Scoring
+
+    systems: Mapping[str, Any] = find_systems(given.runs) if replicates else find_single_runs(given.runs)
+    if len(systems) == 1:
+        (run,) = systems.values()
+        systems = {"": run}
+    return Scoring(given.qrels, systems, **_select_options(given))
+
+
+def _select_options(given: Given) -> dict[str, Any]:
+    """Return the options of an experiment, by name."""
     from goodgain.scoring.scoring import DEFAULTS
 
-    return Experiment(given.qrels, named, **{name: of for name, of in vars(given).items() if name in DEFAULTS})
+    return {name: value for name, value in vars(given).items() if name in DEFAULTS}
 
 
 def find_systems(runs: Sequence[str]) -> dict[str, list[str]]:

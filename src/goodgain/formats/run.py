@@ -65,12 +65,14 @@ class PandasFacade:
         return self.host_frame.to_pandas()
 
     def __getattr__(self, name: str) -> Any:
-        # Copying and pickling look for private names: they must not find those of pandas. The class of a pandas frame and its
-        # columns tell whether a name exists, without a conversion.
-        is_of_pandas = name in self.columns or hasattr(import_module("pandas").DataFrame, name)
-        if name.startswith("_") or not is_of_pandas:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self._pandas, name)
+        # Copying and pickling look for private names: they must not find those of pandas, nor wait until it is imported.
+        if not name.startswith("_") and self._is_of_pandas(name):
+            return getattr(self._pandas, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _is_of_pandas(self, name: str) -> bool:
+        """Tell whether a pandas frame of these columns has the attribute, without a conversion."""
+        return name in self.columns or hasattr(import_module("pandas").DataFrame, name)
 
     def __getitem__(self, key: Any) -> Any:
         return self._pandas[key]
