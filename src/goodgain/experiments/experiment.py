@@ -78,9 +78,9 @@ class Experiment(Scoring):
             "baseline": baseline, "against": against, "iterations": iterations, "groups": groups, "outcomes": outcomes,
             "baseline_file": baseline_file, "require": [*require] or None, "pass_k": pass_k, "detect": detect,
         }  # fmt: skip
-        with self.tell() as texts:
+        with self.tell() as notices:
             comparison = compare_systems(self, measures, arguments)
-        notes = dict.fromkeys(map(_write_in_one_line, texts))
+        notes = dict.fromkeys(_write_in_one_line(str(notice)) for notice in notices)
         return replace(comparison, warnings_of_runs=tuple(note for note in notes if note not in comparison.warnings))
 
     def curve(

@@ -17,7 +17,7 @@ from goodgain.analysis.reporting.page_sentences import Opening, describe_words, 
 from goodgain.analysis.reporting.spends import average_costs, tabulate_searches
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.counting.spends import check_costs_of_runs
-from goodgain.errors import GoodgainNotice, collect_notices, give
+from goodgain.errors import REASONS, GoodgainNotice, collect_notices, give
 from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls
 from goodgain.experiments.explanations import find_searched, spell_results_as
@@ -63,10 +63,12 @@ def gather_evidence(
     """Return the data of a report. `beside` maps argument names of `gg.report` to the given tables."""
     tables: Any = {name: beside[name] for name in ("results", "costs") if beside[name] is not None}
     with_tables = x.with_(**tables) if tables else x  # some measures need these tables
-    with x.tell() as texts:
+    with x.tell() as notices:
         made = _gather(with_tables, measures, beside, details, command)
+    texts = [str(notice) for notice in notices]
+    reasons = [str(notice) for notice in notices if notice.kind in REASONS]
     doubts = list_doubts(made.comparison, texts, has_replicates=made.has_replicates)
-    return replace(made, doubts=tuple(doubts))
+    return replace(made, reasons=tuple(reasons), doubts=tuple(doubt for doubt in doubts if doubt not in reasons))
 
 
 def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: int, command: str) -> Evidence:

@@ -97,6 +97,7 @@ class GoodgainEvaluator(Evaluator):
             with notices_for(measures):
                 scores = scoring.score_runs(measures)[""]
             scoring.warn_of_coverage({"": scores.coverage})
+            scoring.warn_of_cutoffs([] if scores.lacks_iterations else [scores.coverage], measures)
         for query_id, name, value in scores.per_query.iter_rows():
             # a missing pair would count as 0 in ir_measures; NaN stands for no value
             yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)

@@ -99,7 +99,7 @@ class RelevanceEvaluator:
             with scoring.tell():
                 scoring.warn_of_labels(measures)
                 counts = scoring.count_runs(find_thresholds(measures))
-                scoring.warn_of_counts(counts)
+                scoring.warn_of_counts(counts, measures)
             table = final_values(measures, counts[""])
             for query_id, *row in table.iter_rows():
                 values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))

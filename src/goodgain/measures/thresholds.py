@@ -17,7 +17,7 @@ from goodgain.options import spell
 _LARGEST_LABEL = 4
 
 #: The beginning of the notices of the kind `no_good_label`, which explain values of 0.
-NO_LABEL = "no label of the qrels reaches the threshold"
+_NO_LABEL = "no label of the qrels reaches the threshold"
 
 
 def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
@@ -76,7 +76,7 @@ def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.M
         )
         notice(
             "no_good_label",
-            f"{NO_LABEL} of {names} (the largest label is {largest:g}), so these measures find no relevant document. {remedy}",
+            f"{_NO_LABEL} of {names} (the largest label is {largest:g}), so these measures find no relevant document. {remedy}",
         )
 
 
@@ -133,7 +133,7 @@ def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
         remedy = f"Give {_spell_rel(min(1, largest))}" if largest > 0 else "Check the labels"
         notice(
             "no_good_label",
-            f"{NO_LABEL} {rel:g} (the largest label is {largest:g}). So no document is good, and nothing is found. {remedy}.",
+            f"{_NO_LABEL} {rel:g} (the largest label is {largest:g}). So no document is good, and nothing is found. {remedy}.",
         )
 
 
@@ -163,6 +163,6 @@ def warn_if_no_label_reaches(
     thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
     notice(
         "no_good_label",
-        f"{NO_LABEL} {thresholds} (the largest label is {largest:g}). So no document is good: CG, "
+        f"{_NO_LABEL} {thresholds} (the largest label is {largest:g}). So no document is good: CG, "
         f"SRE and other measures are 0, and IterationsForAllGoodResults has its best value, 0; {remedy}",
     )

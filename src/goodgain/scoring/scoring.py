@@ -123,7 +123,7 @@ class Scoring:
     def score_systems(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
         """Return the `Scores` of each system, by name. The arguments are those of `evaluate`."""
         parsed = parse_measures(measures, rel=self._options["rel"])
-        with self.tell() as texts:
+        with self.tell() as notices:
             self._check_bounds()
             self.warn_of_labels(parsed, provider=self._options["provider"])
             with notices_for(parsed):
@@ -138,7 +138,8 @@ class Scoring:
                 settings = self.check_settings()
                 scores = {name: add_intervals(system, parsed, settings) for name, system in scores.items()}
             self.warn_of_empty_queries(runs, parsed)
-        return {name: replace(system, notes=tuple(texts)) for name, system in scores.items()}
+        notes = tuple(map(str, notices))
+        return {name: replace(system, notes=notes) for name, system in scores.items()}
 
     def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
         """Return the rows of `gg.ledger` for every run, with the name of the run in the added column `system`."""
@@ -225,15 +226,19 @@ class Scoring:
         self.warn_of_coverage({name: of_run.coverage for name, of_run in scores.items()})
         warn_of_first_iterations({name: of_run.first_iteration for name, of_run in scores.items()})
         with_iterations = [of_run.coverage for of_run in scores.values() if not of_run.lacks_iterations]
+        self.warn_of_cutoffs(with_iterations, measures)
+        for name, of_run in scores.items():
+            with notices_about(self.opened.find_subject(name)):
+                warn_of_ends(of_run, measures)
+
+    def warn_of_cutoffs(self, coverages: Sequence[pl.DataFrame], measures: Sequence[ir_measures.Measure]) -> None:
+        """Give a notice on cutoffs that were probably meant as ranks. `coverages` are those of the runs with iterations."""
         cutoffs = {
             str(measure): measure.cutoff
             for measure in measures
             if isinstance(measure, IterationMeasure) and measure.cutoff
         }
-        warn_of_cutoffs(cutoffs, with_iterations)
-        for name, of_run in scores.items():
-            with notices_about(self.opened.find_subject(name)):
-                warn_of_ends(of_run, measures)
+        warn_of_cutoffs(cutoffs, coverages)
 
     def warn_of_empty_queries(self, scores: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> None:
         """Give notices on queries without results, which count as 0, the best value of shares such as SRR."""
@@ -242,9 +247,16 @@ class Scoring:
             with notices_about(self.opened.find_subject(name)):
                 warn_of_empty_queries(counted.select(measures), measures)
 
-    def warn_of_counts(self, counts: Mapping[str, Mapping[float, Counts]]) -> None:
-        """Give a notice if coverage is low. `counts` are what `count_runs` returns."""
-        self.warn_of_coverage({name: measure_coverage(of_run).tabulate() for name, of_run in counts.items()})
+    def warn_of_counts(
+        self, counts: Mapping[str, Mapping[float, Counts]], measures: Sequence[ir_measures.Measure] = ()
+    ) -> None:
+        """Give a notice if coverage is low, or if a cutoff was probably meant as a rank. `counts` are what `count_runs` returns."""
+        runs = self.opened.runs
+        coverages = {name: measure_coverage(of_run) for name, of_run in counts.items()}
+        tables = {name: coverage.tabulate() for name, coverage in coverages.items()}
+        self.warn_of_coverage(tables)
+        with_iterations = [tables[name] for name, of in coverages.items() if not of.lacks_iterations(runs[name])]
+        self.warn_of_cutoffs(with_iterations, measures)
 
     def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
         for name, coverage in coverages.items():
@@ -252,23 +264,23 @@ class Scoring:
                 warn_of_low_coverage(coverage, labels=self.opened.qrels.labels)
 
     @contextmanager
-    def tell(self) -> Iterator[list[str]]:
-        """Collect the notices of a `with` block, and list their texts. At its end, give those that were not given before.
+    def tell(self) -> Iterator[list[GoodgainNotice]]:
+        """Collect the notices of a `with` block. At its end, list each text once, and give those that were not given before.
 
         A block inside another passes all of its notices to the outer block.
         """
-        texts: list[str] = []
+        told: list[GoodgainNotice] = []
         notices: list[GoodgainNotice] = []
         is_inner = self.kept in _TELLING.get()
         token = _TELLING.set((*_TELLING.get(), self.kept))
         try:
             with collect_notices(notices.append):
-                yield texts
+                yield told
         finally:
             _TELLING.reset(token)
             reasons_first = sorted(join_notices(notices), key=lambda notice: notice.kind not in REASONS)
             joined = {str(notice): notice for notice in reasons_first}
-            texts += joined
+            told += joined.values()
             for text, notice in joined.items():
                 if is_inner or text not in self._texts_given:
                     give(notice)

@@ -53,7 +53,8 @@ class Evidence:
     details: int  # for how many queries all results are listed
     words: Mapping[str, str]  # word -> its meaning
     command: str  # how to make the report again
-    doubts: tuple[str, ...] = ()  # what to distrust
+    reasons: tuple[str, ...] = ()  # notices that explain values of 0 and verdicts
+    doubts: tuple[str, ...] = ()  # what else to distrust
 
     @property
     def systems(self) -> list[str]:

@@ -34,7 +34,6 @@ from goodgain.files.tables import Line, Table, write_markdown
 from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, parse_measure, parse_measures
-from goodgain.measures.thresholds import NO_LABEL
 from goodgain.options import DOCUMENTS, READING, spell
 from goodgain.providers import pause_garbage_collection
 
@@ -214,18 +213,17 @@ def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
         table = of.queries
         return (guard_formulas(table) if spreadsheet else table).write_csv()
     comparison = of.comparison
-    first = [doubt for doubt in of.doubts if NO_LABEL in doubt]
     verdicts, why = _summarise(of)
     said = {
         "title": f"{', '.join(of.systems)}: {count_queries(len(of.qrels.query_ids))}",
         "headline": [
-            *(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in first),
+            *(f"{one[0].upper()}{one[1:].removesuffix('.')}." for one in of.reasons),
             *page_sentences.describe_headline(of.opening),
         ],
         "look_first": of.describe_query(),
         "summary": [*filter(None, chain.from_iterable(zip_longest(verdicts, why)))],
         "method": None if comparison is None else page_sentences.describe_method(comparison),
-        "doubts": [one for one in of.doubts if one not in first],
+        "doubts": [*of.doubts],
         "signature": of.scores[of.systems[0]].signature if comparison is None else comparison.signature,
         "command": of.command,
     }

@@ -123,7 +123,7 @@ class Given:
         scoring = self._scoring_of[given]
         with scoring.tell():
             counts = scoring.count_runs([rel])
-            scoring.warn_of_counts(counts)
+            scoring.warn_of_counts(counts, [measure])
         results = NumResults(cutoff=measure.cutoff) if measure.cutoff else NumResults()
         asked = list(dict.fromkeys([measure, results]))
         scores = final_values(asked, counts[""])
