@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,16 @@ CALLS = {
 }
 
 
+#: Checker -> its command, and what it says of an unknown option. basedpyright is pyright, with the Node that it needs.
+CHECKERS = {
+    "mypy": (["--no-error-summary"], "Unexpected keyword argument"),
+    "basedpyright": (["--level", "error"], "No parameter named"),
+}
+
+
 @pytest.mark.slow
-def test_mypy_refuses_a_misspelt_option_and_takes_the_right_ones(tmp_path: Path) -> None:
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_a_misspelt_option_is_refused_and_a_right_one_is_not(checker: str, tmp_path: Path) -> None:
     lines = [
         "import goodgain as gg",
         "gg.compare({}, {}, 'nCG', alpha=0.1, missing='absent', order='last')",
@@ -25,7 +34,14 @@ def test_mypy_refuses_a_misspelt_option_and_takes_the_right_ones(tmp_path: Path)
     ]
     script = tmp_path / "calls.py"
     script.write_text("\n".join(lines) + "\n")
-    command = [sys.executable, "-m", "mypy", "--no-error-summary", "--cache-dir", str(tmp_path / "cache"), str(script)]
+
+    options, told = CHECKERS[checker]
+    if checker == "mypy":
+        options = [*options, "--cache-dir", str(tmp_path / "cache")]
+    command = [sys.executable, "-m", checker, *options, str(script)]
     printed = subprocess.run(command, capture_output=True, text=True).stdout
-    refused = [line for line in printed.splitlines() if "Unexpected keyword argument" in line]
-    assert [int(line.split(":")[1]) for line in refused] == [*range(3, 3 + len(CALLS))], printed
+
+    errors = [line for line in printed.splitlines() if " error: " in line]
+    refused = [line for line in errors if told in line]
+    assert [int(re.findall(r":(\d+)", line)[0]) for line in refused] == [*range(3, 3 + len(CALLS))], printed
+    assert errors == refused, printed
