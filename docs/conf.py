@@ -19,7 +19,7 @@ author = "The goodgain maintainers"
 release = version = __version__
 copyright = author  # noqa: A001  Sphinx reads this name
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+extensions = ["myst_nb", "sphinx_copybutton"]
 # The sources are those that GitHub shows; Sphinx runs in the root of the checkout.
 root_doc = "README"
 include_patterns = [
@@ -36,11 +36,6 @@ html_static_path = ["site.css"]
 html_css_files = ["site.css"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"  # the tests execute the notebooks
-autodoc_typehints = "none"  # the signature in the docstring's words is enough
-autodoc_member_order = "bysource"
-add_module_names = False
-default_role = "code"  # docstrings write names between single backquotes
-napoleon_use_rtype = False
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

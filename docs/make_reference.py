@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from click.testing import CliRunner
+from python_reference import write_python
 
 import goodgain as gg
 from goodgain.cli.program import program
@@ -155,41 +156,6 @@ def write_commands() -> str:
     return "\n".join(parts)
 
 
-def write_python() -> str:
-    """Return the page of public functions and classes; Sphinx fills in their docstrings."""
-    public = [(name, getattr(gg, name)) for name in gg.__all__ if name not in MEASURES and name != "__version__"]
-    folders: dict[str, list[str]] = {}
-    for name, value in public:
-        if inspect.isclass(value) or inspect.isfunction(value):
-            folders.setdefault(".".join(value.__module__.split(".")[:2]), []).append(name)
-    parts = [
-        "# Python\n",
-        NOTE,
-        "`help(goodgain.evaluate)` prints the same texts. [All measures](measures.md) are listed apart.\n",
-    ]
-    for folder, names in folders.items():
-        parts.append(f"## {folder.rpartition('.')[2].capitalize()}\n\n{read_title(folder)}.\n")
-        parts += [f"```{{eval-rst}}\n.. auto{find_kind(name)}:: goodgain.{name}\n```\n" for name in names]
-    hosts = [f"goodgain.hosts.{name}" for name in ("ranx", "pytrec_eval", "inspect", "mlflow")]
-    for module in (*hosts, "goodgain.analysis.reporting.plots"):
-        parts.append(f"## {module}\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n```\n")
-    return "\n".join(parts)
-
-
-def read_title(module: str) -> str:
-    """Return the first sentence of a module's docstring."""
-    said = inspect.getdoc(importlib.import_module(module)) or module
-    return said.splitlines()[0].rstrip(".")
-
-
-def find_kind(name: str) -> str:
-    """Return the Sphinx word for what a public name is."""
-    value = getattr(gg, name)
-    if not inspect.isclass(value):
-        return "function"
-    return "exception" if issubclass(value, Exception) else "class"
-
-
 def write_dependencies() -> str:
     """Return the page of what goodgain needs: the lines of pyproject.toml, with their comments."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -328,7 +294,7 @@ def write_pages() -> Iterator[tuple[str, str]]:
     """Yield the file and the text of each page."""
     yield "measures.md", write_measures()
     yield "command_line.md", write_commands()
-    yield "python.md", write_python()
+    yield "python.md", write_python(NOTE)
     yield "options.md", write_options()
     yield "notices.md", write_notices()
     yield "dependencies.md", write_dependencies()

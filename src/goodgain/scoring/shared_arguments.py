@@ -106,7 +106,7 @@ def takes_options(function: Callable[P, T]) -> Callable[P, T]:
 
 def name_options(docstring: str, names: Iterable[str]) -> str:
     """Replace `{options}` in a docstring by the names of the options, and the page that describes them."""
-    # The colon must stand on the first line: Sphinx takes what is before it for the name.
+    # The colon must stand on the first line: readers of docstrings take what is before it for the name.
     listed = f"**options: options that analyses share ({', '.join(names)}). {OPTIONS_PAGE} describes them."
     entry = textwrap.fill(listed, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8)
     return inspect.cleandoc(docstring).replace("    {options}", entry)  # Python 3.13 has it clean already
