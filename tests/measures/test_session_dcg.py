@@ -159,6 +159,27 @@ def test_the_weights_of_session_rbp_sum_to_1_and_b_1_is_rbp_of_the_first_iterati
 
 
 @no_notices()
+def test_session_rbp_is_the_expected_gain_of_its_user() -> None:
+    """After each result the user stops with probability 1 - p, else reads on with probability b, else sends the next query."""
+    b, p = 0.7, 0.8
+    random = Random(5)
+    searched = [[random.choice("abcdefgh") for _ in range(40)] for _ in range(6)]
+    labels = {document: random.choice((0, 1, 2, 4)) for document in "abcdefgh"}
+
+    expected = 0.0
+    arrives = 1.0  # the probability that the user reads the first result of the search
+    for results in searched:
+        reads, arrives_next = arrives, 0.0
+        for document in results:
+            expected += reads * (2 ** labels[document] - 1) / 2**4
+            arrives_next += reads * p * (1 - b)
+            reads *= p * b
+        arrives = arrives_next + reads * p * (1 - b) / (1 - p * b)  # beyond the results that the search has
+    found = gg.evaluate({"q": labels}, frame_of({"q": searched}), f"SessionRBP(b={b},p={p})")
+    assert found.mean()[f"SessionRBP(b={b},p={p})"] == pytest.approx((1 - p) * expected, rel=1e-12)
+
+
+@no_notices()
 def test_the_doors_agree(tmp_path: Path) -> None:
     random = Random(11)
     searched, labels = random_searches(random), random_labels(random, "123")

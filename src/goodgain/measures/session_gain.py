@@ -151,8 +151,9 @@ SessionRBP = _declare(
     },
     rules={"b": COMPUTED_RULES["recall"]},
     example=("SessionRBP@2", 0.0805535714285714),
-    source="Lipani, Carterette and Yilmaz, ICTIR 2019, recalled and not compared with the paper",
-    remark="a document that comes again counts again; negative labels count 0, and a label above max_rel is an error; with b=1 "
+    source="the user model of session rank-biased precision (Lipani, Carterette and Yilmaz, ICTIR 2019): after each result "
+    "the user stops with probability 1 - p, else reads the next result with probability b, or sends the next query",
+    remark="the value is (1 - p) times the gain that this user is expected to meet; the gain j is our choice; a document that comes again counts again; negative labels count 0, and a label above max_rel is an error; with b=1 "
     "it is RBP of the first iteration",
 )
 
