@@ -172,7 +172,8 @@ def test_the_citation_file_is_valid_and_says_what_the_package_says() -> None:
     assert f"with goodgain {gg.__version__}" in paper
     assert f"(goodgain {gg.__version__}, docs/measures.md, Definitions)" in page
     bibtex = {"title": cited["title"], "version": cited["version"], "year": str(cited["date-released"].year)}
-    assert all(re.search(rf"{key} += {{{re.escape(value)}}}", page) for key, value in bibtex.items())
+    for key, value in bibtex.items():
+        assert re.search(rf"{key} += \{{{re.escape(value)}\}}", page), key
     assert len(cited["references"]) == 5
     for reference in cited["references"]:
         assert reference["title"] in page

@@ -153,7 +153,8 @@ SessionRBP = _declare(
     example=("SessionRBP@2", 0.0805535714285714),
     source="the user model of session rank-biased precision (Lipani, Carterette and Yilmaz, ICTIR 2019): after each result "
     "the user stops with probability 1 - p, else reads the next result with probability b, or sends the next query",
-    remark="the value is (1 - p) times the gain that this user is expected to meet; the gain j is our choice; a document that comes again counts again; negative labels count 0, and a label above max_rel is an error; with b=1 "
+    remark="the value is (1 - p) times the gain that this user is expected to meet; the gain j is our choice; a document "
+    "that comes again counts again; negative labels count 0, and a label above max_rel is an error; with b=1 "
     "it is RBP of the first iteration",
 )
 
