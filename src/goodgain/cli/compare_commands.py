@@ -239,6 +239,7 @@ def _find_baseline(lines: Sequence[Requirement], names: Sequence[str], against: 
 @shared.declared_option("results", "One file of all systems, or one for each RUN.", multiple=True)
 @shared.declared_options("queries", "uses", "groups")
 @shared.declared_option("costs", multiple=True)
+@shared.declared_option("outcomes", "Its columns are compared, as in compare.")
 @click.option(
     "--details",
     type=click.IntRange(0),
@@ -259,9 +260,9 @@ def report(given: shared.Given) -> None:
     """
     path = given.output or (Path("report.html") if given.form in (None, "html") else None)
     found = choose_format(path or Path(), given.form)
-    tables = ("queries", "uses", "groups", "results", "costs")
+    tables = ("queries", "uses", "groups", "results", "costs", "outcomes")
     beside: dict[str, Any] = {name: getattr(given, name) for name in tables}
-    inputs = [given.qrels, *shared.find_files(given.runs), given.queries, given.uses, given.groups]
+    inputs = [given.qrels, *shared.find_files(given.runs), given.queries, given.uses, given.groups, given.outcomes]
     shared.check_outputs([path], [*inputs, *(given.results or ()), *(given.costs or ())])
     command = shlex.join(["goodgain", *sys.argv[1:]])
     with notices_after_output(full=True):

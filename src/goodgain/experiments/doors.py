@@ -309,6 +309,7 @@ def report(
     uses: Any = None,
     groups: Any = None,
     costs: Any = None,
+    outcomes: Any = None,
     details: int = 200,
     format: str | None = None,  # noqa: A002  # as in read_traces
     spreadsheet: bool = False,
@@ -332,6 +333,7 @@ def report(
         uses: the documents that each system used, as in `funnel`, to show which good documents were never opened or cited.
         groups: a file or a frame of query_id and group, to compare and filter by groups of queries.
         costs: costs as in `curve`, to show tokens, cost and seconds of each query and each search.
+        outcomes: outcomes as in `compare`, to compare them beside the measures. They need two systems or more.
         details: the number of queries for which the page lists all results. The page chooses the queries that changed
             most or, for a single system, the queries with the lowest values.
         format: `html`, `markdown`, `csv` (a row for each query, measure and system) or `json`. None: the ending of `path`
@@ -353,6 +355,8 @@ def report(
     ...     report(examples + "qrels.txt", runs, f"{folder}/report.html", "CG@2 SRR@2").name
     'report.html'
     """
-    tables = {"results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs}
+    tables = {
+        "results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs, "outcomes": outcomes,
+    }  # fmt: skip
     x = Experiment(qrels, runs, **options)
     return x.report(path, measures, details=details, format=format, spreadsheet=spreadsheet, **tables)

@@ -194,6 +194,7 @@ class Experiment(Scoring):
         uses: Any = None,
         groups: Any = None,
         costs: Any = None,
+        outcomes: Any = None,
         details: int = 200,
         format: str | None = None,  # noqa: A002  # as in gg.report
         spreadsheet: bool = False,
@@ -201,7 +202,9 @@ class Experiment(Scoring):
         """Write a report on all systems. Arguments, result and errors are those of `gg.report`."""
         from goodgain.experiments.reports import save_report  # it loads templates and what reads logs
 
-        beside = {"results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs}
+        beside = {
+            "results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs, "outcomes": outcomes,
+        }  # fmt: skip
         return save_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
 
     def name_by_files(self) -> Self:

@@ -17,7 +17,7 @@ from goodgain.analysis.reporting.page_sentences import Opening, describe_words, 
 from goodgain.analysis.reporting.spends import average_costs, tabulate_searches
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.counting.spends import check_costs_of_runs
-from goodgain.errors import REASONS, GoodgainNotice, collect_notices, give
+from goodgain.errors import REASONS, GoodgainNotice, InputError, collect_notices, give
 from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls
 from goodgain.experiments.explanations import find_searched, spell_results_as
@@ -72,7 +72,9 @@ def gather_evidence(
 
 
 def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: int, command: str) -> Evidence:
-    groups, queries, uses, costs = (beside[name] for name in ("groups", "queries", "uses", "costs"))
+    groups, queries, uses, costs, outcomes = (
+        beside[name] for name in ("groups", "queries", "uses", "costs", "outcomes")
+    )
     check_costs_of_runs(costs, x.sources[1])
     opened = x.opened
     qrels = opened.qrels
@@ -87,7 +89,9 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
 
     comparison, pairs = None, None
     if len(x.systems) > 1:
-        comparison = compare_systems(x, plan.measured, {"baseline": base, "groups": groups})
+        comparison = compare_systems(x, plan.measured, {"baseline": base, "groups": groups, "outcomes": outcomes})
+    elif outcomes is not None:
+        raise InputError("outcomes are compared, and there is one system. Give a second run, or leave out the outcomes")
     others = [tile for tile in tiles if tile not in plan.measured]  # not in x.compare
     notices: list[GoodgainNotice] = []
     with collect_notices(notices.append):

@@ -329,6 +329,36 @@ def test_markdown_has_the_sentences_and_tables_and_escapes_names(tmp_path: Path)
     assert "**What to distrust**" in plain and "Each system has one run" in plain
 
 
+@pytest.mark.parametrize("most", [5, 2])
+def test_the_page_shows_the_first_reasons_for_doubt_and_folds_the_others(
+    most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goodgain.analysis.reporting.report._MOST_DOUBTS", most)
+    qrels = {f"q{k}": {"a": 3, "b": 2, "c": 0} for k in range(6)}
+    runs = {name: {query: {"a": 2.0, f"x{k}": 1.0} for k, query in enumerate(qrels)} for name in ("one", "two")}
+    doubts = json.loads(gg.report(qrels, runs, tmp_path / "a.json", "nCG@9 SRR@9").read_text())["doubts"]
+    assert doubts[0] == "Only 6 queries: even a large difference may not hold for others." and 2 < len(doubts) <= 5
+
+    text = gg.report(qrels, runs, tmp_path / "a.html", "nCG@9 SRR@9").read_text()
+    section = text.partition('<section id="doubts"')[2].partition("</section>")[0]
+    shown, _, folded = section.partition("<details>")
+    assert (shown.count("<li>"), folded.count("<li>")) == (min(len(doubts), most), max(len(doubts) - most, 0))
+    assert (f"<summary>{len(doubts) - most} more</summary>" in folded) == (len(doubts) > most)
+
+
+def test_outcomes_are_compared_beside_the_measures(tmp_path: Path) -> None:
+    outcomes = AGENTS / "outcomes.csv"
+    made = json.loads(
+        gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.json", "nCG@6", outcomes=outcomes).read_text()
+    )
+    compared = gg.compare(AGENTS / "qrels.txt", RUNS, "nCG@6", baseline="quick", outcomes=outcomes)
+    assert [row["measure"] for row in made["pairs"]] == ["nCG@6", "solved"]
+    assert made["pairs"][1]["difference"] == compared.pairs.filter(measure="solved")["difference"].item()
+    assert any("solved" in sentence for sentence in made["summary"])
+    with pytest.raises(gg.InputError, match="outcomes are compared, and there is one system"):
+        gg.report(AGENTS / "qrels.txt", {"quick": RUNS["quick"]}, tmp_path / "a.json", outcomes=outcomes)
+
+
 def test_every_picture_says_in_words_what_it_shows(page: str) -> None:
     read = Page(page)
     pictures = [tag for tag, name, value in read.attributes if (tag, name, value) == ("svg", "role", "img")]

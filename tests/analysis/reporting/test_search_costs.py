@@ -36,7 +36,7 @@ def test_each_search_has_what_it_added_and_cost(tmp_path: Path) -> None:
     paid = {(row["system"], row["query_id"], int(row["iteration"])): row for row in read_rows()}
     for name, path in RUNS.items():
         ledger = gg.ledger(AGENTS / "qrels.txt", path)
-        rows = [row for row in made["searches"] if row["system"] == name]
+        rows = [row for row in made["searches"] if row["system"] == name and row["search"] is not None]
         assert [row["search"] for row in rows] == sorted(ledger["iteration"].unique())
         for row in rows:
             of = ledger.filter(iteration=row["search"])
@@ -46,6 +46,26 @@ def test_each_search_has_what_it_added_and_cost(tmp_path: Path) -> None:
             for what in ("tokens", "cost", "seconds"):
                 of_search = [float(paid[name, query, row["search"]][what]) for query in of["query_id"]]
                 assert row[what] == pytest.approx(mean(of_search))
+
+
+def test_the_last_row_has_what_was_spent_after_the_last_search(tmp_path: Path) -> None:
+    made = json.loads(write(tmp_path / "a.json", AGENTS / "costs.csv"))
+    for name in RUNS:
+        (last,) = [row for row in made["searches"] if row["system"] == name and row["search"] is None]
+        of_answers = [row for row in read_rows() if row["system"] == name and row["iteration"] == "0"]
+        assert (last["searching"], last["new_good"], last["gain"], last["repeats"]) == (
+            len(of_answers),
+            None,
+            None,
+            None,
+        )
+        for what in ("tokens", "cost", "seconds"):
+            assert last[what] == pytest.approx(mean(float(row[what]) for row in of_answers))
+    assert "after the last search" in write(tmp_path / "a.html", AGENTS / "costs.csv")
+    searches_alone = pl.DataFrame(read_rows()).filter(pl.col("iteration") != "0")
+    searches_alone.select("query_id", "system", "iteration", "cost").write_csv(tmp_path / "costs.csv")
+    made = json.loads(write(tmp_path / "b.json", tmp_path / "costs.csv"))
+    assert all(row["search"] is not None for row in made["searches"])
 
 
 def test_quality_stands_beside_tokens_price_and_seconds(tmp_path: Path) -> None:

@@ -347,15 +347,18 @@ def _count_searches(value: float) -> str:
 
 
 def list_doubts(comparison: Comparison | None, notices: Sequence[str], *, has_replicates: bool) -> list[str]:
-    """Return reasons for doubt: the notes of the comparison, the notices of all steps, and a warning if queries are few."""
-    notes = [*(comparison.notes if comparison else ()), *notices]
-    if has_replicates:
-        notes.append("Causes and searches are those of the first run of each system; other values are means over runs.")
+    """Return reasons for doubt: what concerns every value, then the notes of the comparison and the notices of all steps."""
+    of_all: list[str] = []
     if comparison is None:
-        notes.append("One system: nothing here says whether its values are good. Give a second run to compare.")
+        of_all.append("One system: nothing here says whether its values are good. Give a second run to compare.")
     elif (number := comparison.signature["queries"]) < _FEW_QUERIES:
-        notes.append(f"Only {count_of(number, 'query', 'queries')}: even a large difference may not hold for others.")
-    return list(dict.fromkeys(notes))
+        of_all.append(f"Only {count_of(number, 'query', 'queries')}: even a large difference may not hold for others.")
+    if has_replicates:
+        of_all.append(
+            "Causes and searches are those of the first run of each system; other values are means over runs."
+        )
+    notes = comparison.notes if comparison else ()
+    return list(dict.fromkeys([*of_all, *notes, *notices]))
 
 
 def join_words(parts: Any) -> str:

@@ -21,6 +21,8 @@ ENOUGH = 0.95
 #: Columns of the costs that a report shows.
 _AMOUNTS = [name for name, amount in OVER.items() if amount is None]
 _ADDED = {"new_good": "GR", "gain": "G", "repeats": "Dup"}
+#: A rest of a sum that is a smaller share of the sum is 0 up to rounding.
+_ROUNDING = 1e-9
 
 
 def sum_costs(costs: pl.DataFrame, what: str, systems: Sequence[str]) -> dict[str, pl.DataFrame]:
@@ -73,28 +75,62 @@ def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFr
 
     The columns are system, search, searching (number of queries with this search), new_good, gain and repeats. The columns
     `tokens`, `cost` and `seconds` exist if every system records them per iteration. Costs are means over queries with known costs.
+    If a query has costs after its last search, such as those of the answer, each system has one more row. Its search, new_good,
+    gain and repeats are null, and `searching` is the number of queries with known costs.
     """
-    rows = {name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()}
-    listed = [] if costs is None else [select_costs(costs, name, [*counts]) for name in counts]
-    amounts = [
-        what
-        for what in _AMOUNTS
-        if listed and all(of.filter(pl.col("iteration") > 0, pl.col(what).is_not_null()).height for of in listed)
-    ]
-    for what in amounts:
-        paid = pl.col("spend") - pl.col("spend").shift(fill_value=0.0).over("query_id")
-        for name, (spent,) in find_spends(what, {name: [{rel: of}] for name, of in counts.items()}, costs).items():
-            of_one = spent.rows.select("query_id", "iteration", paid.alias(what))
-            rows[name] = rows[name].join(of_one, on=["query_id", "iteration"], how="left")
-    columns = _ADDED | {what: what for what in amounts}
-    means = {name: pl.col(column).cast(pl.Float64).mean() for name, column in columns.items()}
-    return pl.concat(
-        of.group_by(search="iteration")
-        .agg(searching=pl.len().cast(pl.Int64), **means)
-        .select(pl.lit(name).alias("system"), pl.all())
-        .sort("search")
-        for name, of in rows.items()
-    )
+    judged = {
+        name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()
+    }
+    amounts = [] if costs is None else _find_amounts_of_iterations(costs, [*counts])
+    spends = {what: find_spends(what, {name: [{rel: of}] for name, of in counts.items()}, costs) for what in amounts}
+    means = [pl.col(column).cast(pl.Float64).mean().alias(name) for name, column in _ADDED.items()]
+
+    parts = []
+    for name, rows in judged.items():
+        for what in amounts:
+            (spent,) = spends[what][name]
+            paid = pl.col("spend") - pl.col("spend").shift(fill_value=0.0).over("query_id")
+            of_searches = spent.rows.select("query_id", "iteration", paid.alias(what))
+            rows = rows.join(of_searches, on=["query_id", "iteration"], how="left")
+        of_each = rows.group_by(search="iteration").agg(
+            pl.len().cast(pl.Int64).alias("searching"), *means, pl.col(amounts).mean()
+        )
+        parts.append(of_each.select(pl.lit(name).alias("system"), pl.all()).sort("search"))
+    if costs is None or not amounts:
+        return pl.concat(parts)
+
+    rests = [_average_rest(name, costs, spends, [*counts]) for name in counts]
+    if not any(rest.select(pl.any_horizontal(pl.col(amounts) > 0)).item() for rest in rests):
+        return pl.concat(parts)
+    both = [part for pair in zip(parts, rests, strict=True) for part in pair]
+    return pl.concat(both, how="diagonal")
+
+
+def _find_amounts_of_iterations(costs: pl.DataFrame, systems: Sequence[str]) -> list[str]:
+    """Return the amounts, such as tokens, that every system records per iteration."""
+    listed = [select_costs(costs, name, systems) for name in systems]
+    of_iterations = [of.filter(pl.col("iteration") > 0) for of in listed]
+    return [what for what in _AMOUNTS if all(of.get_column(what).count() for of in of_iterations)]
+
+
+def _average_rest(
+    system: str, costs: pl.DataFrame, spends: Mapping[str, Mapping[str, Sequence[Spends]]], systems: Sequence[str]
+) -> pl.DataFrame:
+    """Return a row with the mean of each amount after the last search: the total of a query, minus the spend at its last search."""
+    rests: list[pl.DataFrame] = []
+    for what, spends_of in spends.items():
+        (spent,) = spends_of[system]
+        at_last = spent.rows.group_by("query_id").agg(pl.col("spend").max())
+        total = sum_costs(costs, what, systems)[system].join(at_last, on="query_id")
+        rest = pl.col(what) - pl.col("spend")
+        is_rounding = rest < pl.col(what) * _ROUNDING
+        rests.append(total.select("query_id", pl.when(is_rounding).then(0.0).otherwise(rest).alias(what)))
+
+    found = rests[0]
+    for rest_of_amount in rests[1:]:
+        found = found.join(rest_of_amount, on="query_id", how="full", coalesce=True)
+    searching = pl.len().cast(pl.Int64).alias("searching")
+    return found.select(pl.lit(system).alias("system"), searching, pl.col([*spends]).mean())
 
 
 def build_cost_table(spent: pl.DataFrame, measure: str, means: Mapping[str, float | None], places: int) -> Table:
@@ -113,9 +149,9 @@ def build_search_tables(searches: pl.DataFrame, most: int) -> Iterator[Table]:
     for (name,), of in [*searches.group_by("system", maintain_order=True)][:most]:
         rows = [
             [
-                f"search {row['search']}",
+                "after the last search" if row["search"] is None else f"search {row['search']}",
                 f"{row['searching']:,}",
-                *(f"{row[column]:.2f}" for column in _ADDED),
+                *("–" if row[column] is None else f"{row[column]:.2f}" for column in _ADDED),
                 *("–" if row[amount] is None else format_amount(row[amount]) for amount in amounts),
             ]
             for row in of.iter_rows(named=True)
