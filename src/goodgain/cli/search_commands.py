@@ -154,7 +154,7 @@ def _name_point(row: dict[str, Any]) -> str:
 @shared.rel_option
 @click.option("--query", metavar="ID", help="Print both agents side by side for one query.")
 @shared.declared_option("results", "One file of both systems, or one each: for BASE, then for NEW.", multiple=True)
-@shared.declared_option("uses")
+@shared.declared_options("queries", "uses")
 @shared.declared_option("outcomes", "--incomplete needs its column completed.")
 @shared.declared_options("missing", "incomplete")
 @click.option(
@@ -174,12 +174,14 @@ def explain(given: shared.Given) -> None:
     if len(results) > 2:
         raise InputError("--results was given more than twice. Give one file of both systems, or one for each.")
     shared.check_outputs(
-        [output.path], [given.qrels, *shared.find_files(given.runs), *results, given.uses, given.outcomes]
+        [output.path],
+        [given.qrels, *shared.find_files(given.runs), *results, given.queries, given.uses, given.outcomes],
     )
     with notices_after_output(full=True):
         x = shared.make_experiment(given)
         with show_progress():
-            tables = {"results": given.results, "uses": given.uses, "outcomes": given.outcomes}
+            names = ("results", "queries", "uses", "outcomes")
+            tables = {name: getattr(given, name) for name in names}
             explained = x.explain(x.systems[0], x.systems[1], list(given.measures), top=given.top, **tables)
         if output.form == "table":
             console = open_console(sys.stdout)

@@ -206,6 +206,7 @@ def explain(
     measures: Measures = "CG",
     *,
     results: Any = None,
+    queries: Any = None,
     uses: Any = None,
     outcomes: Any = None,
     top: int = 5,
@@ -221,6 +222,7 @@ def explain(
         measures: CG, NumGood, DCGG, nCG, nDCGG, with or without a cutoff; or a rate: RG, DRG, SRE, SRR.
         results: the frame from `read_traces`, or a file of this frame, for search strings and titles. Give one table of both
             systems, or a list with a table of each system.
+        queries: the texts of the queries, as in `report`, to show beside their ids.
         uses: the documents that each system used, as in `funnel`, to show which good documents were never opened or cited.
         outcomes: outcomes with a column `completed`, as in `compare`, if `incomplete` is `zero` or `absent`.
         top: how many queries to show, in each direction.
@@ -243,7 +245,8 @@ def explain(
     """
     x = Experiment(qrels, {"base": base, "new": new}, **options).name_by_files()
     base_name, new_name = x.systems
-    return x.explain(base_name, new_name, measures, results=results, uses=uses, outcomes=outcomes, top=top)
+    tables = {"results": results, "queries": queries, "uses": uses, "outcomes": outcomes}
+    return x.explain(base_name, new_name, measures, top=top, **tables)
 
 
 @takes_options

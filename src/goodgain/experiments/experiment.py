@@ -14,14 +14,14 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.required_lines import Requirement, find_baseline, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.analysis.comparing.use_of_documents import Funnel, funnel
-from goodgain.analysis.explaining.explanation import Explanation
+from goodgain.analysis.explaining.explanation import Explanation, add_questions
 from goodgain.analysis.reporting.curves import Points, check_curve_options, check_points, parse_curve_measures
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
 from goodgain.errors import InputError
 from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls, find_hits_of_runs, join_counts_of_systems
 from goodgain.experiments.explanations import explain_pair
-from goodgain.formats.query_tables import read_costs, read_outcomes
+from goodgain.formats.query_tables import read_costs, read_outcomes, read_queries
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import check_along_iterations
 from goodgain.measures.names import Measures, parse_measure
@@ -121,6 +121,7 @@ class Experiment(Scoring):
         measures: Measures = "CG",
         *,
         results: Any = None,
+        queries: Any = None,
         uses: Any = None,
         outcomes: Any = None,
         top: int = 5,
@@ -130,7 +131,8 @@ class Experiment(Scoring):
             raise InputError(f"{unknown[0]!r} is not one of the systems; they are {', '.join(self.systems)}")
         with self.tell():
             tables = {"results": results, "uses": uses, "outcomes": outcomes}
-            return explain_pair(self, [base, new], measures, top=top, **tables)
+            explained = explain_pair(self, [base, new], measures, top=top, **tables)
+        return explained if queries is None else add_questions(explained, read_queries(queries))
 
     def spend(
         self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False

@@ -460,3 +460,17 @@ def test_a_large_file_read_in_blocks_gives_the_same() -> None:
     qrels = gg.read_qrels(folder / "qrels.txt")
     found, expected = (gg.Experiment(qrels, one).explain("quick", "late", "CG@3 SRE") for one in (blocks, runs))
     assert found.to_text("json") == expected.to_text("json")
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_the_texts_of_queries_stand_beside_their_ids(tmp_path: Path) -> None:
+    qrels = {"q": {"a": 3, "b": 2}, "r": {"a": 2}}
+    old, new = {"q": {"a": 1.0}, "r": {"a": 1.0}}, {"q": {"a": 1.0, "b": 0.5}, "r": {"x": 1.0}}
+    asked = {"q": "when was\nthe dam built", "never judged": "what"}
+    found = gg.explain(qrels, old, new, queries=asked)
+    assert found.queries.select("query_id", "query_text").rows() == [("q", asked["q"]), ("r", None)]
+    text = found.to_text()
+    assert "q “when was the dam built”: CG 3 → 5 (+2)" in text and "\n- r: CG 2 → 0 (-2)" in text
+    assert "query_text" not in gg.explain(qrels, old, new).queries.columns
+    pairs = gg.explain(qrels, [old, old], [new], queries=asked)
+    assert {row["query_text"] for row in pairs.queries.to_dicts() if row["query_id"].startswith("q ")} == {asked["q"]}

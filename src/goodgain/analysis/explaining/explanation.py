@@ -35,7 +35,8 @@ class Explanation(ExplanationFrames):
             denominator_new, from_numerator and from_denominator (parts of the difference), first_differing_iteration (null:
             none), sentence. One row per measure and judged query. Columns of numerators and denominators are null unless the
             measure is a rate. The parts of the difference are also null if a denominator is 0. As in `compare`, base or new is
-            null if the system has no value in the query, and the difference is then null too.
+            null if the system has no value in the query, and the difference is then null too. If the texts of the queries
+            are given, also query_text.
         causes: query_id, measure, counted_by (`base`, `new`, `both`), cause, documents, amount.
         documents: query_id, measure, doc_id, relevance, iteration_base, iteration_new (null: never found), found (`same`
             iteration, `earlier` or `later` in new, `found_by_base_only`, `found_by_new_only`, `found_by_neither`),
@@ -112,6 +113,17 @@ class Explanation(ExplanationFrames):
 
     def _repr_html_(self) -> str:
         return write_html(build_screen(self))
+
+
+def add_questions(explanation: Explanation, texts: pl.DataFrame) -> Explanation:
+    """Return the explanation with the column `query_text` in `queries`. `texts` has the columns query_id and text."""
+    queries = explanation.queries
+    named = dict(texts.select("query_id", "text").iter_rows())
+    if explanation.pairs is not None:  # the query of the qrels, for each pair of runs
+        of_pairs = explanation.pairs.select("query_id", "of_query").iter_rows()
+        named = {query_id: named.get(of_query) for query_id, of_query in of_pairs}
+    asked = [named.get(query_id) for query_id in queries.get_column("query_id")]
+    return replace(explanation, queries=queries.with_columns(query_text=pl.Series(asked, dtype=pl.String)))
 
 
 def explain_systems(

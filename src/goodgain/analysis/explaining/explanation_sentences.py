@@ -244,7 +244,8 @@ def shorten(text: str, most: int = _LONGEST) -> str:
 
 def describe_values(row: Mapping[str, Any]) -> str:
     change = f"{show(row['base'])} → {show(row['new'])} ({show(row['difference'], '+')})"
-    return f"{row['query_id']}: {row['measure']} {change}"
+    asked = f" “{shorten(text)}”" if (text := row.get("query_text")) else ""
+    return f"{row['query_id']}{asked}: {row['measure']} {change}"
 
 
 def add_sentences(frames: ExplanationFrames) -> pl.DataFrame:
