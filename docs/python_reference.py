@@ -167,8 +167,8 @@ def _find_words(returned: Any) -> str:
 
 
 def _join_lines(text: str) -> str:
-    """Return a paragraph on one line, and further paragraphs as they are."""
-    joined = re.sub(r"\n(?=\S)", " ", text.strip())
+    """Return a paragraph on one line. Items of lists and further paragraphs begin lines of their own."""
+    joined = re.sub(r"\n(?=\S)(?!- )", " ", text.strip())
     return joined.replace(OPTIONS_PAGE, "[Options](options.md)")
 
 

@@ -68,6 +68,18 @@ def test_the_last_row_has_what_was_spent_after_the_last_search(tmp_path: Path) -
     assert all(row["search"] is not None for row in made["searches"])
 
 
+def test_costs_of_queries_without_judgments_or_searches_are_not_in_the_last_row(tmp_path: Path) -> None:
+    run = pl.DataFrame(
+        {"query_id": ["q", "q", "unjudged", "idle"], "iteration": [1, 2, 1, 1], "doc_id": ["a", "b", "z", "-"]}
+    )
+    paid = {"q": (1.0, 2.0, 4.0), "unjudged": (10.0, 100.0), "never searched": (50.0,)}
+    rows = [(query, "s", k % len(of), of[k - 1]) for query, of in paid.items() for k in range(1, len(of) + 1)]
+    costs = pl.DataFrame(rows, schema=["query_id", "system", "iteration", "cost"], orient="row")
+    path = gg.report({"q": {"a": 3}, "never searched": {"a": 3}}, {"s": run}, tmp_path / "a.json", "CG", costs=costs)
+    found = [(row["search"], row["searching"], row["cost"]) for row in json.loads(path.read_text())["searches"]]
+    assert found == [(1, 1, 1.0), (2, 1, 2.0), (None, 1, 4.0)]
+
+
 def test_quality_stands_beside_tokens_price_and_seconds(tmp_path: Path) -> None:
     text = write(tmp_path / "a.md", AGENTS / "costs.csv")
     scores = {name: gg.evaluate(AGENTS / "qrels.txt", path, "nCG@6 NumIter") for name, path in RUNS.items()}

@@ -76,7 +76,8 @@ def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFr
     The columns are system, search, searching (number of queries with this search), new_good, gain and repeats. The columns
     `tokens`, `cost` and `seconds` exist if every system records them per iteration. Costs are means over queries with known costs.
     If a query has costs after its last search, such as those of the answer, each system has one more row. Its search, new_good,
-    gain and repeats are null, and `searching` is the number of queries with known costs.
+    gain and repeats are null, and `searching` is the number of queries that searched and have known costs. Costs of iterations
+    that the run lacks count here too: a notice names them.
     """
     judged = {
         name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()
@@ -150,7 +151,7 @@ def build_search_tables(searches: pl.DataFrame, most: int) -> Iterator[Table]:
         rows = [
             [
                 "after the last search" if row["search"] is None else f"search {row['search']}",
-                f"{row['searching']:,}",
+                "–" if row["search"] is None else f"{row['searching']:,}",
                 *("–" if row[column] is None else f"{row[column]:.2f}" for column in _ADDED),
                 *("–" if row[amount] is None else format_amount(row[amount]) for amount in amounts),
             ]
