@@ -82,7 +82,7 @@ def test_every_block_is_an_example_that_runs(path: Path) -> None:
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     for kind, text in blocks:
         lines = text.splitlines()
-        assert kind in {"pycon", "python", "console", "sh", "text", "mermaid", "yaml"}, text
+        assert kind in {"pycon", "python", "console", "sh", "text", "mermaid", "yaml", "bibtex"}, text
         assert kind != "sh" or all(line.startswith(("goodgain ", "pip install ", "make ")) for line in lines), text
 
 

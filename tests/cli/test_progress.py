@@ -87,7 +87,7 @@ def test_a_terminal_without_cursor_control_gets_no_bar(monkeypatch: pytest.Monke
 @pytest.mark.slow
 def test_the_bar_comes_after_two_seconds_and_an_interrupt_removes_it() -> None:
     leader, follower = os.openpty()
-    many = " ".join(f"nCG@{i} SRR@{i} nDCG@{i}" for i in range(1, 31))  # also a fast machine takes seconds for them
+    many = " ".join(f"P@{i} R@{i} nDCG@{i}" for i in range(1, 31))  # also a fast machine takes seconds for them
     call = [*COMMAND, "compare", *FILES, "-m", many, "--resamples", "1000000"]
     process = subprocess.Popen(call, stdout=follower, stderr=follower, close_fds=True)
     os.close(follower)

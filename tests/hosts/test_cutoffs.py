@@ -25,11 +25,11 @@ def in_ir_measures(cutoff: int) -> Any:
 
 
 def in_pytrec_eval(cutoff: int) -> Any:
-    return trec_host.RelevanceEvaluator(QRELS, {f"ncg_{cutoff}"}).evaluate(RUN)
+    return trec_host.RelevanceEvaluator(QRELS, {f"n_cg_{cutoff}"}).evaluate(RUN)
 
 
 def in_ranx(cutoff: int) -> Any:
-    return ranx.evaluate(ranx_host.Qrels(QRELS), ranx_host.Run(RUN), f"ncg@{cutoff}")
+    return ranx.evaluate(ranx_host.Qrels(QRELS), ranx_host.Run(RUN), f"n_cg@{cutoff}")
 
 
 @pytest.mark.parametrize("score", [in_ir_measures, in_pytrec_eval, in_ranx])

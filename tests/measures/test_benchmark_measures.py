@@ -84,7 +84,7 @@ def test_both_ends_of_iterations_for_all_good_results_are_counted(tmp_path: Path
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gg.GoodgainNotice)
             page = gg.report(qrels, systems, tmp_path / "page.md", "IterationsForAllGoodResults CG").read_text()
-        assert page.count("0, the best value") == 1
+        assert page.count("IterationsForAllGoodResults is 0, the best value") == 1
         assert ("b: 0 in 1 query, 100 in 3 queries" in page) == (len(systems) == 2)
     for asked, labels in (("AllGood", qrels), ("IterationsForAllGoodResults", {"found": {"a": 2}})):
         with pytest.warns(gg.GoodgainNotice) as given:

@@ -248,3 +248,10 @@ def test_the_text_of_a_task_comes_after_the_greeting_of_the_agent(save: Callable
     assert pl.read_parquet(tmp_path / "queries.parquet").select("query_id", "text").rows() == [
         ("t", "Tell me of dunes.")
     ]
+
+
+def test_a_file_without_messages_of_json_rpc_is_refused_before_all_of_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"query_id": "q"}\n' * 20_000)
+    with pytest.raises(gg.InputError, match="none of the first 10,000 records is a message of JSON-RPC"):
+        gg.read_traces(path, format="mcp")

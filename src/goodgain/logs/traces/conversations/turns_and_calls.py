@@ -1,6 +1,7 @@
 """Builds a trace from the messages of a conversation: turns, steps, calls with answers, and costs."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Self
 
 from msgspec.structs import astuple
@@ -247,8 +248,11 @@ class Conversation:
 
     def read_file(self, lines: Iterable[tuple[Any, str]]) -> Trace:
         """Return the trace of a file whose lines are one conversation."""
-        read = list(lines)
-        return self.read_all(read).trace(read[0][1] if read else f"{self.source.path}, at ")
+        waiting = iter(lines)  # a reader can refuse a large file before all of its lines are in memory
+        first = next(waiting, None)
+        if first is None:
+            return self.trace(f"{self.source.path}, at ")
+        return self.read_all(chain([first], waiting)).trace(first[1])
 
     def read_record(self, record: Any, items: Iterable[tree.Placed], at: str) -> Self:
         """Read the items of a record. If an unread field looks like messages with a search, report the field as not understood."""

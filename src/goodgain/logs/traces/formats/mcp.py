@@ -11,12 +11,15 @@ Record: Log each client to its own file: ids of several clients can collide.
 from collections.abc import Iterator
 from typing import Any
 
+from goodgain.errors import InputError
 from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
 from goodgain.logs.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
 
 ITERATION = "call"
 #: Keys of the message in logs that add a time or a direction.
 _WRAPPERS = ("message", "msg", "payload", "data", "body")
+#: A file whose first records, as many as this, are no messages is not a log of MCP.
+_MOST_UNREAD = 10_000
 
 
 def sniff(head: FileHead) -> bool:
@@ -43,10 +46,15 @@ class _Messages(Conversation):
         self._waiting: dict[str, tuple[ToolCall, Any]] = {}
         self._others: dict[str, bool] = {}
         self._answered = True
+        self._unread = 0  # records that are no messages
 
     def read(self, record: dict[str, Any], at: str) -> None:
         message = _find_message(record)
         if message is None:
+            self._unread += 1
+            if not self.record and self._unread == _MOST_UNREAD:
+                told = f"none of the first {_MOST_UNREAD:,} records is a message of JSON-RPC"
+                raise InputError(f"{self.source.path}: {told}. Leave the file out, or name its format")
             self.source.not_understood("record without a message of JSON-RPC", at, 'an object with jsonrpc: "2.0"')
             return
         self.record.append(record)
