@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 import goodgain as gg
 from tests.formats.test_column_names import notices_of
-from tests.support.command import run_command
+from tests.support.command import run_command_here
 from tests.support.counts import how_many
 from tests.support.forms import in_blocks
 from tests.support.oracle import EMPTY
@@ -99,7 +99,7 @@ def test_the_command_prints_the_judged_queries(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(ir_measures.measures.registry, "FirstGood", FIRST_GOOD)
     (tmp_path / "q").write_text("a 0 x 2\nb 0 x 2\nabsent 0 x 3\n")
     (tmp_path / "r").write_text("a Q0 x 1 1 t\nb Q0 y 1 2 t\nb Q0 x 2 1 t\nunjudged Q0 z 1 1 t\n")
-    done = run_command("evaluate", "q", "r", "FirstGood", "-q", "-o", "tsv", cwd=tmp_path)
+    done = run_command_here("evaluate", "q", "r", "FirstGood", "-q", "-o", "tsv", cwd=tmp_path)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     values = [line for line in lines if line[-1][0].isdigit()]
     assert values == [

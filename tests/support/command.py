@@ -18,7 +18,7 @@ from unittest import mock
 from goodgain.cli import main
 from tests.support.counts import EVERYTHING
 
-__all__ = ["COMMAND", "SHELL", "run_command"]
+__all__ = ["COMMAND", "SHELL", "run_command", "run_command_here"]
 
 COMMAND = [sys.executable, "-m", "goodgain"]
 #: Characters of a command that only a shell understands.
@@ -32,6 +32,15 @@ def run_command(*arguments: object, cwd: Path | None = None) -> subprocess.Compl
     argv = [*COMMAND, *map(str, arguments)]
     if _needs_process(argv):
         return subprocess.run(argv, capture_output=True, text=True, timeout=120, cwd=cwd)
+    return _call_here(argv, cwd)
+
+
+def run_command_here(*arguments: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command in the process of the test, whose registries it then sees."""
+    return _call_here([*COMMAND, *map(str, arguments)], cwd)
+
+
+def _call_here(argv: list[str], cwd: Path | None) -> subprocess.CompletedProcess[str]:
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with (
         contextlib.chdir(cwd or Path.cwd()),
