@@ -18,7 +18,7 @@ from goodgain.logs.traces.expected_values import as_word, expect_object, expect_
 ITERATION = "call"
 #: Keys of the message in logs that add a time or a direction.
 _WRAPPERS = ("message", "msg", "payload", "data", "body")
-#: A file whose first records, as many as this, are no messages is not a log of MCP.
+#: A file is not a log of MCP if as many records as this come before the first message.
 _MOST_UNREAD = 10_000
 
 
@@ -46,7 +46,7 @@ class _Messages(Conversation):
         self._waiting: dict[str, tuple[ToolCall, Any]] = {}
         self._others: dict[str, bool] = {}
         self._answered = True
-        self._unread = 0  # records that are no messages
+        self._unread = 0  # records without a message
 
     def read(self, record: dict[str, Any], at: str) -> None:
         message = _find_message(record)
