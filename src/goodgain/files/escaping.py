@@ -1,6 +1,7 @@
 """Escapes texts for display: ids and names may contain commands to a terminal, a spreadsheet or a browser."""
 
 import html
+import re
 from collections.abc import Sequence
 
 import polars as pl
@@ -10,6 +11,11 @@ from goodgain.errors import InputError, count_of, notice
 #: Patterns of the text before a spreadsheet formula, and of the beginning of the formula. Some spreadsheets split CSV at
 #: `;`: then a formula may follow each `;` or line end. Japanese spreadsheets also accept full-width signs.
 _FORMULAS = ((r"(^|[;\t\r\n])", r"('*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])"), ("(^)", r"('*[\t\r\n])"))
+
+#: The beginning of what GitHub links or notifies, up to where the next sign decides: `@name`, `#123`, `GH-123`, `https://`, `www.`.
+#: `CG@3` is none of them: letters stand before the @.
+_LINKED = r"(?<![a-z0-9])@(?=[a-z0-9])|#(?=[0-9])|\bgh-(?=[0-9])|:(?=//)|\bwww(?=\.)"
+_LINKED_BY_GITHUB = re.compile(_LINKED, re.ASCII | re.IGNORECASE)
 
 
 def escape_controls(text: str, *, keep: str = "") -> str:
@@ -85,3 +91,14 @@ def escape_html(text: str) -> str:
 def show_controls(text: str) -> str:
     """Replace control characters by �: they could end a line or change the direction of text."""
     return "".join(sign if sign.isprintable() else "�" for sign in text)
+
+
+def break_github_links(markup: str) -> str:
+    r"""Put a zero-width space into each name, issue number and address that GitHub would notify or link.
+
+    `markup` is escaped Markdown or HTML. A backslash does not help: GitHub looks for names after it has read the Markdown.
+
+    >>> print(break_github_links(r"CG@3 of @octocat, \#123"))
+    CG@3 of @&#8203;octocat, \#&#8203;123
+    """
+    return _LINKED_BY_GITHUB.sub(r"\g<0>&#8203;", markup)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -85,9 +87,38 @@ def test_the_steps_compare_comment_and_decide(runner: Path, line: str, status: i
     assert run_step("Comment", runner, NUMBER="7", EARLIER="12\n15\n").returncode == 0
     calls = (runner / "calls").read_text().splitlines()
     body = f"-F body=@{runner}/goodgain.md"
-    assert calls[1].strip() == f"gh api repos/owner/agent/issues/7/comments {body}"
-    assert calls[3].strip() == f"gh api --method PATCH repos/owner/agent/issues/comments/12 {body}"
+    assert calls[2].strip() == f"gh api repos/owner/agent/issues/7/comments {body}"
+    assert calls[5].strip() == f"gh api --method PATCH repos/owner/agent/issues/comments/12 {body}"
     assert run_step("Decide", runner, STATUS=str(status)).returncode == status
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq, in place of the one that is built into gh")
+def test_a_comment_of_somebody_else_that_begins_with_the_marker_stays(runner: Path) -> None:
+    mark = "<!-- goodgain compare -->"
+    comments = [
+        {"id": 3, "user": {"login": "mallory"}, "body": f"{mark} mine"},
+        {"id": 4, "user": {"login": "github-actions[bot]"}, "body": "of another action"},
+        {"id": 5, "user": {"login": "github-actions[bot]"}, "body": f"{mark}\nolder"},
+    ]
+    (runner / "comments.json").write_text(json.dumps(comments))
+    (runner / "viewer.json").write_text(json.dumps({"data": {"viewer": {"login": "github-actions[bot]"}}}))
+    answers = 'case "$*" in *graphql*) f=viewer;; *--paginate*) f=comments;; *) exit 0;; esac\n'
+    filters = 'for filter; do :; done\nexec jq -r "$filter" "$RUNNER_TEMP/$f.json"\n'
+    (runner / "programs" / "gh").write_text(_RECORDER + answers + filters)
+    (runner / "goodgain.md").write_text(f"{mark}\nnew")
+    assert run_step("Comment", runner, NUMBER="7").returncode == 0
+    assert "--method PATCH repos/owner/agent/issues/comments/5 " in (runner / "calls").read_text()
+
+    (runner / "comments.json").write_text(json.dumps(comments[:2]))
+    assert run_step("Comment", runner, NUMBER="7").returncode == 0
+    assert (runner / "calls").read_text().count("PATCH") == 1  # a comment is added
+
+
+def test_actions_are_pinned_to_commits() -> None:
+    workflows = [*(ROOT / ".github" / "workflows").glob("*.yml"), ROOT / "action.yml"]
+    used = [line.strip() for path in workflows for line in path.read_text().splitlines() if " uses: " in line]
+    assert len(used) > 10
+    assert [line for line in used if not re.fullmatch(r"(- )?uses: [\w./-]+@[0-9a-f]{40} # v[\d.]+", line)] == []
 
 
 def test_the_environment_is_made_once_for_an_interpreter_and_a_version(runner: Path) -> None:
@@ -178,11 +209,12 @@ def test_the_workflow_of_the_page_runs(runner: Path) -> None:
     folder = runner / "repository"
     (folder / "eval").mkdir(parents=True)
     (folder / "eval" / "qrels.txt").write_text("".join(f"q{k} 0 a 2\nq{k} 0 b 3\n" for k in range(8)))
-    (first,) = (line for line in PAGE.splitlines() if line.startswith("goodgain convert") and "eval/main.run" in line)
+    (first,) = (line for line in PAGE.splitlines() if line.startswith("goodgain convert") and "-o main.run" in line)
+    first = first.replace("qrels_examples/two_logs/old.json", "../log.jsonl")
     (convert,) = (step["run"] for step in JOB if step.get("run", "").startswith("goodgain convert"))
-    for command, documents in ((first, ["a", "b"]), (convert, ["a", "c"])):
+    for command, place, documents in ((first, folder / "eval", ["a", "b"]), (convert, folder, ["a", "c"])):
         write_log(folder / "log.jsonl", documents)
-        assert run_command(*shlex.split(command)[1:], cwd=folder).returncode == 0
+        assert run_command(*shlex.split(command)[1:], cwd=place).returncode == 0
 
     compared = run_step("Compare", runner, cwd=folder, **give_inputs(**GATE["with"]))
     assert compared.returncode == 0, compared.stderr

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +13,7 @@ from xml.etree import ElementTree
 
 import polars as pl
 import pytest
+from markdown_it import MarkdownIt
 
 import goodgain as gg
 from goodgain import compare
@@ -266,3 +269,80 @@ def test_a_line_that_fails_by_its_bound_explains_what_the_table_says(seed: int) 
         explains = f"the table says {verdict}, because it compares with the baseline" in str(outcome)
         is_shifted = outcome.bound != outcome.baseline
         assert explains == (not outcome.holds and is_shifted and verdict != "worse"), str(outcome)
+
+
+#: What GitHub notifies or links in the text of a comment, outside of its markup (the filters of html-pipeline).
+_OF_GITHUB = {
+    "name": r"(?:^|\W)@[a-z0-9]",
+    "issue": r"#\d|\bgh-\d",
+    "address": r"https?://|ftp://|\bwww\.",
+}
+_HOSTILE = r"@octocat, @org/team #123 GH-7 o/r#5 https://github.com/o/r/issues/5 www.x.example \@o é@o _@o &#64;o"
+
+
+def find_what_github_links(markdown: str) -> list[tuple[str, str]]:
+    """The texts between tags, after the Markdown is read."""
+    shown = MarkdownIt("commonmark").enable("table").render(markdown)
+    texts = [unescape(text) for text in re.sub(r"<!--.*?-->", "", shown).replace("<", "\0<").split("\0")]
+    texts = [text.partition(">")[2] if text.startswith("<") else text for text in texts]
+    return [
+        (kind, text) for kind, sign in _OF_GITHUB.items() for text in texts if re.search(sign, text, re.ASCII | re.I)
+    ]
+
+
+def test_a_comment_notifies_nobody_and_links_nothing(tmp_path: Path) -> None:
+    queries = [f"q{k:02}" for k in range(1, 26)]
+    new = f"@octocat/{len(_HOSTILE)}#1"
+    questions = tmp_path / "queries.jsonl"
+    questions.write_text("".join(json.dumps({"query_id": q, "text": _HOSTILE}) + "\n" for q in queries))
+    results = [
+        {
+            "query_id": q,
+            "system": system,
+            "iteration": 1,
+            "rank": 1,
+            "search": 1,
+            "search_query": _HOSTILE,
+            "doc_id": "d",
+        }
+        for q in queries
+        for system in ("quick", new)
+    ]
+    (tmp_path / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in results))
+    path = tmp_path / "comment.md"
+    runs = (TWO / "quick.run", f"{new}={TWO / 'late.run'}")
+    given = (
+        "-m",
+        "CG@3",
+        "--require",
+        "CG@3>=baseline",
+        "--queries",
+        questions,
+        "--results",
+        tmp_path / "results.jsonl",
+    )
+    assert run_command("compare", TWO / "qrels.txt", *runs, *given, "--comment", path).returncode == 3
+    text = path.read_text(encoding="utf-8")
+    assert "octocat" in text and "<summary>Searches of" in text and "\\#&#8203;123" in text
+    assert "CG@3" in text  # the name of a measure stays as it is
+    assert find_what_github_links(text) == []
+
+
+def test_the_filters_find_what_github_links() -> None:
+    assert {kind for kind, _ in find_what_github_links(r"\@octocat")} == {"name"}
+    assert {kind for kind, _ in find_what_github_links(r"<summary>\#1 https://x</summary>")} == {"issue", "address"}
+    assert find_what_github_links("CG@3, a@b.example") == []
+
+
+@pytest.mark.parametrize("form", ["markdown", "report"])
+def test_markdown_of_tables_notifies_nobody(form: str, tmp_path: Path) -> None:
+    systems = {"quick": TWO / "quick.run", "@octocat #1 https://x.example": TWO / "late.run"}
+    with no_notices():
+        x = gg.Experiment(TWO / "qrels.txt", systems, resamples=99)
+        if form == "markdown":
+            text = x.compare("CG@3").to_text("markdown")
+        else:
+            x.report(tmp_path / "report.md")
+            text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "octocat" in text
+    assert find_what_github_links(text) == []

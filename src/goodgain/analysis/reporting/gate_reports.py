@@ -19,7 +19,7 @@ from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.explaining.query_sentences import describe_queries
 from goodgain.analysis.reporting.plots.plot_data import prepare_per_query
 from goodgain.errors import InputError, MeasureError
-from goodgain.files.escaping import escape_controls, escape_html
+from goodgain.files.escaping import break_github_links, escape_controls, escape_html
 from goodgain.files.tables import Table, escape_markdown, write_markdown
 from goodgain.measures.names import parse_measure
 
@@ -198,7 +198,7 @@ def _make_table(table: Table, size: _Size) -> _Part:
 
 
 def _fold(table: Table) -> _Part:
-    title = escape_html(escape_controls(table.title))
+    title = break_github_links(escape_html(escape_controls(table.title)))
     untitled = table._replace(title="")
 
     def write(most: int) -> str:
