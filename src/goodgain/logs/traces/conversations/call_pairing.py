@@ -9,9 +9,9 @@ import orjson
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations.calls_by_shape import KINDS, Found, Place
 from goodgain.logs.traces.conversations.event_times import find_event_time
+from goodgain.logs.traces.conversations.messages import message_text
 from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall
@@ -291,5 +291,5 @@ def _read_unsure_output(answer: Found, asked: Found) -> Any:
 def _read(output: Any) -> Any:
     """Prepare an output for a comparison with another output: parse JSON text, and join parts of text."""
     if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
-        output = tree.message_text(output)
+        output = message_text(output)
     return parse_if_json(output)

@@ -8,9 +8,10 @@ from msgspec import Struct, field
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations import record_tree as tree
+from goodgain.logs.traces.conversations.messages import message_text
 from goodgain.logs.traces.conversations.replaced_branches import find_replaced
-from goodgain.logs.traces.expected_values import format_place, id_or_none
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.expected_values import format_place, id_or_none, object_or_empty, objects_in
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.logs.traces.tool_outputs.outcomes import is_nothing_found
@@ -162,11 +163,11 @@ class CallFinder:
         if own.kind in _USERS:
             text_key, text = own.find(_TEXTS)
             skipped = [text_key] if isinstance(text, str) else []
-            spoken = Found(place, holders, text=tree.message_text(text))
+            spoken = Found(place, holders, text=message_text(text))
             return [spoken, *self._find_fields(own, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
             call = ToolCall(tool, at, next(iter(own.ids().values()), None), arguments, failed=own.failed)
-            call.output, call.remedy = tree.or_unanswered(output), "no key that goodgain knows holds its answer"
+            call.output, call.remedy = or_unanswered(output), "no key that goodgain knows holds its answer"
             call.perhaps = _find_perhaps(own, (arguments_key, key))
             is_search = self._is_search(tool)
             skipped = [arguments_key, key, output_key if is_search else None]
@@ -185,7 +186,7 @@ class CallFinder:
         if output_key is not None and (says_answer or refers or tool is not None):
             is_sure = says_answer or refers
             answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
-            answer.output = tree.or_unanswered(output)
+            answer.output = or_unanswered(output)
             return [answer, *self._find_fields(own, [output_key] if is_sure else [], place, holders)]
         if says_answer and own.ids() and (perhaps := _find_perhaps(own, ())):
             answer = Found(place, holders, ids=own.ids(), is_sure=True, tool=tool, perhaps=perhaps)
@@ -243,10 +244,10 @@ def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
 def find_opening(value: Any) -> str:
     """Return the user's text at the beginning of a list of messages. Only system messages may precede the text."""
     said = []
-    for item in tree.objects_in(value):
+    for item in objects_in(value):
         kinds = {normalise_key(kind) for key in KINDS if isinstance(kind := item.get(key), str)}
         if kinds & _USERS:
-            said.append(tree.message_text(_Fields(item).find((*_TEXTS, "parts"))[1]))
+            said.append(message_text(_Fields(item).find((*_TEXTS, "parts"))[1]))
         elif said or not kinds & {"system", "systemmessage", "developer"}:
             break
     return "\n".join(filter(None, said))
@@ -299,7 +300,7 @@ def _read_event_output(data: dict[str, Any]) -> tuple[Any, Any]:
     if (error := data.get("error")) is not None:
         return "", error
     output = data.get("documents") if data.get("output") is None else data["output"]
-    message = unwrap_langchain(tree.object_or_empty(output))
+    message = unwrap_langchain(object_or_empty(output))
     if message.get("type") != "tool":
         return output, None
     content = message.get("content")

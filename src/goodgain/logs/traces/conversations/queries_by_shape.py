@@ -9,8 +9,8 @@ from msgspec import Struct, field
 
 from goodgain.files.json_text import loads
 from goodgain.logs.dedup.document_types import snake_case
-from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations.calls_by_shape import KINDS, Found, Place, find_opening
+from goodgain.logs.traces.conversations.record_objects import follow_path
 from goodgain.logs.traces.expected_values import (
     CONVERSATION_IDS,
     OF_RUNS,
@@ -174,7 +174,7 @@ def _have_questions(calls: list[Found], find_id: Callable[[Found], Key | None], 
     for list_place in {key.place[:-1] for key in keys if key.place}:
         members = _follow(value, list_place)
         for index, event in enumerate(members if isinstance(members, list) else ()):
-            event_id = id_or_none(tree.follow_path(event, name))
+            event_id = id_or_none(follow_path(event, name))
             if event_id in ids and (*list_place, index) not in call_places and not is_part(event):
                 questions.setdefault(event_id, _find_event_question(event))
     return questions.keys() == ids and all(questions.values()) and len(set(questions.values())) == len(ids)
@@ -247,7 +247,7 @@ def gather_queries(
                 groups[key.query].events.append(record)
     if isinstance(value, list) and len(groups) == 1:
         group = next(iter(groups.values()))
-        group.events += [event for event in tree.objects_in(value) if find_question(event, ASKED)]
+        group.events += [event for event in objects_in(value) if find_question(event, ASKED)]
     return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.key.place])
 
 
@@ -258,7 +258,7 @@ def find_own_id(one: Found) -> str | None:
 
 def _find_id(one: Found, name: str) -> Key | None:
     for place, holder in reversed(one.holders):
-        if (query_id := id_or_none(tree.follow_path(holder, name))) is not None:
+        if (query_id := id_or_none(follow_path(holder, name))) is not None:
             return Key(place, query_id, query_id)
     return None
 
@@ -387,7 +387,7 @@ def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str,
 
 def _are_groups(values: Iterable[Any]) -> bool:
     lists = (members for value in values if not find_question(value, ASKED) for members in _lists_of(value))
-    return any(find_question(member, ASKED) for members in lists for member in tree.objects_in(members))
+    return any(find_question(member, ASKED) for members in lists for member in objects_in(members))
 
 
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:

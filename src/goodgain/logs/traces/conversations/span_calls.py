@@ -4,10 +4,10 @@ from typing import Any
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, REMEDY, Attributes
 from goodgain.logs.traces.conversations.spans import Span, iterate_ancestors
-from goodgain.logs.traces.expected_values import expect_text
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.expected_values import expect_text, object_or_empty, objects_in
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall
 from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_output
@@ -116,10 +116,10 @@ def read_retrieval(span: Span, remedy: str) -> ToolCall:
     documents = read_documents(span, "retrieval.documents") or read_documents(span, "gen_ai.retrieval.documents")
     name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
     query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
-    found, spare = tree.or_unanswered(span.get("output.value")), tree.or_unanswered(None)
+    found, spare = or_unanswered(span.get("output.value")), or_unanswered(None)
     if documents or span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
         value = parse_if_json(found)
-        wholes = tree.objects_in(value.get("documents") if isinstance(value, dict) else value)
+        wholes = objects_in(value.get("documents") if isinstance(value, dict) else value)
         if len(wholes) == len(documents) and any(document.get("id") is None for document in documents):
             documents = [  # LangChain writes ids only in the span's output
                 {**{key: member for key, member in whole.items() if member is not None}, **document}
@@ -147,11 +147,11 @@ def find_tool_name(span: Span) -> Any:
 def read_tool(span: Span, remedy: str) -> ToolCall:
     outputs = (span.get(name) for name in ("output.value", "gen_ai.tool.call.result", "gen_ai.output", "tool_response"))
     output = next((one for one in outputs if one is not None), None)
-    value = tree.object_or_empty(parse_if_json(output))
-    body = tree.object_or_empty(value.get("data", value.get("kwargs", value)))
+    value = object_or_empty(parse_if_json(output))
+    body = object_or_empty(value.get("data", value.get("kwargs", value)))
     message = body if {"content", "tool_call_id"} <= body.keys() else {}
     content, artifact = message.get("content"), message.get("artifact")
-    found = tree.or_unanswered(output if content is None else content)
+    found = or_unanswered(output if content is None else content)
     first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
     inputs = (
         span.get(name) for name in ("input.value", "gen_ai.tool.call.arguments", "gen_ai.tool.args", "tool_arguments")

@@ -10,8 +10,9 @@ from functools import cached_property
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations import record_tree as tree
 from goodgain.logs.traces.conversations import span_calls
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import find_list, find_query_id
 from goodgain.logs.traces.conversations.result_spans import (
     RESULT_LIST,
     find_new_results,
@@ -22,8 +23,9 @@ from goodgain.logs.traces.conversations.result_spans import (
 )
 from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes, decode
 from goodgain.logs.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages, read_usage
-from goodgain.logs.traces.expected_values import format_place, id_or_none
+from goodgain.logs.traces.expected_values import format_place, id_or_none, object_or_empty, objects_in
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, Step, ToolCall, Trace, Turn, Usage
 from goodgain.logs.traces.tool_outputs.readers import looks_like_results
@@ -90,7 +92,7 @@ class _Root:
     def query_id(self) -> str | None:
         """The query id in the metadata of the root span, else of the first span with a query id."""
         named = (
-            tree.find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
+            find_query_id(parse_if_json(span.get("metadata")), f"{format_place(span.at)}/attributes/metadata")
             for span in [self.top, *self.spans]
         )
         return next(filter(None, named), None)
@@ -235,19 +237,19 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
     messages = []
     for message in span.get_objects("llm.input_messages"):
         role, content = (message.get(f"message.{key}", message.get(key)) for key in ("role", "content"))
-        messages.append((str(role), tree.message_text(content)))
+        messages.append((str(role), message_text(content)))
     if not messages:
         given = parse_if_json(span.get("gen_ai.input.messages") or span.get("input.value"))
-        held, _ = tree.find_list(given, "messages")
+        held, _ = find_list(given, "messages")
         if held is None:
             return [], given if isinstance(given, str) else ""
         held = held[0] if len(held) == 1 and isinstance(held[0], list) else held
-        for message in tree.objects_in(held):  # in the shapes that frameworks use in root spans
+        for message in objects_in(held):  # in the shapes that frameworks use in root spans
             body = message.get("data", message.get("kwargs", message))
             body = body if isinstance(body, dict) else message
             role = message.get("role", body.get("type", message.get("type")))
-            parts = [part.get("content") for part in tree.objects_in(body.get("parts"))]
-            messages.append((str(role), tree.message_text(parts or body.get("content"))))
+            parts = [part.get("content") for part in objects_in(body.get("parts"))]
+            messages.append((str(role), message_text(parts or body.get("content"))))
     asked = max((index for index, (role, _) in enumerate(messages) if role in ("user", "human")), default=None)
     if asked is None:
         return [], ""
@@ -255,20 +257,20 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
 
 
 def _read_answer(span: Span) -> str | None:
-    said = [tree.message_text(one.get("message.content")) for one in span.get_objects("llm.output_messages")]
-    given = tree.objects_in(parse_if_json(span.get("gen_ai.output.messages")))
-    said += [tree.message_text(part.get("content")) for one in given for part in tree.objects_in(one.get("parts"))]
+    said = [message_text(one.get("message.content")) for one in span.get_objects("llm.output_messages")]
+    given = objects_in(parse_if_json(span.get("gen_ai.output.messages")))
+    said += [message_text(part.get("content")) for one in given for part in objects_in(one.get("parts"))]
     if said := list(filter(None, said)):
         return said[-1]
     output = parse_if_json(span.get("output.value"))
-    held, _ = tree.find_list(output, "messages", "output/messages")
+    held, _ = find_list(output, "messages", "output/messages")
     if isinstance(output, dict) and held is None:
         output = next((output[key] for key in _ANSWERS if isinstance(output.get(key), (str, list, dict))), None)
     last = held[-1] if held else output
     for _ in range(2):  # LangChain's dumps have the message under data or kwargs
         if isinstance(last, dict):
             last = next((last[key] for key in ("data", "kwargs", "content", "parts") if key in last), None)
-    return tree.message_text(last) or None
+    return message_text(last) or None
 
 
 def _find_model_calls(span: Span) -> Iterator[Attributes]:
@@ -284,8 +286,8 @@ def _find_model_calls(span: Span) -> Iterator[Attributes]:
                 call_id = call.get("id") or f"{span.span_id} {index} {number}"
                 yield {"id": call_id, "name": name, "arguments": call.get("function.arguments"), "at": span.at}
     given = parse_if_json(span.get("gen_ai.output.messages"))
-    for index, message in enumerate(tree.objects_in(given)):
-        for place, part in enumerate(tree.objects_in(message.get("parts"))):
+    for index, message in enumerate(objects_in(given)):
+        for place, part in enumerate(objects_in(message.get("parts"))):
             if part.get("type") == "tool_call" and isinstance(part.get("name"), str):
                 call_id = part.get("id") or f"{span.span_id} {index} {place}"
                 yield {"id": call_id, "name": part["name"], "arguments": part.get("arguments"), "at": span.at}
@@ -415,11 +417,11 @@ def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[
     values = [parse_if_json(output)]
     while values:  # messages, perhaps in lists of lists
         value = values.pop()
-        held = tree.object_or_empty(value)
-        origin = tree.object_or_empty(held.get("origin"))
+        held = object_or_empty(value)
+        origin = object_or_empty(held.get("origin"))
         if "result" in held and isinstance(name := origin.get("tool_name"), str):
             call = ToolCall(name, span.at, id_or_none(origin.get("id")), origin.get("arguments"), remedy=remedy)
-            call.output, call.failed = tree.or_unanswered(held["result"]), held.get("error") is True
+            call.output, call.failed = or_unanswered(held["result"]), held.get("error") is True
             calls.append(call)
         else:
             values += reversed(value if isinstance(value, list) else held.values())

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations.record_tree import objects_in
-from goodgain.logs.traces.expected_values import find_id
+from goodgain.logs.traces.expected_values import find_id, objects_in
 from goodgain.logs.traces.tools import ToolPredicate
 
 Attributes = dict[str, Any]

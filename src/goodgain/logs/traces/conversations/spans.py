@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations.record_tree import objects_in, walk
+from goodgain.logs.traces.conversations.record_objects import walk_objects
 from goodgain.logs.traces.conversations.span_vocabularies import Attributes, collect_objects, translate
 from goodgain.logs.traces.expected_values import (
     expect_list,
     expect_object,
     expect_text,
     find_outcomes,
+    objects_in,
     parse_time,
     unexpected_value,
 )
@@ -96,14 +97,14 @@ def read_spans(source: Source, value: Any, at: str, depth: int = _MAX_DEPTH) -> 
         return
     record = expect_object(value, at)
     if (resources := next((key for key in ("resourceSpans", "resource_spans") if key in record), None)) is not None:
-        for resource, resource_at in walk(record[resources], f"{at}/{resources}"):
+        for resource, resource_at in walk_objects(record[resources], f"{at}/{resources}"):
             if (scopes := next((one for one in _SCOPES if one in resource), None)) is None:
                 raise unexpected_value(f"{resource_at}/scopeSpans", "a list of scopes with spans", None)
-            for scope, scope_at in walk(resource[scopes], f"{resource_at}/{scopes}"):
-                for span, span_at in walk(scope.get("spans"), f"{scope_at}/spans"):
+            for scope, scope_at in walk_objects(resource[scopes], f"{resource_at}/{scopes}"):
+                for span, span_at in walk_objects(scope.get("spans"), f"{scope_at}/spans"):
                     yield _make_span(source, span, span_at, otlp=True)
     elif (key := next((key for key in ("spans", "data") if isinstance(record.get(key), list)), None)) is not None:
-        for span, span_at in walk(record[key], f"{at}/{key}"):
+        for span, span_at in walk_objects(record[key], f"{at}/{key}"):
             yield _make_span(source, span, span_at, otlp=False)
     else:
         yield _make_span(source, record, at, otlp="startTimeUnixNano" in record)
@@ -222,7 +223,7 @@ def _read_events(events: Any, at: str) -> Attributes:
 
 def _read_otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:
     found: Attributes = {}
-    for pair, pair_at in walk(pairs, at):
+    for pair, pair_at in walk_objects(pairs, at):
         key = expect_text(pair.get("key"), f"{pair_at}/key")
         if "value" not in pair:
             raise unexpected_value(pair_at, "an attribute with a value", pair)

@@ -6,8 +6,17 @@ from typing import Any, Self
 
 from msgspec.structs import astuple
 
-from goodgain.logs.traces.conversations import record_tree as tree
-from goodgain.logs.traces.expected_values import as_word, expect_object, find_id, unexpected_value
+from goodgain.logs.traces.conversations.messages import find_messages, is_message, message_text, walk_parts
+from goodgain.logs.traces.conversations.record_objects import Placed, any_object, text_or_none, walk_objects
+from goodgain.logs.traces.conversations.tool_calls import read_call
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_object,
+    find_id,
+    object_or_empty,
+    objects_in,
+    unexpected_value,
+)
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, Holder, Step, ToolCall, Trace, Turn, Usage
 from goodgain.logs.traces.tool_outputs import overlooked_results as overlooked
@@ -64,8 +73,8 @@ class Conversation:
 
     @classmethod
     def read_source(
-        cls, source: Source, find: Callable[[Any, str], Iterable[tree.Placed]] = tree.find_messages, *,
-        of_list: Callable[[dict[str, Any]], bool] | None = tree.is_message,
+        cls, source: Source, find: Callable[[Any, str], Iterable[Placed]] = find_messages, *,
+        of_list: Callable[[dict[str, Any]], bool] | None = is_message,
         of_line: Callable[[dict[str, Any]], bool] | None = None,
     ) -> Iterator[Trace]:  # fmt: skip
         """Yield the traces of a file. A trace is a list of objects, such as messages or steps.
@@ -75,7 +84,7 @@ class Conversation:
             of_list: takes a member of a list, and returns whether the list is one trace. If None, each member is a trace.
             of_line: takes a line of a file, and returns whether all lines of the file are one trace.
         """
-        if of_line is not None and source.head.kind == "jsonl" and tree.any_object(source.head.records, of_line):
+        if of_line is not None and source.head.kind == "jsonl" and any_object(source.head.records, of_line):
             with source.handle_errors():
                 yield cls(source).read_file(source.documents())
             return
@@ -84,7 +93,7 @@ class Conversation:
             return cls(source, value).read_record(value, find(value, at), at).trace(at)
 
         yield from source.traces(
-            read_value, is_one=lambda value: of_list is not None and (not value or tree.any_object(value, of_list))
+            read_value, is_one=lambda value: of_list is not None and (not value or any_object(value, of_list))
         )
 
     def user(self, text: str, time: Any = None) -> None:
@@ -99,7 +108,7 @@ class Conversation:
             last.user_text = f"{last.user_text}\n{text}" if last.user_text else text
         self._user_spoke = True
         self.say(None)
-        self._turns[-1].time = tree.text_or_none(time)
+        self._turns[-1].time = text_or_none(time)
 
     def spend(self, holder: Any) -> None:
         """Add usage to the next step. `holder` is a `Usage` or an object with usage. If `source.costs` is false, do nothing.
@@ -119,7 +128,7 @@ class Conversation:
         """Begin a step of the agent. Later calls belong to this step. Earlier texts are not part of the answer."""
         if not self._turns:
             self._turns.append(Turn())
-        self._turns[-1].steps.append(Step(time=tree.text_or_none(time), usage=self._spent))
+        self._turns[-1].steps.append(Step(time=text_or_none(time), usage=self._spent))
         self._spent = None
         if self.source.uses:
             self.say(None)
@@ -133,7 +142,7 @@ class Conversation:
         discard the answer of the turn so far.
         """
         if content is not None and self._written is None and not (self._open and not self._open[-1].answered):
-            called = overlooked.find_written_calls(tree.message_text(content))
+            called = overlooked.find_written_calls(message_text(content))
             self._written = next(filter(self.source.is_search, called), None)
         if not self.source.uses:
             return
@@ -145,12 +154,12 @@ class Conversation:
             return
         said: list[str] = [content] if isinstance(content, str) else []
         turn.cited += cited
-        for part in tree.objects_in([content] if isinstance(content, dict) else content):
+        for part in objects_in([content] if isinstance(content, dict) else content):
             if is_call is not None and is_call(part):
                 said.clear()
                 turn.answer, turn.cited = None, []
             elif not any(part.get(key) for key in _THOUGHTS) and as_word(part.get("type")) not in _THOUGHTS:
-                said.append(tree.message_text(part))
+                said.append(message_text(part))
                 turn.cited += [note for key in _NOTES if isinstance(notes := part.get(key), list) for note in notes]
         if text := "\n".join(filter(None, said)):
             turn.answer = f"{turn.answer}\n{text}" if turn.answer else text
@@ -220,11 +229,11 @@ class Conversation:
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
         """Add a list of calls to the trace. `name`, `call_id` and `arguments` are the keys to read from each call."""
-        return [self.call(tree.read_call(*one, name, call_id, arguments)) for one in tree.walk(calls, at)]
+        return [self.call(read_call(*one, name, call_id, arguments)) for one in walk_objects(calls, at)]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
         """For each search counted in the usage of an answer, add a search without results. Return the number of added searches."""
-        holders = tree.objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
+        holders = objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
         numbers = (one.get("web_search_requests") for one in holders)
         number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
         for _ in range(number):
@@ -254,7 +263,7 @@ class Conversation:
             return self.trace(f"{self.source.path}, at ")
         return self.read_all(chain([first], waiting)).trace(first[1])
 
-    def read_record(self, record: Any, items: Iterable[tree.Placed], at: str) -> Self:
+    def read_record(self, record: Any, items: Iterable[Placed], at: str) -> Self:
         """Read the items of a record. If an unread field looks like messages with a search, report the field as not understood."""
         read = list(items)
         self.read_all(read)
@@ -280,7 +289,7 @@ class Conversation:
         self._end(at)
         session, turns = session_id or self.session_id, self._turns or [Turn()]
         if self.source.costs and self._open and not any(step.usage for turn in turns for step in turn.steps):
-            given = tree.object_or_empty(self.record)
+            given = object_or_empty(self.record)
             for key in [key for key in _OF_WHOLE if read_usage(given.get(key)) is not None]:
                 what = f"field {key!r} of a whole conversation (costs need the usage of each step)"
                 self.source.not_understood(what, f"{at}/{key}", "usage beside each answer of the model")
@@ -290,7 +299,7 @@ class Conversation:
             turn.index = index
         return Trace(
             turns, at, find_id(self.record) or query_id or self.query_id or session, session,
-            tag=tree.text_or_none(tag) or self.tag, record=self.record, holders=self._holders,
+            tag=text_or_none(tag) or self.tag, record=self.record, holders=self._holders,
             models=tuple(sorted(self._models)),
         )  # fmt: skip
 
@@ -303,7 +312,7 @@ class Conversation:
 
     def report_parts(self, of: str, content: Any, at: str, types: Collection[str], keys: Collection[str] = ()) -> None:
         """Report parts of unknown types as not understood. A part without a type is known if it has one of the keys in `keys`."""
-        for part, part_at in tree.walk_parts(content, at):
+        for part, part_at in walk_parts(content, at):
             if "type" not in part and keys:
                 if part.keys().isdisjoint(keys):
                     self.report_keys("part", part, part_at, f"a part with {', '.join(sorted(keys))}")

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from goodgain.logs.traces.conversations.record_tree import read_records
+from goodgain.logs.traces.conversations.record_objects import read_records
 from goodgain.logs.traces.conversations.turns_and_calls import Conversation
 from goodgain.logs.traces.expected_values import OF_RUNS, expect_list, find_id, id_or_none, unexpected_value
 from goodgain.logs.traces.input.event_streams import assemble_events, assemble_stream

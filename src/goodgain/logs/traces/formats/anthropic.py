@@ -12,15 +12,24 @@ Costs: `usage` of each answer.
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import (
+    PLAIN_PARTS,
+    find_messages,
+    has_messages,
+    message_text,
+    walk_parts,
+)
+from goodgain.logs.traces.conversations.record_objects import Placed, any_object
+from goodgain.logs.traces.conversations.tool_calls import read_call, require_id
 from goodgain.logs.traces.conversations.vendor_exchanges import JoinedConversation
-from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
+from goodgain.logs.traces.expected_values import as_word, expect_text, objects_in, unexpected_value
 
 #: Types of blocks that are calls. The client runs `tool_use`. The vendor runs the others and returns their results.
 CALL_TYPES = {"tool_use", "server_tool_use", "mcp_tool_use"}
 _RESULT_TYPE = "tool_result"
 #: Types of blocks without a call or a result.
-_OTHER_BLOCK_TYPES = tree.PLAIN_PARTS | {
+_OTHER_BLOCK_TYPES = PLAIN_PARTS | {
     *("search_result", "container_upload", "compaction", "fallback", "mcp_tool_listing", "tool_addition"),
     "tool_removal",
 }
@@ -33,17 +42,17 @@ _REMEDY = "record the messages as the API returns them: the log lacks the block 
 def sniff(head: FileHead) -> bool:
     if JoinedConversation.are_exchanges(head):
         return _Messages.claims(head)
-    if any(tree.has_messages(record, _has_tool_block) for record in head.conversations):
+    if any(has_messages(record, _has_tool_block) for record in head.conversations):
         return True
     answers = [one for one in head.objects if one.get("type", "message") == "message"]
     whole = [one for one in answers if {"type", "stop_reason"} <= one.keys() and isinstance(one.get("content"), list)]
     # The head of the file may end within an answer of the API.
-    blocks = [block for one in answers for block in tree.objects_in(one.get("content"))]
+    blocks = [block for one in answers for block in objects_in(one.get("content"))]
     return bool(whole) or any(_is_tool_block(block) and block["type"] in _HOSTED_MARKS for block in blocks)
 
 
 def _has_tool_block(message: dict[str, Any]) -> bool:
-    return message.get("role") in ("user", "assistant") and tree.any_object(message.get("content"), _is_tool_block)
+    return message.get("role") in ("user", "assistant") and any_object(message.get("content"), _is_tool_block)
 
 
 def _is_tool_block(block: dict[str, Any]) -> bool:
@@ -57,9 +66,9 @@ def read(source: Source) -> Iterator[Trace]:
     return _Messages.read_source(source, _find_messages)
 
 
-def _find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
+def _find_messages(value: Any, at: str) -> Iterator[Placed]:
     is_answer = isinstance(value, dict) and "content" in value and "messages" not in value
-    return tree.find_messages([value] if is_answer else value, at)
+    return find_messages([value] if is_answer else value, at)
 
 
 class _Messages(JoinedConversation):
@@ -77,9 +86,9 @@ class _Messages(JoinedConversation):
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
         content = message.get("content")
-        blocks = tree.objects_in(content)
+        blocks = objects_in(content)
         texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]
-        text = tree.message_text(texts).strip()
+        text = message_text(texts).strip()
         of_client = (block for block in blocks if block.get("type") in ("tool_use", _RESULT_TYPE))
         ids = tuple(str(block.get("id") or block.get("tool_use_id")) for block in of_client)
         if message.get("role") == "assistant" and not text and not ids:
@@ -96,10 +105,10 @@ class _Messages(JoinedConversation):
         self.report_unread("a message", message, at, ("content",))
         if role == "system":
             return
-        blocks = list(tree.walk_parts(content, f"{at}/content"))
+        blocks = list(walk_parts(content, f"{at}/content"))
         has_results = any(is_result_block(block) for block, _ in blocks)
         if role == "user" and not has_results:
-            self.user(tree.message_text(content))
+            self.user(message_text(content))
         elif role == "assistant":
             self.spend(message.get("usage"))
         new_step, stepped = True, False
@@ -112,7 +121,7 @@ class _Messages(JoinedConversation):
                 if new_step:
                     self.step()
                     new_step, stepped = False, True
-                call = self.call(tree.read_call(block, block_at, arguments="input"))
+                call = self.call(read_call(block, block_at, arguments="input"))
                 call.remedy = "" if block["type"] == "tool_use" else _REMEDY
             elif as_word(block.get("type")) in CALL_TYPES or not is_known_block(block):
                 self.report_kind("block", block, "type", block_at, BLOCKS)
@@ -126,14 +135,14 @@ class _Messages(JoinedConversation):
 
 def read_result_block(block: dict[str, Any], at: str) -> tuple[str, Any, bool]:
     """Return three things from a result block: the id of the answered call, the content, and whether the call failed."""
-    call_id = tree.require_id(block, at, "tool_use_id")
+    call_id = require_id(block, at, "tool_use_id")
     content = block.get("content", UNANSWERED)
     failed = block.get("is_error") is True
     if isinstance(content, dict) and str(content.get("type")).endswith("_error"):
         failed = True
     elif content is None or not (content is UNANSWERED or isinstance(content, (str, list, dict))):
         raise unexpected_value(f"{at}/content", "text or blocks", content)
-    for part, part_at in tree.walk_parts(content, f"{at}/content"):
+    for part, part_at in walk_parts(content, f"{at}/content"):
         expect_text(part.get("type"), f"{part_at}/type")
     return call_id, content, failed
 

@@ -11,21 +11,31 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import (
+    Placed,
+    any_object,
+    sort_numbered,
+    text_or_none,
+    walk_list,
+    walk_objects,
+)
+from goodgain.logs.traces.conversations.tool_calls import expect_output
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, object_or_empty, unexpected_value
 
 
 def sniff(head: FileHead) -> bool:
     return any(
         as_word(record.get("schema_version")).upper().startswith("ATIF")
-        or tree.any_object(record.get("steps"), lambda step: {"step_id", "source"} <= step.keys())
+        or any_object(record.get("steps"), lambda step: {"step_id", "source"} <= step.keys())
         for record in head.objects
     )
 
 
 def read(source: Source) -> Iterator[Trace]:
-    def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
-        return tree.sort_numbered(tree.walk_list(expect_object(value, at), "steps", at), "step_id")
+    def find_steps(value: Any, at: str) -> Iterator[Placed]:
+        return sort_numbered(walk_list(expect_object(value, at), "steps", at), "step_id")
 
     return _Trajectory.read_source(source, find_steps, of_list=None)
 
@@ -35,11 +45,11 @@ class _Trajectory(Conversation):
         record = self.record
         if record.get("subagent_trajectories"):
             self._report_subagents("subagent_trajectories", at, ": convert their trajectories")
-        agent, extra = (tree.object_or_empty(record.get(key)) for key in ("agent", "extra"))
+        agent, extra = (object_or_empty(record.get(key)) for key in ("agent", "extra"))
         own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
         self.session_id = expect_id(record.get("session_id"), f"{at}/session_id")
         trajectory = expect_id(record.get("trajectory_id"), f"{at}/trajectory_id")
-        self.query_id, self.tag = own or self.session_id or trajectory, tree.text_or_none(agent.get("name")) or self.tag
+        self.query_id, self.tag = own or self.session_id or trajectory, text_or_none(agent.get("name")) or self.tag
 
     def _report_subagents(self, field: str, at: str, remedy: str = "") -> None:
         what = f"{field} (searches of subagents are not read{remedy})"
@@ -50,13 +60,13 @@ class _Trajectory(Conversation):
         self.report_parts("a message", message, f"{at}/message", ("text", "image"))
         self.report_unread("a step", step, at, ("message", "tool_calls", "observation"))
         if speaker == "user":
-            self.user(tree.message_text(message), step.get("timestamp"))
+            self.user(message_text(message), step.get("timestamp"))
         elif speaker == "agent":
             self.spend(step.get("metrics"))
             self.step(step.get("timestamp"))
             calls = self.read_calls(step.get("tool_calls"), f"{at}/tool_calls", "function_name", "tool_call_id")
             held = {} if observation is None else expect_object(observation, f"{at}/observation")
-            for result, result_at in tree.walk(held.get("results"), f"{at}/observation/results"):
+            for result, result_at in walk_objects(held.get("results"), f"{at}/observation/results"):
                 if result.get("subagent_trajectory_ref"):
                     self._report_subagents("subagent_trajectory_ref", result_at)
                 self._set_output(calls, result, result_at)
@@ -70,7 +80,7 @@ class _Trajectory(Conversation):
     def _set_output(self, calls: list[ToolCall], result: dict[str, Any], at: str) -> None:
         """Add a result to the output of its call. Join several results of one call in order."""
         call_id = expect_id(result.get("source_call_id"), f"{at}/source_call_id")
-        content = tree.expect_output(result.get("content"), f"{at}/content")
+        content = expect_output(result.get("content"), f"{at}/content")
         if call_id is None and not calls:
             return  # an observation without a call, such as a message of the environment
         matching = [call for call in calls if call.call_id == call_id] if call_id is not None else calls

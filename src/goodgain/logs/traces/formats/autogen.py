@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import any_object, find_items, find_list, walk_objects
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered, require_id
 from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
 
 #: Types of messages with calls and with results. `FunctionExecutionResultMessage` is in saved states.
@@ -30,7 +33,7 @@ _PATHS = ("messages", "llm_context/messages", "llm_messages", "message_thread", 
 
 
 def sniff(head: FileHead) -> bool:
-    return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
+    return any(any_object(find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -38,7 +41,7 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    find = partial(tree.find_items, paths=_PATHS, expected="messages of AutoGen")
+    find = partial(find_items, paths=_PATHS, expected="messages of AutoGen")
     return _Messages.read_source(source, find, of_list=lambda one: "type" in one, of_line=_is_message)
 
 
@@ -52,14 +55,14 @@ class _Messages(Conversation):
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "text, calls or results", None)
         if kind in _RESULTS:
-            for result, result_at in tree.walk(content, f"{at}/content"):
-                call_id, failed = tree.require_id(result, result_at, "call_id"), result.get("is_error") is True
-                self.answer(call_id, tree.or_unanswered(result.get("content")), result_at, failed=failed)
+            for result, result_at in walk_objects(content, f"{at}/content"):
+                call_id, failed = require_id(result, result_at, "call_id"), result.get("is_error") is True
+                self.answer(call_id, or_unanswered(result.get("content")), result_at, failed=failed)
         elif kind == _REQUEST or (kind == "AssistantMessage" and isinstance(content, list)):
             self.step()
             self.read_calls(content, f"{at}/content")
         elif kind == "UserMessage" or (kind in _OTHER and expect_text(message.get("source"), f"{at}/source") == "user"):
-            self.user(tree.message_text(content))
+            self.user(message_text(content))
         elif kind in _OTHER or kind == "AssistantMessage":
             self.step()
             self.say(content)

@@ -10,33 +10,34 @@ Record: `AIAgentConverter` of azure-ai-evaluation writes such rows.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import PLAIN_PARTS, message_text, walk_parts
+from goodgain.logs.traces.conversations.record_objects import Placed, any_object, walk_objects
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered, read_call
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 
 _LISTS = ("query", "response")
-_PARTS = {*tree.PLAIN_PARTS, "tool_call", "tool_result"}
+_PARTS = {*PLAIN_PARTS, "tool_call", "tool_result"}
 
 
 def sniff(head: FileHead) -> bool:
-    return any(tree.any_object(record.get(key), _has_call) for record in head.objects for key in _LISTS)
+    return any(any_object(record.get(key), _has_call) for record in head.objects for key in _LISTS)
 
 
 def _has_call(message: dict[str, Any]) -> bool:
     parts = message.get("content")
-    return "role" in message and tree.any_object(
-        parts, lambda part: not {"tool_call_id", "tool_result"}.isdisjoint(part)
-    )
+    return "role" in message and any_object(parts, lambda part: not {"tool_call_id", "tool_result"}.isdisjoint(part))
 
 
 def read(source: Source) -> Iterator[Trace]:
-    def find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
+    def find_messages(value: Any, at: str) -> Iterator[Placed]:
         record = expect_object(value, at)
         if not isinstance(record.get("response"), (str, list)):
             raise unexpected_value(f"{at}/response", "the messages of the response", record.get("response"))
         for key in _LISTS:
             if isinstance(held := record.get(key), str):
                 held = [{"role": "user" if key == "query" else "assistant", "content": held}]
-            yield from tree.walk(held, f"{at}/{key}")
+            yield from walk_objects(held, f"{at}/{key}")
 
     return _Row.read_source(source, find_messages, of_list=None)
 
@@ -46,23 +47,21 @@ class _Row(Conversation):
         role, content = message.get("role"), message.get("content")
         self.report_parts("a message", content, f"{at}/content", _PARTS)
         self.report_unread("a message", message, at, ("content", "tool_call_id"))
-        parts = list(tree.walk_parts(content, f"{at}/content"))
+        parts = list(walk_parts(content, f"{at}/content"))
         if role == "user":
-            self.user(tree.message_text(content))
+            self.user(message_text(content))
         elif role == "assistant":
             self.step(message.get("createdAt"))
-            calls = [
-                self.call(tree.read_call(*one, call_id="tool_call_id")) for one in parts if _is_of("tool_call", one)
-            ]
+            calls = [self.call(read_call(*one, call_id="tool_call_id")) for one in parts if _is_of("tool_call", one)]
             if not calls:
                 self.say(content or [])
         elif role == "tool":
             call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
             for part, part_at in parts:
-                self.answer(call_id, tree.or_unanswered(part.get("tool_result", part.get("text"))), part_at)
+                self.answer(call_id, or_unanswered(part.get("tool_result", part.get("text"))), part_at)
         elif role not in ("system", "developer"):
             self.report_kind("message", message, "role", at, "user, assistant, tool or system")
 
 
-def _is_of(kind: str, placed: tree.Placed) -> bool:
+def _is_of(kind: str, placed: Placed) -> bool:
     return as_word(placed[0].get("type")) == kind

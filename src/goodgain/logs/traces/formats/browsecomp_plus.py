@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.record_objects import any_object, convert_record, walk_list
+from goodgain.logs.traces.conversations.tool_calls import expect_output, read_call
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, object_or_empty, unexpected_value
 from goodgain.options import spell
 
 ITERATION = "call"
@@ -27,7 +29,7 @@ _RETURNED = ("returned", "returned_docids")
 def sniff(head: FileHead) -> bool:
     return any(
         "tool_call_counts" in record
-        or ("query_id" in record and tree.any_object(record.get("result"), lambda one: one.get("type") == "tool_call"))
+        or ("query_id" in record and any_object(record.get("result"), lambda one: one.get("type") == "tool_call"))
         for record in head.objects
     )
 
@@ -38,11 +40,11 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     run = expect_object(value, at)
-    query_id, metadata = expect_id(run.get("query_id"), f"{at}/query_id"), tree.object_or_empty(run.get("metadata"))
-    counts = tree.convert(run.get("tool_call_counts") or {}, dict[str, int], f"{at}/tool_call_counts")
+    query_id, metadata = expect_id(run.get("query_id"), f"{at}/query_id"), object_or_empty(run.get("metadata"))
+    counts = convert_record(run.get("tool_call_counts") or {}, dict[str, int], f"{at}/tool_call_counts")
     reader = _Entries(source, value)
-    reader.by_reasoning = tree.any_object(run.get("result"), lambda entry: entry.get("type") == "reasoning")
-    reader.read_all(tree.walk_list(run, "result", at))
+    reader.by_reasoning = any_object(run.get("result"), lambda entry: entry.get("type") == "reasoning")
+    reader.read_all(walk_list(run, "result", at))
     # Searches that are counted but missing in `result` are unrecorded.
     missing = sum(count for tool, count in counts.items() if source.is_search(tool)) - reader.searches
     if missing > _MAX_MISSING:
@@ -65,8 +67,8 @@ class _Entries(Conversation):
                 self.step()
             self._new_step = False
             self.say(None)
-            made, output = self.call(tree.read_call(entry, at, "tool_name")), entry.get("output")
-            tree.expect_output(output, f"{at}/output")
+            made, output = self.call(read_call(entry, at, "tool_name")), entry.get("output")
+            expect_output(output, f"{at}/output")
             # Published runs lack the output of some calls.
             made.may_lack = isinstance(output, str) and not output.strip()
             if "output" in entry and not made.may_lack:

@@ -10,8 +10,10 @@ Query id: The `conversation_id`. The system is the model of the last answer.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_object, id_or_none
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import Placed, text_or_none
+from goodgain.logs.traces.expected_values import as_word, expect_object, id_or_none, object_or_empty, objects_in
 
 _REMEDY = "the export has no results, or one list of results for several searches"
 
@@ -28,13 +30,13 @@ def read(source: Source) -> Iterator[Trace]:
     return source.traces(read_chat, is_one=lambda members: False)
 
 
-def _find_branch(record: dict[str, Any], at: str) -> list[tree.Placed]:
-    nodes, found = expect_object(record.get("mapping"), f"{at}/mapping"), dict[str, tree.Placed]()
+def _find_branch(record: dict[str, Any], at: str) -> list[Placed]:
+    nodes, found = expect_object(record.get("mapping"), f"{at}/mapping"), dict[str, Placed]()
     name = record.get("current_node")
     while isinstance(name, str) and name in nodes and name not in found:
         place = f"{at}/mapping/{name}"
         node = expect_object(nodes[name], place)
-        found[name] = tree.object_or_empty(node.get("message")), f"{place}/message"
+        found[name] = object_or_empty(node.get("message")), f"{place}/message"
         name = node.get("parent")
     return [*reversed(found.values())]
 
@@ -44,11 +46,11 @@ class _Chat(Conversation):
     searches: tuple[ToolCall, ...] = ()  # of the turn
 
     def read(self, message: dict[str, Any], at: str) -> None:
-        author, data = (tree.object_or_empty(message.get(key)) for key in ("author", "metadata"))
-        content, role = tree.object_or_empty(message.get("content")), as_word(author.get("role"))
-        text = tree.message_text(content.get("parts")) or tree.message_text(content.get("text"))
-        groups = tree.objects_in(data.get("search_result_groups"))
-        results = [entry for group in groups for entry in tree.objects_in(group.get("entries"))]
+        author, data = (object_or_empty(message.get(key)) for key in ("author", "metadata"))
+        content, role = object_or_empty(message.get("content")), as_word(author.get("role"))
+        text = message_text(content.get("parts")) or message_text(content.get("text"))
+        groups = objects_in(data.get("search_result_groups"))
+        results = [entry for group in groups for entry in objects_in(group.get("entries"))]
         if role == "user":
             self.last, self.searches = None, ()
             self.user(text, id_or_none(message.get("create_time")))
@@ -67,7 +69,7 @@ class _Chat(Conversation):
             else:
                 self._add(ToolCall("web.run" if tool == "web" else tool, at, arguments=text, remedy=_REMEDY))
         elif role == "assistant":
-            self.tag = tree.text_or_none(data.get("model_slug")) or self.tag
+            self.tag = text_or_none(data.get("model_slug")) or self.tag
             if results and not self.searches:
                 self._add(ToolCall("web.run", at, is_search=True))
             if results and len(self.searches) == 1 and not self.searches[0].answered:

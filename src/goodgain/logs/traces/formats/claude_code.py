@@ -12,8 +12,18 @@ Record: Use `claude -p --output-format stream-json --verbose`; `--output-format 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import message_text, walk_parts
+from goodgain.logs.traces.conversations.record_objects import Placed, any_object, read_records, walk_list
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered, read_call
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_object,
+    object_or_empty,
+    objects_in,
+    unexpected_value,
+)
 from goodgain.logs.traces.formats import anthropic
 
 #: Types of lines that hold neither a call nor a result. `stream_event` repeats the assistant's lines in pieces.
@@ -57,7 +67,7 @@ def sniff(head: FileHead) -> bool:
 
 def _is_session_line(record: dict[str, Any]) -> bool:
     if "loglines" in record:
-        return tree.any_object(record["loglines"], lambda line: isinstance(line.get("message"), dict))
+        return any_object(record["loglines"], lambda line: isinstance(line.get("message"), dict))
     message = record.get("message")
     if isinstance(message, dict) and "parts" not in message and "uuid" in record:
         return "parentUuid" in record or {"session_id", "parent_tool_use_id"} <= record.keys()
@@ -113,8 +123,8 @@ def _read_lines(source: Source) -> Iterator[_Line]:
                 continue
             seen.add(line_id or "")
             parent = expect_id(record.get("parentUuid") or record.get("logicalParentUuid"), f"{at}/parentUuid")
-            message = tree.object_or_empty(record.get("message"))
-            blocks = tree.objects_in(message.get("content"))
+            message = object_or_empty(record.get("message"))
+            blocks = objects_in(message.get("content"))
             calls = tuple(block for block in blocks if as_word(block.get("type")) in anthropic.CALL_TYPES)
             answers = tuple(str(block.get("tool_use_id")) for block in blocks if anthropic.is_result_block(block))
             side = record.get("isSidechain") is True or record.get("parent_tool_use_id") is not None
@@ -124,9 +134,9 @@ def _read_lines(source: Source) -> Iterator[_Line]:
 
 def _walk_lines(source: Source) -> Iterator[tuple[Any, str]]:
     """Yield the lines of a session. An export holds all lines in one object under `loglines`."""
-    for record, at in tree.read_records(source):
+    for record, at in read_records(source):
         is_export = isinstance(record, dict) and "loglines" in record
-        yield from tree.walk_list(record, "loglines", at) if is_export else [(record, at)]
+        yield from walk_list(record, "loglines", at) if is_export else [(record, at)]
 
 
 def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
@@ -206,7 +216,7 @@ class _SessionReader(Conversation):
         content = expect_object(line.record.get("message"), f"{line.at}/message").get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{line.at}/message/content", "text or blocks", content)
-        blocks = list(tree.walk_parts(content, f"{line.at}/message/content"))
+        blocks = list(walk_parts(content, f"{line.at}/message/content"))
         results = [(block, at) for block, at in blocks if anthropic.is_result_block(block)]
         for block, at in blocks:
             if not anthropic.is_known_block(block):
@@ -217,12 +227,12 @@ class _SessionReader(Conversation):
             for block, at in results:
                 self._read_result(line, block, at, alone=len(results) == 1)
         elif content and not any(map(line.record.get, _NOT_PROMPTS)):
-            text = tree.message_text(content)
+            text = message_text(content)
             if not text.lstrip().startswith(_NOT_TYPED):
                 self.user(text)
                 self._answered = self._acted = False
 
-    def _read_assistant(self, line: _Line, blocks: list[tree.Placed]) -> None:
+    def _read_assistant(self, line: _Line, blocks: list[Placed]) -> None:
         if self._answered or not self._acted:
             self.user("")  # a stream holds no prompts: each result line ends a turn
         is_first = not self._acted
@@ -237,7 +247,7 @@ class _SessionReader(Conversation):
             self._message = message_id
         for block, at in blocks:
             if as_word(block.get("type")) in anthropic.CALL_TYPES:
-                self.call(tree.read_call(block, at, arguments="input"))
+                self.call(read_call(block, at, arguments="input"))
             elif anthropic.is_result_block(block):
                 self._read_result(line, block, at, alone=False)
         self.say(line.message.get("content"), is_call=anthropic.is_call_or_result)
@@ -250,9 +260,9 @@ class _SessionReader(Conversation):
             self.answer(call_id, UNANSWERED, at).remedy = _DETACHED
             return
         found = structured.get("results") if isinstance(structured, dict) and "query" in structured else None
-        searches = [one.get("content") or () for one in tree.objects_in(found)]
+        searches = [one.get("content") or () for one in objects_in(found)]
         if not isinstance(found, list) or not all(isinstance(hits, list) for hits in searches):
-            self.answer(call_id, content, at, failed=failed, spare=tree.or_unanswered(structured))
+            self.answer(call_id, content, at, failed=failed, spare=or_unanswered(structured))
             return
         # The output of WebSearch has one object per search.
         errors = [one for one in found if isinstance(one, str) and one.startswith("Web search error")]

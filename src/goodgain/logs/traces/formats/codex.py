@@ -12,8 +12,10 @@ Record: To have results in the log, give the agent your own search tool, such as
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import Placed, read_records, text_or_none
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text, object_or_empty
 from goodgain.logs.traces.formats.openai_responses import ItemReader
 from goodgain.logs.traces.tools import extract_queries
 
@@ -48,16 +50,16 @@ def _is_event(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    lines: list[tree.Placed] = []
-    for value, at in tree.read_records(source):
+    lines: list[Placed] = []
+    for value, at in read_records(source):
         with source.handle_errors():
             lines.append((expect_object(value, at), at))
     if lines and not any(_is_event(record) for record, _ in lines):
         with source.handle_errors():
             yield _Rollout(source, lines[0][0]).read_lines(lines)
         return
-    runs: list[list[tree.Placed]] = []
-    threads: dict[str, list[list[tree.Placed]]] = {}
+    runs: list[list[Placed]] = []
+    threads: dict[str, list[list[Placed]]] = {}
     for record, at in lines:  # a file may hold several runs of `exec`, and a run may resume a thread
         if record.get("type") == "thread.started" or not runs:
             runs.append([])
@@ -71,9 +73,9 @@ def read(source: Source) -> Iterator[Trace]:
 class _Rollout(ItemReader):
     web_remedy = _REMEDY
 
-    def read_lines(self, lines: list[tree.Placed]) -> Trace:
+    def read_lines(self, lines: list[Placed]) -> Trace:
         """Return the trace of a session from its items and events. If an event repeats an item, only one of the two counts."""
-        items: list[tree.Placed] = []
+        items: list[Placed] = []
         session = None
         events = [_read_payload(record, "event_msg") for record, _ in lines]
         typed = any(event.get("type") == "user_message" for event in events)
@@ -94,7 +96,7 @@ class _Rollout(ItemReader):
                 session = session or expect_id(expect_object(record.get("payload"), at).get("id"), f"{payload_at}/id")
             elif kind == "turn_context":
                 named = expect_object(record.get("payload"), payload_at).get("model")
-                self.tag = tree.text_or_none(named) or self.tag
+                self.tag = text_or_none(named) or self.tag
             elif kind == "response_item":
                 item = expect_object(record.get("payload"), payload_at)
                 call_id = as_word(item.get("call_id"))
@@ -114,7 +116,7 @@ class _Rollout(ItemReader):
                 self.report_kind("line", record, "type", at, ", ".join(sorted(_LINES)))
         self.read_all(
             (item, at) for item, at in items
-            if typed or not _is_of_user(item) or not tree.message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
+            if typed or not _is_of_user(item) or not message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
         )  # fmt: skip
         for record, at in lines:  # events too: they may hold results
             self.hold(record, at)
@@ -122,12 +124,12 @@ class _Rollout(ItemReader):
 
 
 def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
-    return tree.object_or_empty(record.get("payload") if record.get("type") == kind else None)
+    return object_or_empty(record.get("payload") if record.get("type") == kind else None)
 
 
 def _add_results(item: dict[str, Any], searched: list[dict[str, Any]]) -> dict[str, Any]:
     """Add the results in the first event of the same query to a web search. Remove the event from `searched`."""
-    action = tree.object_or_empty(item.get("action"))
+    action = object_or_empty(item.get("action"))
     queries = {*extract_queries(action.get("queries")), *extract_queries(action.get("query"))}
     event = next((event for event in searched if not queries.isdisjoint(extract_queries(event.get("query")))), None)
     if event is None or action.get("type", "search") != "search" or action.get("sources") is not None:
@@ -144,7 +146,7 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict
     """Yield the items in an event: a user's message, or the call and output of an MCP tool. Skip calls and outputs in `seen`."""
     call_id, made = event.get("call_id"), event.get("invocation")
     if event.get("type") == "user_message":
-        yield {"role": "user", "content": tree.message_text(event.get("message"))}
+        yield {"role": "user", "content": message_text(event.get("message"))}
     elif event.get("type") == "mcp_tool_call_end" and isinstance(call_id, str):
         if ("function_call", call_id) not in seen and isinstance(made, dict):
             name = f"mcp__{made.get('server')}__{made.get('tool')}"
@@ -156,13 +158,13 @@ def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict
 class _Thread(Conversation):
     _stepped = False
 
-    def read_runs(self, runs: list[list[tree.Placed]]) -> Trace:
+    def read_runs(self, runs: list[list[Placed]]) -> Trace:
         """Return the trace of a thread, which may have several runs of `codex exec`. Item ids start again in each run."""
         first, first_at = runs[0][0]
         named = first.get("thread_id") if first.get("type") == "thread.started" else None
         thread = expect_id(named, f"{first_at}/thread_id")
         for lines in runs:
-            ended = [tree.object_or_empty(one.get("item")) for one, _ in lines if one.get("type") == "item.completed"]
+            ended = [object_or_empty(one.get("item")) for one, _ in lines if one.get("type") == "item.completed"]
             completed = {as_word(item.get("id")) for item in ended}
             for record, at in lines:
                 kind = as_word(record.get("type"))
@@ -204,9 +206,9 @@ class _Thread(Conversation):
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
         """Read a `web_search` item. If the item has no action and its query is a URL, Codex opened a page and did not search."""
-        action, query = item.get("action"), tree.text_or_none(item.get("query")) or ""
+        action, query = item.get("action"), text_or_none(item.get("query")) or ""
         call_id = expect_id(item.get("id"), at)
-        kind = as_word(tree.object_or_empty(action).get("type"))
+        kind = as_word(object_or_empty(action).get("type"))
         if kind in ("open_page", "find_in_page", "find") or ("://" in query and kind != "search"):
             opened = None if isinstance(action, dict) and action.get("url") else (query,)
             return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, action, is_search=False, opened=opened)

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
 from goodgain.logs.traces.conversations.queries_by_shape import find_question
-from goodgain.logs.traces.expected_values import expect_object, expect_text, find_record_id
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.expected_values import expect_object, expect_text, find_record_id, object_or_empty
 
 _TOOL = re.compile(r"tool_name_(\d{1,6})")
 #: The tool that ends a trajectory.
@@ -22,7 +23,7 @@ _FINISH = "finish"
 
 
 def sniff(head: FileHead) -> bool:
-    return any("tool_name_0" in tree.object_or_empty(record.get("trajectory")) for record in head.objects)
+    return any("tool_name_0" in object_or_empty(record.get("trajectory")) for record in head.objects)
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -40,7 +41,7 @@ def _read_prediction(source: Source, value: Any, at: str) -> Trace:
         tool = expect_text(trajectory[f"tool_name_{number}"], f"{place}/tool_name_{number}")
         if tool == _FINISH:
             continue
-        observed = tree.or_unanswered(trajectory.get(f"observation_{number}"))
+        observed = or_unanswered(trajectory.get(f"observation_{number}"))
         call = ToolCall(tool, f"{place}/tool_name_{number}", arguments=trajectory.get(f"tool_args_{number}"))
         call.output, call.spare = observed, _read_passages(observed)
         reader.call(call)

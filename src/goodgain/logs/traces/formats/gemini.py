@@ -16,7 +16,18 @@ from typing import Any, Self
 
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.dedup.document_types import snake_case
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import (
+    Placed,
+    any_object,
+    find_list,
+    get_either,
+    read_records,
+    text_or_none,
+    walk_objects,
+)
+from goodgain.logs.traces.conversations.tool_calls import read_call, require_id
 from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, Item, JoinedConversation, split_exchange
 from goodgain.logs.traces.expected_values import (
     as_word,
@@ -24,6 +35,8 @@ from goodgain.logs.traces.expected_values import (
     expect_list,
     expect_object,
     expect_text,
+    object_or_empty,
+    objects_in,
     unexpected_value,
 )
 
@@ -67,18 +80,18 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_of_format(value: Any) -> bool:
-    record = tree.object_or_empty(value)
+    record = object_or_empty(value)
     lists = (value, *(record.get(key) for key in ("contents", "history", "events")))
     return (
-        any(_is_content(one) or _is_event(one) for held in lists for one in tree.objects_in(held))
+        any(_is_content(one) or _is_event(one) for held in lists for one in objects_in(held))
         or _is_event(record)
         or record.keys() >= _CLI_KEYS
-        or tree.any_object(record.get("candidates"), lambda one: "parts" in tree.object_or_empty(one.get("content")))
+        or any_object(record.get("candidates"), lambda one: "parts" in object_or_empty(one.get("content")))
     )
 
 
 def _is_content(value: dict[str, Any]) -> bool:
-    has_parts = tree.any_object(value.get("parts"), lambda one: "type" not in one and not _KNOWN.isdisjoint(one))
+    has_parts = any_object(value.get("parts"), lambda one: "type" not in one and not _KNOWN.isdisjoint(one))
     return has_parts and as_word(value.get("role")) in ("user", "model", "function")
 
 
@@ -91,24 +104,24 @@ def read(source: Source) -> Iterator[Trace]:
         return ContentReader.join_exchanges(source)
     if any(map(_is_event, source.head.objects)):
         return _read_event_rows(source)
-    first = next(map(tree.object_or_empty, source.head.records), {})
+    first = next(map(object_or_empty, source.head.records), {})
     if source.head.kind == "jsonl" and first.keys() >= _CLI_KEYS and "messages" not in first:
         return _read_cli_lines(source)
     read_one = partial(_read_trace, source)
-    return source.traces(read_one, is_one=lambda value: not value or tree.any_object(value, lambda one: "parts" in one))
+    return source.traces(read_one, is_one=lambda value: not value or any_object(value, lambda one: "parts" in one))
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    record = tree.object_or_empty(value)
-    events, app = record.get("events"), tree.get_either(record, "appName")
-    if isinstance(events, list) and (app is not None or tree.any_object(events, _is_event)):
-        reader = ContentReader(source, record).read_events(tree.walk(events, f"{at}/events"))
+    record = object_or_empty(value)
+    events, app = record.get("events"), get_either(record, "appName")
+    if isinstance(events, list) and (app is not None or any_object(events, _is_event)):
+        reader = ContentReader(source, record).read_events(walk_objects(events, f"{at}/events"))
         session = expect_id(record.get("id"), f"{at}/id")
         return reader.trace(at, session_id=session, tag=app)
     if record.keys() >= _CLI_KEYS or "messages" in record:
-        return _CliSession(source, record).read_all(tree.walk(record.get("messages"), f"{at}/messages")).trace(at)
-    contents, path = tree.find_list(value, "contents", "history")
-    inner = tree.object_or_empty(record.get("response"))
+        return _CliSession(source, record).read_all(walk_objects(record.get("messages"), f"{at}/messages")).trace(at)
+    contents, path = find_list(value, "contents", "history")
+    inner = object_or_empty(record.get("response"))
     answer, answer_at = (inner, f"{at}/response") if "candidates" in inner else (record, at)
     if not contents and "candidates" not in answer:
         raise unexpected_value(at, _EXPECTED, value)
@@ -116,24 +129,24 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     if "candidates" in answer:
         reader.read_exchange(ContentReader.pair({"contents": contents}, answer, at, answer_at))
     else:
-        reader.read_all(tree.walk(contents, f"{at}{path}"))
-    return reader.trace(at, tag=tree.get_either(record, "modelVersion"))
+        reader.read_all(walk_objects(contents, f"{at}{path}"))
+    return reader.trace(at, tag=get_either(record, "modelVersion"))
 
 
 class ContentReader(JoinedConversation):
     asked, answered = "contents", "candidates"
 
     @classmethod
-    def find_answer(cls, response: dict[str, Any], at: str) -> list[tree.Placed]:
-        first = next(tree.walk(response["candidates"], f"{at}/candidates"), ({}, ""))[0]
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[Placed]:
+        first = next(walk_objects(response["candidates"], f"{at}/candidates"), ({}, ""))[0]
         return [(first["content"], f"{at}/candidates/0/content")] if isinstance(first.get("content"), dict) else []
 
     @classmethod
     def key(cls, content: Any) -> Hashable | None:
         if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
             return None
-        parts = tree.objects_in(content["parts"])
-        named = [tree.get_either(part, key) for part in parts for key in ("functionCall", "functionResponse")]
+        parts = objects_in(content["parts"])
+        named = [get_either(part, key) for part in parts for key in ("functionCall", "functionResponse")]
         calls = tuple((str(one.get("name")), str(one.get("id"))) for one in named if isinstance(one, dict))
         texts = [part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought")]
         return (str(content.get("role")), "".join(texts).strip(), calls)
@@ -142,19 +155,19 @@ class ContentReader(JoinedConversation):
     def find_asked(cls, request: dict[str, Any], response: dict[str, Any], at: str, response_at: str) -> list[Item]:
         """Return the messages of a request, then the messages of automatic function calls in the response, without duplicates."""
         asked = super().find_asked(request, response, at, response_at)
-        history = tree.get_either(response, "automaticFunctionCallingHistory")
-        made = list(tree.walk(history, f"{response_at}/automaticFunctionCallingHistory"))
+        history = get_either(response, "automaticFunctionCallingHistory")
+        made = list(walk_objects(history, f"{response_at}/automaticFunctionCallingHistory"))
         same = takewhile(lambda pair: cls.key(pair[0][0]) == cls.key(pair[1][0]), zip(asked, made, strict=False))
         return asked + made[len(list(same)) :]
 
     def read_exchange(self, exchange: Exchange) -> None:
         self.read_all(exchange.messages[exchange.known :])
         answer, at = exchange.response, exchange.response_at
-        for candidate, candidate_at in list(tree.walk(answer.get("candidates"), f"{at}/candidates"))[:1]:
+        for candidate, candidate_at in list(walk_objects(answer.get("candidates"), f"{at}/candidates"))[:1]:
             self.read_grounded(candidate, candidate.get("content"), candidate_at, by_agent=True)
-        self.tag = tree.text_or_none(tree.get_either(answer, "modelVersion")) or self.tag
+        self.tag = text_or_none(get_either(answer, "modelVersion")) or self.tag
 
-    def read_events(self, events: Iterable[tree.Placed]) -> Self:
+    def read_events(self, events: Iterable[Placed]) -> Self:
         for event, at in events:
             author = expect_text(event.get("author"), f"{at}/author")
             if event.get("partial") is not True:  # the whole answer comes later
@@ -165,7 +178,7 @@ class ContentReader(JoinedConversation):
 
     def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
         """Read a message and its `groundingMetadata`. All queries in the metadata are one search."""
-        found = tree.get_either(holder, "groundingMetadata")
+        found = get_either(holder, "groundingMetadata")
         grounded = isinstance(found, dict) and any(found.get(key) for key in _GROUNDS)
         if content is not None:
             self.read(content, f"{at}/content", by_agent=by_agent, grounded=grounded)
@@ -173,12 +186,12 @@ class ContentReader(JoinedConversation):
             return
         at = f"{at}/groundingMetadata"
         queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
-        chunks = list(tree.walk(tree.get_either(found, "groundingChunks"), f"{at}/groundingChunks"))
+        chunks = list(walk_objects(get_either(found, "groundingChunks"), f"{at}/groundingChunks"))
         asked = tuple(query for query in queries if isinstance(query, str))
         call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY, queries=asked)
         self.call(call).output = [] if chunks else UNANSWERED
-        supports = tree.objects_in(tree.get_either(found, "groundingSupports"))
-        numbers = [expect_list(tree.get_either(one, "groundingChunkIndices"), at) for one in supports]
+        supports = objects_in(get_either(found, "groundingSupports"))
+        numbers = [expect_list(get_either(one, "groundingChunkIndices"), at) for one in supports]
         for index, (chunk, chunk_at) in enumerate(chunks):
             held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
             if held is None:
@@ -199,30 +212,30 @@ class ContentReader(JoinedConversation):
                 raise unexpected_value(f"{at}/parts", "a list of parts", None)
             by_agent = role == "model"
         self.report_unread("a content", content, at, ("parts",))
-        placed = list(tree.walk(content.get("parts"), f"{at}/parts"))
+        placed = list(walk_objects(content.get("parts"), f"{at}/parts"))
         parts = [part for part, _ in placed]
-        responds = any(tree.get_either(part, "functionResponse") is not None for part in parts)
-        is_spoken = not responds and not any(tree.get_either(part, "toolResponse") for part in parts)
+        responds = any(get_either(part, "functionResponse") is not None for part in parts)
+        is_spoken = not responds and not any(get_either(part, "toolResponse") for part in parts)
         if by_agent and not responds:
             self.step()
         elif is_spoken and not by_agent and role != "system":
-            self.user(tree.message_text(parts))
+            self.user(message_text(parts))
         for part, part_at in placed:
             self._read_part(part, part_at, grounded=grounded)
         if by_agent:
-            self.say(parts, is_call=lambda part: any(tree.get_either(part, key) for key in _CALLS))
+            self.say(parts, is_call=lambda part: any(get_either(part, key) for key in _CALLS))
 
     def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
-        kind = next((key for key in _CALLS if tree.get_either(part, key) is not None), None)
+        kind = next((key for key in _CALLS if get_either(part, key) is not None), None)
         if kind is None:
             odd = [key for key, value in part.items() if key not in _KNOWN and (value is not None or len(part) == 1)]
             if odd or not part:
                 self.report_keys("part", odd, at, "a part with text, functionCall, functionResponse ...")
             return
-        found, at = expect_object(tree.get_either(part, kind), f"{at}/{kind}"), f"{at}/{kind}"
+        found, at = expect_object(get_either(part, kind), f"{at}/{kind}"), f"{at}/{kind}"
         call_id, response = expect_id(found.get("id"), f"{at}/id"), found.get("response")
         if kind == "functionCall":
-            self.call(tree.read_call(found, at, arguments="args")).at = at.removesuffix(f"/{kind}")
+            self.call(read_call(found, at, arguments="args")).at = at.removesuffix(f"/{kind}")
         elif kind == "functionResponse":
             name = expect_text(found.get("name"), f"{at}/name")
             if not self.has_call(call_id) and any(call.call_id is None for call in self._open):
@@ -233,7 +246,7 @@ class ContentReader(JoinedConversation):
             if held := {key: value for key, value in given if key not in _NO_RESULTS}:
                 self._answer(call_id, held, at)
         else:  # a tool that Google ran; the searches of a grounded answer are one, read from the grounding
-            tool = as_word(tree.get_either(found, "toolType")).lower()
+            tool = as_word(get_either(found, "toolType")).lower()
             searches = tool in _HOSTED_SEARCHES or self.source.is_search(tool)
             if not searches and tool != _OPENS_PAGES:
                 expected = f"one of {', '.join(sorted(_HOSTED_SEARCHES))}, {_OPENS_PAGES}"
@@ -264,11 +277,11 @@ def _set_output(call: ToolCall, response: Any) -> None:
 
 
 def _read_event_rows(source: Source) -> Iterator[Trace]:
-    sessions: dict[str | None, list[tree.Placed]] = {}
-    for row, at in tree.read_records(source):
+    sessions: dict[str | None, list[Placed]] = {}
+    for row, at in read_records(source):
         with source.handle_errors():
             row = expect_object(row, at)
-            session = expect_id(tree.get_either(row, "sessionId"), f"{at}/session_id")
+            session = expect_id(get_either(row, "sessionId"), f"{at}/session_id")
             sessions.setdefault(session, []).append((row, at))
     for session, members in sessions.items():
         with source.handle_errors():
@@ -279,7 +292,7 @@ def _read_event_rows(source: Source) -> Iterator[Trace]:
 def _read_cli_lines(source: Source) -> Iterator[Trace]:
     """Yield the trace of a Gemini CLI session. Lines hold metadata, messages, and changes to earlier lines."""
     record: dict[str, Any] = {}
-    messages: dict[str, tree.Placed] = {}
+    messages: dict[str, Placed] = {}
     first_at = ""
     with source.handle_errors():
         for value, at in source.documents():
@@ -288,8 +301,8 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
             if isinstance(changes := line.get("$set"), dict):
                 record |= changes
                 if "messages" in changes:
-                    held = tree.walk(changes["messages"], f"{at}/$set/messages")
-                    messages = {tree.require_id(*one, "id", _OF_MESSAGE): one for one in held}
+                    held = walk_objects(changes["messages"], f"{at}/$set/messages")
+                    messages = {require_id(*one, "id", _OF_MESSAGE): one for one in held}
             elif "$rewindTo" in line:
                 target = expect_id(line["$rewindTo"], f"{at}/$rewindTo")
                 if target not in messages:
@@ -299,7 +312,7 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
             elif "projectHash" in line:
                 record |= line
             else:  # a repeated id replaces the message
-                messages[tree.require_id(line, at, "id", _OF_MESSAGE)] = (line, at)
+                messages[require_id(line, at, "id", _OF_MESSAGE)] = (line, at)
         yield _CliSession(source, record).read_all(messages.values()).trace(first_at)
 
 
@@ -310,18 +323,18 @@ class _CliSession(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
         kind = as_word(message.get("type"))
         if kind == "user":
-            self.user(tree.message_text(message.get("content")))
+            self.user(message_text(message.get("content")))
         elif kind == "gemini":
             self.step(message.get("timestamp"))
-            for call, call_at in tree.walk(message.get("toolCalls"), f"{at}/toolCalls"):
-                made, result = self.call(tree.read_call(call, call_at, arguments="args")), call.get("result")
-                parts = tree.objects_in(result if isinstance(result, list) else [result])
-                responses = tree.objects_in([tree.get_either(part, "functionResponse") for part in parts])
+            for call, call_at in walk_objects(message.get("toolCalls"), f"{at}/toolCalls"):
+                made, result = self.call(read_call(call, call_at, arguments="args")), call.get("result")
+                parts = objects_in(result if isinstance(result, list) else [result])
+                responses = objects_in([get_either(part, "functionResponse") for part in parts])
                 if responses or result:
                     alone = {"output": result} if isinstance(result, str) else result
                     _set_output(made, responses[0].get("response") if responses else alone)
                 made.failed = made.failed or call.get("status") in ("error", "cancelled")
-            self.tag = tree.text_or_none(message.get("model")) or self.tag
+            self.tag = text_or_none(message.get("model")) or self.tag
             if not message.get("toolCalls"):
                 self.say(message.get("content") or [])
         elif kind not in _OTHER_MESSAGES:

@@ -11,13 +11,29 @@ Costs: `usage` and `time` of the model's events.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import PLAIN_PARTS, message_text, walk_parts
+from goodgain.logs.traces.conversations.record_objects import (
+    follow_path,
+    read_records,
+    text_or_none,
+    walk_list,
+    walk_objects,
+)
+from goodgain.logs.traces.conversations.tool_calls import expect_output, read_call, require_id
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages, read_usage
-from goodgain.logs.traces.expected_values import expect_id, expect_object, expect_text, unexpected_value
+from goodgain.logs.traces.expected_values import (
+    expect_id,
+    expect_object,
+    expect_text,
+    object_or_empty,
+    objects_in,
+    unexpected_value,
+)
 from goodgain.logs.traces.input.logs_and_archives import read_json_members
 from goodgain.logs.traces.model import Usage
 
-_PART_TYPES = tree.PLAIN_PARTS | {"data", "tool_use"}
+_PART_TYPES = PLAIN_PARTS | {"data", "tool_use"}
 _OF_HEADER = {"task", "eval_id", "run_id"}
 #: The prefix of a reference to a long text in `attachments`.
 _ATTACHMENT = "attachment://"
@@ -29,7 +45,7 @@ _REMEDY = "the vendor's answer lacks them: log a search tool of your own"
 def sniff(head: FileHead) -> bool:
     if head.kind == "zip":
         return head.name.lower().endswith(".eval") or b"header.json" in head.raw or b"samples/" in head.raw
-    headers = (tree.object_or_empty(record.get("eval")) for record in head.objects)
+    headers = (object_or_empty(record.get("eval")) for record in head.objects)
     return any(map(_is_sample, head.objects)) or any(not _OF_HEADER.isdisjoint(header) for header in headers)
 
 
@@ -42,7 +58,7 @@ def read(source: Source) -> Iterator[Trace]:
     if source.head.kind == "zip":
         yield from _read_archive(source)
         return
-    for value, at in tree.read_records(source):
+    for value, at in read_records(source):
         with source.handle_errors():
             log = expect_object(value, at)
             if _is_sample(log):
@@ -51,7 +67,7 @@ def read(source: Source) -> Iterator[Trace]:
             model, samples = _read_model(log, at), log.get("samples")
             if not samples:
                 raise unexpected_value(f"{at}/samples", "samples (was the log written without them?)", samples)
-            for sample, sample_at in tree.walk(samples, f"{at}/samples"):
+            for sample, sample_at in walk_objects(samples, f"{at}/samples"):
                 with source.handle_errors():
                     yield _read_sample(source, sample, sample_at, model)
 
@@ -72,21 +88,21 @@ def _read_archive(source: Source) -> Iterator[Trace]:
 
 
 def _read_model(log: dict[str, Any], at: str) -> str | None:
-    return tree.text_or_none(expect_object(log.get("eval"), f"{at}/eval").get("model"))
+    return text_or_none(expect_object(log.get("eval"), f"{at}/eval").get("model"))
 
 
 def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | None) -> Trace:
-    query_id = tree.require_id(sample, at, "id", "the sample's id")
+    query_id = require_id(sample, at, "id", "the sample's id")
     reader = _Messages(source, sample)
-    events = tree.objects_in(sample.get("events"))
+    events = objects_in(sample.get("events"))
     usages = _read_usages(events) if source.costs else {}
-    for message, message_at in tree.walk_list(sample, "messages", at):
+    for message, message_at in walk_list(sample, "messages", at):
         if message.get("role") == "assistant":
             reader.spend(usages.get(str(message.get("id"))))
         reader.read(message, message_at)
     for event in events:  # searches that the messages do not show, such as those of subagents
-        name = tree.text_or_none(event.get("function") if event.get("event") == "tool" else None)
-        if name and source.is_search(name) and not reader.has_call(tree.text_or_none(event.get("id"))):
+        name = text_or_none(event.get("function") if event.get("event") == "tool" else None)
+        if name and source.is_search(name) and not reader.has_call(text_or_none(event.get("id"))):
             what = f"tool event {name!r} outside the sample's messages"
             source.not_understood(what, f"{at}/events", "searches in the sample's messages")
     trace = reader.trace(at, query_id=query_id, tag=model)
@@ -97,8 +113,8 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
 def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
     found: dict[str, Usage] = {}  # by the id of the assistant message
     for event in events:
-        output = tree.object_or_empty(event.get("output") if event.get("event") == "model" else None)
-        message_id = tree.object_or_empty(tree.follow_path(output, "/choices/0/message")).get("id")
+        output = object_or_empty(event.get("output") if event.get("event") == "model" else None)
+        message_id = object_or_empty(follow_path(output, "/choices/0/message")).get("id")
         usage = add_usages(read_usage(output.get("usage")), read_usage({"seconds": output.get("time")}))
         if message_id is not None and usage is not None:
             found.setdefault(str(message_id), usage)
@@ -110,31 +126,31 @@ class _Messages(Conversation):
         role, content = message.get("role"), self._insert_attachments(message.get("content"))
         self.report_unread("a message", message, at, ("content", "tool_calls", "function"))
         if role == "user":
-            self.user(tree.message_text(content))
+            self.user(message_text(content))
             self.report_parts("a user message", content, f"{at}/content", _PART_TYPES)
         elif role == "assistant":
             self.step()
             for made in self.read_calls(message.get("tool_calls"), f"{at}/tool_calls", "function"):
                 made.arguments = self._insert_attachments(made.arguments)
-            for part, part_at in tree.walk_parts(content, f"{at}/content"):
+            for part, part_at in walk_parts(content, f"{at}/content"):
                 if part.get("type") == "tool_use":  # a call that the model's vendor ran
-                    call = self.call(tree.read_call(part, part_at))
+                    call = self.call(read_call(part, part_at))
                     call.output = UNANSWERED if part.get("result") in (None, "") else part["result"]
                     call.failed = part.get("error") not in (None, "")
                     call.is_search = part.get("tool_type") == "web_search" or None
                     call.remedy = _REMEDY
                 elif part.get("type") == "text" and part.get("citations") and self.source.citations:
-                    notes = tree.walk(part["citations"], f"{part_at}/citations")
+                    notes = walk_objects(part["citations"], f"{part_at}/citations")
                     self.cite(list({str(note.get("url")): note for note, _ in notes}.values()))
             self.report_parts("an assistant message", content, f"{at}/content", _PART_TYPES)
             if not message.get("tool_calls"):
                 self.say(content or [], is_call=lambda part: part.get("type") == "tool_use")
         elif role == "tool":
-            output = tree.expect_output(content, f"{at}/content")
-            for part, part_at in tree.walk_parts(content, f"{at}/content"):
+            output = expect_output(content, f"{at}/content")
+            for part, part_at in walk_parts(content, f"{at}/content"):
                 expect_text(part.get("type"), f"{part_at}/type")
             call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
-            name, failed = tree.text_or_none(message.get("function")), message.get("error") is not None
+            name, failed = text_or_none(message.get("function")), message.get("error") is not None
             # Without an open call, the log lacks the call. Report this for searches only.
             if name is None or self.source.is_search(name) or self.has_open_call(call_id, name):
                 self.answer(call_id, output, f"{at}/content", name=None if call_id else name, failed=failed)
@@ -143,7 +159,7 @@ class _Messages(Conversation):
 
     def _insert_attachments(self, value: Any, depth: int = _MAX_DEPTH) -> Any:
         if isinstance(value, str) and value.startswith(_ATTACHMENT):
-            attached = tree.object_or_empty(self.record.get("attachments"))
+            attached = object_or_empty(self.record.get("attachments"))
             return attached.get(value.removeprefix(_ATTACHMENT), value)
         if depth and isinstance(value, list):
             return [self._insert_attachments(member, depth - 1) for member in value]

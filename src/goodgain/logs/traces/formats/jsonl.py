@@ -21,9 +21,11 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import asdict
 
-from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.record_objects import convert_record, walk_objects
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered
 from goodgain.logs.traces.conversations.turns_and_calls import read_usage
-from goodgain.logs.traces.expected_values import expect_id, unexpected_value
+from goodgain.logs.traces.expected_values import expect_id, object_or_empty, unexpected_value
 from goodgain.logs.traces.model import Step, Turn
 
 _VERSION_FIELD = "goodgain_trace"
@@ -91,12 +93,12 @@ def _report_unknown(source: Source, value: dict[str, Any], kind: type[Struct], a
         if name not in names:
             source.not_understood(f"field {name!r}", f"{at}/{name}", ", ".join(sorted(names)))
         elif name in _PARTS:
-            for part, part_at in tree.walk(held, f"{at}/{name}"):
+            for part, part_at in walk_objects(held, f"{at}/{name}"):
                 _report_unknown(source, part, _PARTS[name], part_at)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    found = tree.convert(value, _Trace, at)
+    found = convert_record(value, _Trace, at)
     _report_unknown(source, value, _Trace, at)
     if found.version != _VERSION:
         raise unexpected_value(f"{at}/{_VERSION_FIELD}", f"{_VERSION}, the version of the format", found.version)
@@ -117,7 +119,7 @@ def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
         calls = [
             ToolCall(
                 search.tool or "search", f"{at}/steps/{index}/searches/{place}", expect_id(search.call_id, at), search.arguments,
-                output=tree.or_unanswered(search.output if search.results is None else search.results),
+                output=or_unanswered(search.output if search.results is None else search.results),
                 failed=search.error not in (None, "", False), is_search=True,
                 queries=tuple(one for one in (search.query, *(search.queries or ())) if isinstance(one, str)) or None,
                 remedy="write its results (a list, empty if it found nothing), its output, or its error",
@@ -125,7 +127,7 @@ def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
             for place, search in enumerate(step.searches)
         ]  # fmt: skip
         for place, opened in enumerate(step.opens or ()):
-            held = tree.object_or_empty(opened)
+            held = object_or_empty(opened)
             page = ToolCall("open", f"{at}/steps/{index}/opens/{place}", is_search=False, opened=(opened,))
             page.output, page.failed = held.get("output", UNANSWERED), held.get("error") not in (None, "", False)
             calls.append(page)

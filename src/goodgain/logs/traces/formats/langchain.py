@@ -15,15 +15,36 @@ from collections.abc import Hashable, Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace, tree
-from goodgain.logs.traces.conversations.record_tree import read_records
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import PLAIN_PARTS, message_text
+from goodgain.logs.traces.conversations.record_objects import (
+    ABSENT,
+    Placed,
+    any_object,
+    find_items,
+    find_list,
+    find_query_id,
+    follow_path,
+    read_records,
+    text_or_none,
+    walk_objects,
+)
+from goodgain.logs.traces.conversations.tool_calls import expect_output, read_call, read_function_call
 from goodgain.logs.traces.conversations.turns_and_calls import read_usage
 from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, place
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, find_id, unexpected_value
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_object,
+    find_id,
+    object_or_empty,
+    objects_in,
+    unexpected_value,
+)
 
 _KINDS = {"human", "ai", "tool", "system", "function", "chat", "remove", "developer"}
 #: Types of parts. Parts with calls repeat `tool_calls`.
-_PART_TYPES = tree.PLAIN_PARTS | {
+_PART_TYPES = PLAIN_PARTS | {
     *("tool_use", "tool_call", "input_json_delta", "reasoning_content", "text-plain", "function_call"),
     *("invalid_tool_call", "tool_call_chunk", "media"),
 }
@@ -42,8 +63,8 @@ _METADATA_PATHS = ("metadata", "config/metadata", "config/configurable", "config
 def sniff(head: FileHead) -> bool:
     if any(map(_is_update, head.objects)):
         return True
-    lists = (tree.find_list(record, *_MESSAGE_PATHS)[0] for record in head.conversations)
-    return any(tree.any_object(messages, _is_message) for messages in lists)
+    lists = (find_list(record, *_MESSAGE_PATHS)[0] for record in head.conversations)
+    return any(any_object(messages, _is_message) for messages in lists)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -67,38 +88,38 @@ def _read_kind(message: dict[str, Any]) -> str:
 
 def _is_update(record: dict[str, Any]) -> bool:
     """Return whether a record is an update of a graph: nodes by name, each with the messages that it adds."""
-    if tree.find_list(record, *_MESSAGE_PATHS)[0] is not None or not _OF_RUNS.isdisjoint(record):
+    if find_list(record, *_MESSAGE_PATHS)[0] is not None or not _OF_RUNS.isdisjoint(record):
         return False
-    nodes = tree.objects_in(list(record.values()))
-    return any(tree.any_object(node.get("messages"), _is_message) for node in nodes)
+    nodes = objects_in(list(record.values()))
+    return any(any_object(node.get("messages"), _is_message) for node in nodes)
 
 
 def read(source: Source) -> Iterator[Trace]:
     if any(map(_is_update, source.head.objects)):
         return _read_updates(source)
-    if sum(bool(tree.find_list(record, *_MESSAGE_PATHS)[1]) for record in source.head.records) > 1:
+    if sum(bool(find_list(record, *_MESSAGE_PATHS)[1]) for record in source.head.records) > 1:
         return _Messages.join_exchanges(source, _read_state)  # the records are states, not one trace each
     expected = "a list of messages, or a state of a graph with one"
-    find = partial(tree.find_items, paths=_MESSAGE_PATHS, expected=expected)
+    find = partial(find_items, paths=_MESSAGE_PATHS, expected=expected)
     return _Messages.read_source(source, find, of_list=lambda one: "type" in one or _is_message(one))
 
 
 def _read_updates(source: Source) -> Iterator[Trace]:
     """Yield a trace per query id or thread. The updates of a file without ids are one trace."""
-    threads: dict[str | None, list[tree.Placed]] = {}
+    threads: dict[str | None, list[Placed]] = {}
     for value, at in read_records(source):
         with source.handle_errors():
             record = expect_object(value, at)
             threads.setdefault(find_id(record) or _read_query_id(record, at), []).append((record, at))
 
-    def read_thread(updates: list[tree.Placed], at: str) -> Trace:
+    def read_thread(updates: list[Placed], at: str) -> Trace:
         reader = _Messages(source, updates[0][0])
         for record, record_at in updates:
             for name, node in record.items():
                 if isinstance(node, dict):
                     messages, node_at = node.get("messages"), f"{record_at}/{name}"
                     reader.read_all(
-                        tree.walk([messages] if isinstance(messages, dict) else messages, f"{node_at}/messages")
+                        walk_objects([messages] if isinstance(messages, dict) else messages, f"{node_at}/messages")
                     )
                     reader.hold(node, node_at, is_state=True)
         return reader.trace(at)
@@ -112,8 +133,8 @@ def _read_updates(source: Source) -> Iterator[Trace]:
 
 
 def _read_state(record: Any, at: str) -> Exchange | None:
-    state = tree.object_or_empty(record)
-    messages, path = tree.find_list(state, *_MESSAGE_PATHS)
+    state = object_or_empty(record)
+    messages, path = find_list(state, *_MESSAGE_PATHS)
     if messages is None and state.keys().isdisjoint(("values", "checkpoint")):
         raise unexpected_value(at, "a state of a graph with a list of messages", record)
     # Without messages, the graph had not begun.
@@ -121,9 +142,9 @@ def _read_state(record: Any, at: str) -> Exchange | None:
 
 
 def _read_query_id(record: Any, at: str) -> str | None:
-    found = ((tree.follow_path(record, f"/{path}"), f"{at}/{path}") for path in _METADATA_PATHS)
-    held = [(expect_object(metadata, place), place) for metadata, place in found if metadata not in (None, tree.ABSENT)]
-    ids = [tree.find_query_id(*one) for one in held]
+    found = ((follow_path(record, f"/{path}"), f"{at}/{path}") for path in _METADATA_PATHS)
+    held = [(expect_object(metadata, place), place) for metadata, place in found if metadata not in (None, ABSENT)]
+    ids = [find_query_id(*one) for one in held]
     threads = [expect_id(metadata.get("thread_id"), f"{place}/thread_id") for metadata, place in held]
     return next(filter(None, [*ids, *threads]), None)
 
@@ -140,7 +161,7 @@ class _Messages(JoinedConversation):
     def key(cls, message: dict[str, Any]) -> Hashable | None:
         """Return the id of a message. Without an id, return a key that no other message has."""
         bodies = (message, message.get("data"), message.get("kwargs"))
-        ids = (tree.object_or_empty(body).get("id") for body in bodies)
+        ids = (object_or_empty(body).get("id") for body in bodies)
         return next((found for found in ids if isinstance(found, str)), id(message))
 
     def read_exchange(self, exchange: Exchange) -> None:
@@ -165,10 +186,10 @@ class _Messages(JoinedConversation):
         self.report_unread("a message", body, at, _READ)
         speaker = as_word(body.get("role")) if kind == "chat" else kind
         if speaker in ("human", "user"):
-            self.user(tree.message_text(body.get("content")))
+            self.user(message_text(body.get("content")))
             self.report_parts("a human message", body.get("content"), f"{at}/content", _PART_TYPES)
         elif speaker in ("ai", "assistant"):
-            vendors = tree.object_or_empty(body.get("response_metadata"))
+            vendors = object_or_empty(body.get("response_metadata"))
             self.name_model(vendors.get("model_name") or vendors.get("model"))
             holders = (body.get("usage_metadata"), vendors.get("token_usage"), vendors.get("usage"))
             self.spend(next((holder for holder in holders if read_usage(holder) is not None), None))
@@ -178,9 +199,9 @@ class _Messages(JoinedConversation):
                 self.say(body.get("content"), is_call=lambda part: part.get("type") in ("tool_use", "tool_call"))
         elif kind in ("tool", "function"):
             call_id = expect_id(body.get("tool_call_id"), f"{at}/tool_call_id")
-            output, artifact = tree.expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
+            output, artifact = expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
             first, spare = (output, UNANSWERED) if artifact is None else (artifact, output)
-            name, failed = tree.text_or_none(body.get("name")), body.get("status") == "error"
+            name, failed = text_or_none(body.get("name")), body.get("status") == "error"
             self.answer(call_id, first, f"{at}/content", name=name, failed=failed, spare=spare)
         elif kind not in _KINDS or kind == "chat":
             if message.get("lc") != 1 and not isinstance(message.get("type"), str):
@@ -191,10 +212,10 @@ class _Messages(JoinedConversation):
         calls, extra = body.get("tool_calls"), body.get("additional_kwargs")
         self.read_calls(calls, f"{at}/tool_calls", arguments="args")
         if isinstance(extra, dict) and not calls:  # dumps older than tool_calls
-            for call, call_at in tree.walk(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls"):
-                self.call(tree.read_function_call(call, call_at))
+            for call, call_at in walk_objects(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls"):
+                self.call(read_function_call(call, call_at))
             if isinstance(legacy := extra.get("function_call"), dict):
-                self.call(tree.read_call(legacy, f"{at}/additional_kwargs/function_call"))
+                self.call(read_call(legacy, f"{at}/additional_kwargs/function_call"))
         content = body.get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{at}/content", "text or parts", content)

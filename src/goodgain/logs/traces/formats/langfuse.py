@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.logs.dedup.document_types import snake_case
-from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace
+from goodgain.logs.traces.conversations.record_objects import get_either, text_or_none
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.span_vocabularies import BY_ITS_NAME, BY_NAME, LANGFUSE_KINDS, decode, read_kind
 from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, iterate_ancestors, read_nanoseconds
@@ -22,6 +23,7 @@ from goodgain.logs.traces.expected_values import (
     expect_list,
     expect_object,
     find_outcomes,
+    object_or_empty,
     unexpected_value,
 )
 
@@ -97,7 +99,7 @@ def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], dept
     if key == "observations":
         if any(isinstance(one, str) for one in expect_list(record[key], f"{at}/{key}")):
             raise unexpected_value(f"{at}/{key}", "observations, each an object", record[key], _IDS_ONLY)
-        session = tree.get_either(record, "sessionId") or trace.get("sessionId")
+        session = get_either(record, "sessionId") or trace.get("sessionId")
         trace = {**record, "sessionId": session, OUTCOMES: find_outcomes(record)}
     else:
         trace = {"sessionId": record.get("id")} if key == "traces" else {}
@@ -106,15 +108,15 @@ def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], dept
 
 def _read_observation(source: Source, record: dict[str, Any], at: str, trace: dict[str, Any]) -> Span:
     span_id = expect_id(record.get("id"), f"{at}/id")
-    trace_id = expect_id(tree.get_either(record, "traceId"), f"{at}/traceId")
-    parent = expect_id(tree.get_either(record, "parentObservationId"), f"{at}/parentObservationId")
+    trace_id = expect_id(get_either(record, "traceId"), f"{at}/traceId")
+    parent = expect_id(get_either(record, "parentObservationId"), f"{at}/parentObservationId")
     if span_id is None or trace_id is None:
         raise unexpected_value(f"{at}/id", "the ids of the observation and of its trace", record.get("id"))
-    name, kind = tree.text_or_none(record.get("name")) or "", as_word(record.get("type"))
-    start, end = tree.get_either(record, "startTime"), tree.get_either(record, "endTime")
-    held = [tree.object_or_empty(decode(one.get("metadata"))) for one in (trace, record)]
+    name, kind = text_or_none(record.get("name")) or "", as_word(record.get("type"))
+    start, end = get_either(record, "startTime"), get_either(record, "endTime")
+    held = [object_or_empty(decode(one.get("metadata"))) for one in (trace, record)]
     metadata = {**held[0], **held[1]}
-    session = tree.get_either(trace, "sessionId") or tree.get_either(record, "sessionId")
+    session = get_either(trace, "sessionId") or get_either(record, "sessionId")
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}
     of_trace = {"metadata": metadata, "session.id": session, OUTCOMES: trace.get(OUTCOMES, {})}
     span = Span(

@@ -12,10 +12,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace
+from goodgain.logs.traces.conversations.record_objects import Placed, any_object, text_or_none
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.span_vocabularies import SESSIONS, decode
 from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, read_nanoseconds
+from goodgain.logs.traces.conversations.tool_calls import require_id
 from goodgain.logs.traces.conversations.turns_and_calls import read_usage
 from goodgain.logs.traces.expected_values import (
     as_number,
@@ -25,6 +27,8 @@ from goodgain.logs.traces.expected_values import (
     expect_text,
     find_id,
     find_outcomes,
+    object_or_empty,
+    objects_in,
     unexpected_value,
 )
 from goodgain.logs.traces.model import Usage
@@ -43,7 +47,7 @@ _MAX_DEPTH = 200
 
 
 def sniff(head: FileHead) -> bool:
-    return any(_is_run(record) or tree.any_object(record.get("runs"), _is_run) for record in head.objects)
+    return any(_is_run(record) or any_object(record.get("runs"), _is_run) for record in head.objects)
 
 
 def _is_run(record: dict[str, Any]) -> bool:
@@ -51,7 +55,7 @@ def _is_run(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    runs: dict[str, tree.Placed] = {}
+    runs: dict[str, Placed] = {}
     for value, at in source.documents():
         with source.handle_errors():
             _collect(value, at, None, runs)
@@ -62,7 +66,7 @@ def read(source: Source) -> Iterator[Trace]:
     return read_span_traces(source, spans, _REMEDY)
 
 
-def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Placed], depth: int = _MAX_DEPTH) -> None:
+def _collect(value: Any, at: str, parent: str | None, runs: dict[str, Placed], depth: int = _MAX_DEPTH) -> None:
     """Add all runs in a value to `runs`. Merge the records of one run, such as the records of its start and its end."""
     if not depth:
         raise unexpected_value(at, f"runs nested at most {_MAX_DEPTH} deep", value)
@@ -74,7 +78,7 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Place
     if "run_type" not in run and isinstance(run.get("runs"), list):
         _collect(run["runs"], f"{at}/runs", parent, runs, depth - 1)
         return
-    run_id = tree.require_id(run, at, "id" if "id" in run else "run_id", "the id of a run")
+    run_id = require_id(run, at, "id" if "id" in run else "run_id", "the id of a run")
     earlier, first_at = runs.get(run_id, ({}, at))
     merged = {**earlier, **{key: one for key, one in run.items() if one is not None or key not in earlier}}
     if parent is not None and not merged.get("parent_run_id"):
@@ -85,7 +89,7 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, tree.Place
 
 def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     kind = expect_text(run.get("run_type"), f"{at}/run_type")
-    name, dotted = tree.text_or_none(run.get("name")) or "", as_word(run.get("dotted_order"))
+    name, dotted = text_or_none(run.get("name")) or "", as_word(run.get("dotted_order"))
     root = _ROOT.match(dotted)
     trace_id = expect_id(run.get("trace_id"), f"{at}/trace_id") or (root[1] if root else run_id)
     parent = expect_id(run.get("parent_run_id"), f"{at}/parent_run_id")
@@ -97,13 +101,13 @@ def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     failed, unknown = run.get("error") not in (None, ""), "" if kind in _KINDS else f"run of type {kind!r}"
     span = Span(trace_id, run_id, parent, name, _KINDS.get(kind, kind), start, end, {}, failed, at, unknown)
     extra, inputs, outputs = (decode(run.get(key)) for key in ("extra", "inputs", "outputs"))
-    metadata = tree.object_or_empty(extra).get("metadata")
+    metadata = object_or_empty(extra).get("metadata")
     span.attributes = {"metadata": metadata, "session.id": find_id(metadata, SESSIONS), OUTCOMES: find_outcomes(run)}
     if inputs:
         span.attributes["input.value"] = inputs.get("input", inputs) if isinstance(inputs, dict) else inputs
     if kind == "llm":
         span.attributes["gen_ai.output.messages"] = [{"parts": _find_tool_calls(outputs)}]
-        span.attributes["llm.model_name"] = tree.object_or_empty(metadata).get("ls_model_name")
+        span.attributes["llm.model_name"] = object_or_empty(metadata).get("ls_model_name")
         span.attributes |= _read_costs(run, metadata, outputs)
     elif outputs:  # of a tool or retriever: the only value, such as `output` or `documents`, else all
         alone = isinstance(outputs, dict) and len(outputs) == 1
@@ -116,10 +120,10 @@ def _read_costs(run: dict[str, Any], metadata: Any, outputs: Any) -> dict[str, A
 
     The run itself, its metadata, or the messages of its answer hold them. Exports write unknown tokens as 0.
     """
-    holders = [run, tree.object_or_empty(metadata).get("usage_metadata"), *_find_usages(outputs)]
+    holders = [run, object_or_empty(metadata).get("usage_metadata"), *_find_usages(outputs)]
     usages = [usage for usage in map(read_usage, holders) if usage is not None]
     with_tokens = next((usage for usage in usages if usage.input_tokens or usage.output_tokens), Usage())
-    costs = (as_number(tree.object_or_empty(holder).get("total_cost")) for holder in holders)
+    costs = (as_number(object_or_empty(holder).get("total_cost")) for holder in holders)
     read = {
         "gen_ai.usage.input_tokens": with_tokens.input_tokens,
         "gen_ai.usage.output_tokens": with_tokens.output_tokens,
@@ -143,8 +147,8 @@ def _find_usages(outputs: Any) -> list[Any]:
                 found.append(value["usage_metadata"])
             else:
                 todo += [value[key] for key in _ANSWER_KEYS if key in value]
-    answer = tree.object_or_empty(outputs)
-    return [*found, tree.object_or_empty(answer.get("llm_output")).get("token_usage"), answer.get("usage")]
+    answer = object_or_empty(outputs)
+    return [*found, object_or_empty(answer.get("llm_output")).get("token_usage"), answer.get("usage")]
 
 
 def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
@@ -157,7 +161,7 @@ def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
         elif isinstance(value, dict):
             calls = value.get("tool_calls")
             todo += [value[key] for key in _ANSWER_KEYS if key in value and not isinstance(calls, list)]
-            for call in tree.objects_in(calls):
+            for call in objects_in(calls):
                 named = call["function"] if isinstance(call.get("function"), dict) else call
                 arguments = named.get("args", named.get("arguments"))
                 part = {"type": "tool_call", "id": call.get("id"), "name": named.get("name"), "arguments": arguments}

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.errors import InputError
-from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_object, expect_text, unexpected_value
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.record_objects import follow_path, read_records
+from goodgain.logs.traces.expected_values import as_word, expect_object, expect_text, object_or_empty, unexpected_value
 
 ITERATION = "call"
 #: Keys of the message in logs that add a time or a direction.
@@ -26,7 +27,7 @@ def sniff(head: FileHead) -> bool:
     messages = [*filter(None, map(_find_message, head.objects))]
     methods = [as_word(message.get("method")) for message in messages]
     has_method = "initialize" in methods or any(one.startswith(("tools/", "notifications/")) for one in methods)
-    return has_method or any(isinstance(tree.follow_path(one, "/result/content"), list) for one in messages)
+    return has_method or any(isinstance(follow_path(one, "/result/content"), list) for one in messages)
 
 
 def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
@@ -36,7 +37,7 @@ def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
 
 def read(source: Source) -> Iterator[Trace]:
     with source.handle_errors():
-        yield _Messages(source).read_file(tree.read_records(source))
+        yield _Messages(source).read_file(read_records(source))
 
 
 class _Messages(Conversation):
@@ -95,5 +96,5 @@ class _Messages(Conversation):
         if asked is not None and answered is not None:
             return bool(asked == answered)
         # Without a direction, the content of the response decides.
-        result = tree.object_or_empty(message.get("result"))
+        result = object_or_empty(message.get("result"))
         return "role" in result or not ("structuredContent" in result or isinstance(result.get("content"), list))

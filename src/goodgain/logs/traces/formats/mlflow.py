@@ -10,34 +10,35 @@ Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the s
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace
+from goodgain.logs.traces.conversations.record_objects import read_records, walk_list
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.span_vocabularies import decode
 from goodgain.logs.traces.conversations.spans import OUTCOMES, Span, read_each, read_spans
-from goodgain.logs.traces.expected_values import expect_object, find_outcomes
+from goodgain.logs.traces.expected_values import expect_object, find_outcomes, object_or_empty
 
 _REMEDY = "let the traced function return what it found: the span has no mlflow.spanOutputs"
 
 
 def sniff(head: FileHead) -> bool:
     records = (record for record in head.objects if isinstance(record.get("info"), dict))
-    return any("spans" in tree.object_or_empty(record.get("data")) for record in records)
+    return any("spans" in object_or_empty(record.get("data")) for record in records)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    return read_span_traces(source, read_each(source, tree.read_records(source), _read_trace), _REMEDY)
+    return read_span_traces(source, read_each(source, read_records(source), _read_trace), _REMEDY)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
     record = expect_object(decode(value), at)
     info, data = (expect_object(record.get(key), f"{at}/{key}") for key in ("info", "data"))
-    tree.walk_list(data, "spans", f"{at}/data")
+    walk_list(data, "spans", f"{at}/data")
     metadata: dict[str, Any] = {}
     for key in ("trace_metadata", "request_metadata", "tags"):
         found = info.get(key)
         if isinstance(found, list):  # as the REST API writes them
             found = {str(one.get("key")): one.get("value") for one in found if isinstance(one, dict)}
-        metadata |= tree.object_or_empty(found)
+        metadata |= object_or_empty(found)
     for span in read_spans(source, data["spans"], f"{at}/data/spans"):
         if not span.kind:
             span.unknown = "span without mlflow.spanType"

@@ -15,7 +15,8 @@ from pathlib import Path
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import compression
-from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace
+from goodgain.logs.traces.conversations.record_objects import Placed, walk_objects
 from goodgain.logs.traces.expected_values import expect_id, expect_list, expect_text, unexpected_value
 from goodgain.logs.traces.formats.openai_responses import ItemReader, is_item
 
@@ -39,13 +40,13 @@ def read(source: Source) -> Iterator[Trace]:
     for value, at in source.documents():
         with source.handle_errors():
             items = expect_list(value, at)
-            yield ItemReader(source, items).read_all(tree.walk(items, at)).trace(at)
+            yield ItemReader(source, items).read_all(walk_objects(items, at)).trace(at)
 
 
 def _read_database(source: Source) -> Iterator[Trace]:
     if compression(source.path) is not None:
         raise InputError(f"{source.path}: is a compressed SQLite database; decompress it first")
-    sessions: dict[str | None, list[tree.Placed]] = {}
+    sessions: dict[str | None, list[Placed]] = {}
     try:
         # `immutable=1` locks nothing and creates no file, but ignores a write-ahead log.
         log = source.path.with_name(f"{source.path.name}-wal")

@@ -10,10 +10,13 @@ Record: A processor that writes `trace.export()` and `span.export()` as lines, w
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import Placed, read_records, text_or_none
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.spans import Span, read_nanoseconds
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object
+from goodgain.logs.traces.conversations.tool_calls import require_id
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, objects_in
 
 _KINDS = {
     "function": "TOOL",
@@ -33,8 +36,8 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    records: list[tree.Placed] = []
-    for value, at in tree.read_records(source):
+    records: list[Placed] = []
+    for value, at in read_records(source):
         with source.handle_errors():
             records.append((expect_object(value, at), at))
     traces: dict[str, dict[str, Any]] = {}
@@ -42,7 +45,7 @@ def read(source: Source) -> Iterator[Trace]:
     for record, at in records:
         if record.get("object") == "trace":
             with source.handle_errors():
-                traces[tree.require_id(record, at, "id", "the id of a trace")] = record
+                traces[require_id(record, at, "id", "the id of a trace")] = record
     for record, at in records:
         if record.get("object") != "trace":
             with source.handle_errors():
@@ -52,11 +55,11 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_span(record: dict[str, Any], at: str, traces: dict[str, dict[str, Any]]) -> Span:
     data = expect_object(record.get("span_data"), f"{at}/span_data")
-    trace_id, span_id = (tree.require_id(record, at, key, "an id") for key in ("trace_id", "id"))
+    trace_id, span_id = (require_id(record, at, key, "an id") for key in ("trace_id", "id"))
     parent = expect_id(record.get("parent_id"), f"{at}/parent_id")
     start = read_nanoseconds(record.get("started_at"), f"{at}/started_at")
     end = read_nanoseconds(record["ended_at"], f"{at}/ended_at") if record.get("ended_at") else 0
-    kind, name = as_word(data.get("type")), tree.text_or_none(data.get("name")) or ""
+    kind, name = as_word(data.get("type")), text_or_none(data.get("name")) or ""
     unknown = "" if kind in _KINDS else f"span of type {kind!r}"
     span = Span(
         trace_id,
@@ -82,4 +85,4 @@ def _read_span(record: dict[str, Any], at: str, traces: dict[str, dict[str, Any]
 
 
 def _read_answer(messages: list[Any]) -> str:
-    return "\n".join(tree.message_text(message.get("content")) for message in tree.objects_in(messages))
+    return "\n".join(message_text(message.get("content")) for message in objects_in(messages))

@@ -13,7 +13,16 @@ import re
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import (
+    PLAIN_PARTS,
+    find_messages,
+    has_messages,
+    message_text,
+    walk_parts,
+)
+from goodgain.logs.traces.conversations.record_objects import Placed, text_or_none, walk_objects
+from goodgain.logs.traces.conversations.tool_calls import expect_output, or_unanswered, read_call, read_function_call
 from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, split_exchange
 from goodgain.logs.traces.expected_values import (
     as_word,
@@ -22,6 +31,8 @@ from goodgain.logs.traces.expected_values import (
     expect_optional_text,
     expect_text,
     find_record_id,
+    object_or_empty,
+    objects_in,
 )
 from goodgain.logs.traces.formats import tagged_text
 from goodgain.options import spell
@@ -36,7 +47,7 @@ _OTHER_KEYS = {"function", "tool_type", "lc", "data", "parts", "toolInvocations"
 _ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
 #: Haystack's parts have no type: each is an object with one of these keys.
 _HAYSTACK_PARTS = {"text", "tool_call", "tool_call_result", "image", "reasoning", "file"}
-_PARTS = (tree.PLAIN_PARTS, _HAYSTACK_PARTS)
+_PARTS = (PLAIN_PARTS, _HAYSTACK_PARTS)
 _CALL_FIELDS = {"tool_calls", "function_call", "executed_tools", "tool_call_id"}
 _READ = _CALL_FIELDS | {"content"}
 #: Special tokens that some models write into their messages to search.
@@ -57,25 +68,25 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_chat(record: Any) -> bool:
-    held = tree.object_or_empty(record)
+    held = object_or_empty(record)
     if "samples" in held or "tool_call_counts" in held:
         return False
     is_answer = held.get("object") == "chat.completion" and "choices" in held
-    return is_answer or (tree.has_messages(record, _is_message) and not tree.has_messages(record, _is_of_other_format))
+    return is_answer or (has_messages(record, _is_message) and not has_messages(record, _is_of_other_format))
 
 
 def _is_message(message: dict[str, Any]) -> bool:
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
-    parts = tree.objects_in(content)
-    has_parts = any(as_word(part["type"]) in tree.PLAIN_PARTS for part in parts if "type" in part)
+    parts = objects_in(content)
+    has_parts = any(as_word(part["type"]) in PLAIN_PARTS for part in parts if "type" in part)
     has_parts = has_parts or any("type" not in part and not _HAYSTACK_PARTS.isdisjoint(part) for part in parts)
     return isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message) or has_parts
 
 
 def _is_of_other_format(message: dict[str, Any]) -> bool:
-    parts = tree.objects_in(message.get("content"))
+    parts = objects_in(message.get("content"))
     has_parts = any(as_word(one.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(one) for one in parts)
     return message.get("type") not in (None, "message") or not _OTHER_KEYS.isdisjoint(message) or has_parts
 
@@ -86,10 +97,10 @@ def read(source: Source) -> Iterator[Trace]:
     return _Messages.read_source(source, _find_messages)
 
 
-def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
+def _find_messages(value: Any, at: str) -> Iterable[Placed]:
     if isinstance(value, dict) and "choices" in value and "messages" not in value:
         return _Messages.find_answer(value, at)
-    return tree.find_messages(value, at)
+    return find_messages(value, at)
 
 
 class _Messages(JoinedConversation):
@@ -98,7 +109,7 @@ class _Messages(JoinedConversation):
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
-        self.model = tree.object_or_empty(record).get("model")
+        self.model = object_or_empty(record).get("model")
 
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -108,16 +119,16 @@ class _Messages(JoinedConversation):
         return found if is_whole else None
 
     @classmethod
-    def find_answer(cls, response: dict[str, Any], at: str) -> list[tree.Placed]:
+    def find_answer(cls, response: dict[str, Any], at: str) -> list[Placed]:
         if "choices" not in response:
             return [(expect_object(response.get("message"), f"{at}/message"), f"{at}/message")]
-        first = next(tree.walk(response["choices"], f"{at}/choices"), ({}, ""))[0]
+        first = next(walk_objects(response["choices"], f"{at}/choices"), ({}, ""))[0]
         return [(expect_object(first.get("message"), f"{at}/choices/0/message"), f"{at}/choices/0")]
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
-        ids = tuple(str(call.get("id")) for call in tree.objects_in(message.get("tool_calls")))
-        text = tree.message_text(message.get("content")).strip()
+        ids = tuple(str(call.get("id")) for call in objects_in(message.get("tool_calls")))
+        text = message_text(message.get("content")).strip()
         if message.get("role") == "assistant" and not text and not ids and not message.get("function_call"):
             return None
         return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
@@ -126,15 +137,15 @@ class _Messages(JoinedConversation):
         self.model = None
         self.read_all(exchange.messages[exchange.known :])
         shown, self.model = self.hosted, exchange.response.get("model")
-        self.tag = self.tag or tree.text_or_none(self.model)
+        self.tag = self.tag or text_or_none(self.model)
         self.spend(exchange.response.get("usage"))
         self.read_all(exchange.answer)
         self.report_unread("a response", exchange.response, exchange.response_at, ("choices", "message"))
         self._add_unlogged_searches(exchange.response, shown, exchange.response_at)
 
     def _end(self, at: str) -> None:
-        self._add_unlogged_searches(tree.object_or_empty(self.record), 0, at)
-        self.query_id, self.tag = find_record_id(self.record), self.tag or tree.text_or_none(self.model)
+        self._add_unlogged_searches(object_or_empty(self.record), 0, at)
+        self.query_id, self.tag = find_record_id(self.record), self.tag or text_or_none(self.model)
 
     def read(self, message: dict[str, Any], at: str) -> None:
         role = message.get("role")
@@ -146,17 +157,17 @@ class _Messages(JoinedConversation):
             self.step()
             self._read_calls(message, at)
             if not message.get("tool_calls") and not message.get("function_call"):
-                notes = tree.objects_in(message.get("annotations"))
+                notes = objects_in(message.get("annotations"))
                 self.say(message.get("content") or [], notes, is_call=lambda part: "tool_call" in part)
         elif role == "user":
-            self.user(tree.message_text(message.get("content")))
+            self.user(message_text(message.get("content")))
             self.report_parts("a user message", message.get("content"), f"{at}/content", *_PARTS)
         elif role not in ("system", "developer"):
             self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
 
     def _read_answer(self, message: dict[str, Any], at: str) -> None:
         content, content_at = message.get("content"), f"{at}/content"
-        parts = list(tree.walk_parts(content, content_at))
+        parts = list(walk_parts(content, content_at))
         for part, part_at in parts:
             if part.get("tool_call_result") is not None:
                 result_at = f"{part_at}/tool_call_result"
@@ -164,7 +175,7 @@ class _Messages(JoinedConversation):
                 origin = expect_object(result.get("origin"), f"{result_at}/origin")
                 call_id = expect_id(origin.get("id"), f"{result_at}/origin/id")
                 name = expect_optional_text(origin.get("tool_name"), f"{result_at}/origin/tool_name")
-                output, failed = tree.or_unanswered(result.get("result")), result.get("error") is True
+                output, failed = or_unanswered(result.get("result")), result.get("error") is True
                 self.answer(call_id, output, result_at, name=name, failed=failed)
         if any("tool_call_result" in part for part, _ in parts):
             return
@@ -172,34 +183,34 @@ class _Messages(JoinedConversation):
         name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
         if name is not None and message["role"] != "function" and not self.has_open_call(None, name):
             name = None  # the name may differ from the name of the function
-        self.answer(call_id, tree.expect_output(content, content_at), content_at, name=name)
+        self.answer(call_id, expect_output(content, content_at), content_at, name=name)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
         shown, content, content_at = self.hosted, message.get("content"), f"{at}/content"
-        for call, call_at in tree.walk(message.get("tool_calls"), f"{at}/tool_calls"):
-            self.call(tree.read_function_call(call, call_at))
+        for call, call_at in walk_objects(message.get("tool_calls"), f"{at}/tool_calls"):
+            self.call(read_function_call(call, call_at))
         if (legacy := message.get("function_call")) is not None:
-            made = tree.read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
+            made = read_call(expect_object(legacy, f"{at}/function_call"), f"{at}/function_call")
             made.call_id = None
             self.call(made)
-        for part, part_at in tree.walk_parts(content, content_at):
+        for part, part_at in walk_parts(content, content_at):
             if isinstance(part.get("tool_call"), dict):
-                self.call(tree.read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
+                self.call(read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
         self.report_parts("an assistant message", content, content_at, *_PARTS)
-        tree.expect_output(content, content_at)
+        expect_output(content, content_at)
         if isinstance(content, str) and "<|" in content and (tag := _SEARCH_TOKEN.search(content)) is not None:
             self.source.not_understood(f"the tag {tag.group()}", content_at, "calls in tool_calls")
         if "executed_tools" in message:
             for tool, tool_at in _unite_copies(message["executed_tools"], f"{at}/executed_tools"):
                 self.hosted += 1
-                found, output = (tree.or_unanswered(tool.get(key)) for key in ("search_results", "output"))
+                found, output = (or_unanswered(tool.get(key)) for key in ("search_results", "output"))
                 first, spare = (output, UNANSWERED) if found is UNANSWERED else (found, output)
                 name, asked = expect_text(tool.get("type"), f"{tool_at}/type"), tool.get("arguments")
                 self.call(ToolCall(name, tool_at, arguments=asked, output=first, spare=spare))
         if "annotations" in message and not message.get("tool_calls") and not message.get("executed_tools"):
             # The log lacks the search behind an answer with citations, or by a model that always searches.
             notes, notes_at = message["annotations"], f"{at}/annotations"
-            citations = tree.objects_in([note.get("url_citation") for note, _ in tree.walk(notes, notes_at)])
+            citations = objects_in([note.get("url_citation") for note, _ in walk_objects(notes, notes_at)])
             unique = {str(citation.get("url")): citation for citation in citations}
             model = as_word(message.get("model") or self.model)
             if unique or (notes is not None and any(part in model for part in _SEARCHING_MODELS)):
@@ -213,10 +224,10 @@ class _Messages(JoinedConversation):
             self.hosted += self.add_counted_searches(usage, at, advise_citations())
 
 
-def _unite_copies(tools: Any, at: str) -> list[tree.Placed]:
+def _unite_copies(tools: Any, at: str) -> list[Placed]:
     """Merge the two copies of each tool call in a stream of Groq. The first copy lacks the results."""
-    found: dict[tuple[Any, ...], tree.Placed] = {}
-    for place, (member, tool_at) in enumerate(tree.walk(tools, at)):
+    found: dict[tuple[Any, ...], Placed] = {}
+    for place, (member, tool_at) in enumerate(walk_objects(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}
         results, index = tool.get("search_results"), tool.get("index")
         if "output" not in tool and isinstance(results, dict) and not results.get("results"):

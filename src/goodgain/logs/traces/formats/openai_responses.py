@@ -16,9 +16,20 @@ from itertools import starmap
 from typing import Any, Self
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import Placed, any_object, walk_objects
+from goodgain.logs.traces.conversations.tool_calls import expect_output, or_unanswered, read_call
 from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, Item, JoinedConversation, place
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text, unexpected_value
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_object,
+    expect_text,
+    object_or_empty,
+    objects_in,
+    unexpected_value,
+)
 
 #: Calls of the client's own tools with the field of their arguments, and items with the output of these tools.
 _CLIENT_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -62,14 +73,14 @@ def sniff(head: FileHead) -> bool:
     return any(
         record.get("object") == "response"
         or as_word(record.get("type")) in _OWN_TYPES
-        or any(tree.any_object(record.get(key), is_item) for key in ("output", "input", "items"))
+        or any(any_object(record.get(key), is_item) for key in ("output", "input", "items"))
         for record in head.objects
     )
 
 
 def is_item(item: dict[str, Any]) -> bool:
     content = item.get("content") if item.get("type") == "message" else None
-    has_text = tree.any_object(content, lambda part: part.get("type") in ("output_text", "input_text"))
+    has_text = any_object(content, lambda part: part.get("type") in ("output_text", "input_text"))
     return has_text or as_word(item.get("type")) in _OWN_TYPES
 
 
@@ -77,14 +88,14 @@ def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of items, or per conversation. `previous_response_id` joins responses into a conversation."""
     if JoinedConversation.are_exchanges(source.head):
         return ItemReader.join_exchanges(source)
-    if tree.any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):
+    if any_object(source.head.records, lambda record: bool(record.get("previous_response_id"))):
         # A stored response holds the output and perhaps the input: it is both request and response.
         return ItemReader.join_exchanges(
             source, lambda record, at: ItemReader.pair(expect_object(record, at), record, at, at)
         )
 
     def is_one(value: Any) -> bool:
-        items = tree.objects_in(value)
+        items = objects_in(value)
         return not value or any("role" in item or as_word(item.get("type")) in _OWN_TYPES for item in items)
 
     return source.traces(partial(_read_trace, source), is_one=is_one)
@@ -102,7 +113,7 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
             reader.spend(value.get("usage"))
         if items is None and path != "/input":
             raise unexpected_value(f"{at}{path}", "a list of items", items)
-        reader.read_all(tree.walk(_get_input(items) if path == "/input" else items, f"{at}{path}"))
+        reader.read_all(walk_objects(_get_input(items) if path == "/input" else items, f"{at}{path}"))
     return reader.trace(at)
 
 
@@ -124,7 +135,7 @@ class ItemReader(JoinedConversation):
         """Return a key that is equal for copies of an item. Return None for thoughts and hosted calls: histories may omit both."""
         kind = as_word(item.get("type"), "message")
         if kind == "message":
-            text = tree.message_text(item.get("content")).strip()
+            text = message_text(item.get("content")).strip()
             return (str(item.get("role")), text) if text or item.get("role") == "user" else None
         return (kind, str(item.get("call_id"))) if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS else None
 
@@ -141,7 +152,7 @@ class ItemReader(JoinedConversation):
 
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
         """Read the items in order. Consecutive items of the model are one response."""
-        response: list[tree.Placed] = []
+        response: list[Placed] = []
         for item, at in items:
             kind = as_word(expect_object(item, at).get("type"), "message")
             self.hold(item, at)
@@ -157,8 +168,8 @@ class ItemReader(JoinedConversation):
     def _read_client_item(self, kind: str, item: dict[str, Any], at: str) -> None:
         if kind in _CLIENT_ANSWERS:
             call_id = expect_id(item.get("call_id"), f"{at}/call_id")
-            output = tree.expect_output(item.get("output"), f"{at}/output")
-            if tree.any_object(output, lambda part: part.get("type") == "encrypted_content"):
+            output = expect_output(item.get("output"), f"{at}/output")
+            if any_object(output, lambda part: part.get("type") == "encrypted_content"):
                 output = UNANSWERED
             call = self.answer(call_id, output, f"{at}/output")
             if call.tool == _WEB_RUN and call.output is not UNANSWERED:
@@ -173,7 +184,7 @@ class ItemReader(JoinedConversation):
         elif item.get("role") == "user":
             self._read_message(item, at)
 
-    def _read_response(self, items: list[tree.Placed]) -> None:
+    def _read_response(self, items: list[Placed]) -> None:
         by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
         new_step, stepped, client_step = True, False, False
         waiting: list[ToolCall] = []
@@ -185,9 +196,9 @@ class ItemReader(JoinedConversation):
                 new_step = True
                 if kind == "message":
                     self._read_message(item, at)
-                    said += tree.objects_in(item.get("content"))
-                for part in tree.objects_in(item.get("content")) if self.source.citations else ():
-                    notes = tree.objects_in(part.get("annotations"))
+                    said += objects_in(item.get("content"))
+                for part in objects_in(item.get("content")) if self.source.citations else ():
+                    notes = objects_in(part.get("annotations"))
                     notes = [note for note in notes if note.get("type") == "url_citation"]
                     cited = {str(note.get("url")): {**note, "type": None} for note in notes}
                     if cited and waiting:  # the citations belong to the last search before them
@@ -214,13 +225,13 @@ class ItemReader(JoinedConversation):
         if item.get("role") not in _ROLES:
             raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", item.get("role"))
         if item["role"] == "user":
-            self.user(tree.message_text(item.get("content")))
+            self.user(message_text(item.get("content")))
         self.report_unread("a message", item, at, ("content",))
         self.report_parts("a message", item.get("content"), f"{at}/content", _PART_TYPES)
 
     def _read_call(self, kind: str, item: dict[str, Any], at: str) -> ToolCall | None:
         if kind in _CLIENT_CALLS:
-            call = tree.read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
+            call = read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
             return _read_web_run(call) if (item.get("namespace"), call.tool) == ("web", "run") else call
         call_id, failed = expect_id(item.get("id"), f"{at}/id"), item.get("status") == "failed"
         if kind == "web_search_call":
@@ -231,19 +242,19 @@ class ItemReader(JoinedConversation):
                     what = f"action of type {does!r} in a web_search_call"
                     self.source.not_understood(what, f"{at}/action", "search or open_page")
                 return ToolCall(f"{kind} {does}", at, call_id, action, is_search=False, failed=failed)
-            urls = UNANSWERED if found is None else [*starmap(read_source, tree.walk(found, f"{at}/action/sources"))]
+            urls = UNANSWERED if found is None else [*starmap(read_source, walk_objects(found, f"{at}/action/sources"))]
             failed, remedy = failed and found is None, self.web_remedy
             arguments = {name: value for name, value in action.items() if name not in _NO_ARGUMENTS}
             return ToolCall(kind, at, call_id, arguments, urls, is_search=True, failed=failed, remedy=remedy)
         if kind == "file_search_call":
             found, asked = item.get("results"), item.get("queries")
-            hits = UNANSWERED if found is None else [*starmap(_read_file_hit, tree.walk(found, f"{at}/results"))]
+            hits = UNANSWERED if found is None else [*starmap(_read_file_hit, walk_objects(found, f"{at}/results"))]
             call = ToolCall(kind, at, call_id, asked, hits, is_search=True, doc_type="passage")
             call.failed, call.remedy = failed and found is None, _FILE_REMEDY
             return call
         if kind == "mcp_call":
-            call = tree.read_call(item, at)
-            call.output, call.failed = tree.or_unanswered(item.get("output")), item.get("error") not in (None, "")
+            call = read_call(item, at)
+            call.output, call.failed = or_unanswered(item.get("output")), item.get("error") not in (None, "")
             return call
         if kind in _OTHER_CALLS:
             return ToolCall(kind, at, call_id, is_search=False, output=None)
@@ -262,10 +273,10 @@ def _read_web_run(call: ToolCall) -> ToolCall:
     if not isinstance(asked, dict):
         raise unexpected_value(call.at, "arguments of web.run as a JSON object", asked)
     queries = asked.get("search_query")
-    texts = [query.get("q") for query in tree.objects_in(queries)]
+    texts = [query.get("q") for query in objects_in(queries)]
     call.tool, call.is_search, call.remedy = _WEB_RUN, bool(queries), _WEB_RUN_REMEDY
     call.queries = tuple(text for text in texts if isinstance(text, str))
-    call.opened = tuple(one.get("ref_id") for one in tree.objects_in(asked.get("open"))) or None
+    call.opened = tuple(one.get("ref_id") for one in objects_in(asked.get("open"))) or None
     return call
 
 
@@ -274,7 +285,7 @@ def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
     if hit.get("file_id") is None:
         raise unexpected_value(f"{at}/file_id", "the id of a file", None)
     kept = {"title": "filename", "text": "text", "score": "score", "file_name": "filename"}
-    attributes = tree.object_or_empty(hit.get("attributes"))
+    attributes = object_or_empty(hit.get("attributes"))
     return {
         "doc_id": hit["file_id"],
         **{name: hit[key] for name, key in kept.items() if hit.get(key) not in (None, "")},

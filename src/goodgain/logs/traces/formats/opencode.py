@@ -11,9 +11,11 @@ Costs: `tokens` and `cost` of a message, given to its first step.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
-from goodgain.logs.traces.conversations.record_tree import or_unanswered
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import Placed, any_object, text_or_none, walk_list
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text, object_or_empty
 
 #: Types of parts without a call.
 _OTHER_PARTS = {
@@ -23,33 +25,33 @@ _OTHER_PARTS = {
 
 
 def sniff(head: FileHead) -> bool:
-    return any(tree.any_object(record.get("messages"), _is_message) for record in head.objects)
+    return any(any_object(record.get("messages"), _is_message) for record in head.objects)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    return "role" in tree.object_or_empty(message.get("info")) and isinstance(message.get("parts"), list)
+    return "role" in object_or_empty(message.get("info")) and isinstance(message.get("parts"), list)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    def find_messages(value: Any, at: str) -> Iterator[tree.Placed]:
-        return tree.walk_list(expect_object(value, at), "messages", at)
+    def find_messages(value: Any, at: str) -> Iterator[Placed]:
+        return walk_list(expect_object(value, at), "messages", at)
 
     return _Session.read_source(source, find_messages, of_list=None)
 
 
 class _Session(Conversation):
     def _end(self, at: str) -> None:
-        info = tree.object_or_empty(self.record.get("info"))
+        info = object_or_empty(self.record.get("info"))
         self.session_id = expect_id(info.get("id"), f"{at}/info/id")
 
     def read(self, message: dict[str, Any], at: str) -> None:
         info = expect_object(message.get("info"), f"{at}/info")
-        parts = list(tree.walk_list(message, "parts", at))
+        parts = list(walk_list(message, "parts", at))
         texts = [part for part, _ in parts if part.get("type") == "text" and part.get("synthetic") is not True]
         if info.get("role") == "user":
-            self.user(tree.message_text(texts))
+            self.user(message_text(texts))
         elif info.get("role") == "assistant":
-            self.tag = tree.text_or_none(info.get("modelID")) or self.tag
+            self.tag = text_or_none(info.get("modelID")) or self.tag
             self.spend(_read_usage(info))
             if not any(part.get("type") == "step-start" for part, _ in parts):
                 self.step()
@@ -64,7 +66,7 @@ class _Session(Conversation):
         if kind == "step-start":
             self.step()
         elif kind == "tool":
-            state = tree.object_or_empty(part.get("state"))
+            state = object_or_empty(part.get("state"))
             call_id = expect_id(part.get("callID"), f"{at}/callID")
             call = ToolCall(expect_text(part.get("tool"), f"{at}/tool"), at, call_id, state.get("input"))
             call.output, call.failed = or_unanswered(state.get("output")), state.get("status") == "error"
@@ -74,5 +76,5 @@ class _Session(Conversation):
 
 
 def _read_usage(info: dict[str, Any]) -> dict[str, Any]:
-    tokens = tree.object_or_empty(info.get("tokens"))
+    tokens = object_or_empty(info.get("tokens"))
     return {"input_tokens": tokens.get("input"), "output_tokens": tokens.get("output"), "cost": info.get("cost")}

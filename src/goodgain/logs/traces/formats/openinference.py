@@ -15,16 +15,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.errors import InputError
-from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
+from goodgain.logs.traces.conversations import FileHead, Source, Trace
+from goodgain.logs.traces.conversations.record_objects import any_object
 from goodgain.logs.traces.conversations.span_turns import read_span_traces
 from goodgain.logs.traces.conversations.spans import read_each, read_spans
+from goodgain.logs.traces.expected_values import object_or_empty
 
 
 def sniff(head: FileHead) -> bool:
     return _is_csv(head) or any(
         not {"resourceSpans", "resource_spans"}.isdisjoint(record)
         or _is_span(record)
-        or tree.any_object(record.get("spans", record.get("data")), _is_span)
+        or any_object(record.get("spans", record.get("data")), _is_span)
         for record in head.objects
     )
 
@@ -32,7 +34,7 @@ def sniff(head: FileHead) -> bool:
 def _is_span(record: dict[str, Any]) -> bool:
     has_id = not {"spanId", "span_id", "context.span_id"}.isdisjoint(record)
     has_more = not {"attributes", "startTimeUnixNano", "start_time", "parent_id"}.isdisjoint(record)
-    return (has_id and has_more) or "span_id" in tree.object_or_empty(record.get("context"))
+    return (has_id and has_more) or "span_id" in object_or_empty(record.get("context"))
 
 
 def _is_csv(head: FileHead) -> bool:

@@ -10,31 +10,34 @@ from collections.abc import Iterator
 from typing import Any
 
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import message_text
 from goodgain.logs.traces.conversations.queries_by_shape import find_question
-from goodgain.logs.traces.expected_values import expect_object, find_id, id_or_none
+from goodgain.logs.traces.conversations.record_objects import Placed, find_list, read_records, walk_objects
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.expected_values import expect_object, find_id, id_or_none, object_or_empty, objects_in
 
 
 def sniff(head: FileHead) -> bool:
-    rows = [row for record in head.objects for row in (record, *tree.objects_in(_find_rows(record)[0]))]
+    rows = [row for record in head.objects for row in (record, *objects_in(_find_rows(record)[0]))]
     return any(_is_row(row) and isinstance(_find_output(row), list) for row in rows)
 
 
 def read(source: Source) -> Iterator[Trace]:
     tests: dict[Any, str] = {}
-    rows: list[tree.Placed] = []
-    for record, at in tree.read_records(source):
+    rows: list[Placed] = []
+    for record, at in read_records(source):
         members, found_at = _find_rows(expect_object(record, at))
-        rows += [(record, at)] if members is None else tree.walk(members, f"{at}{found_at}")
+        rows += [(record, at)] if members is None else walk_objects(members, f"{at}{found_at}")
 
     def read_row(row: Any, at: str) -> Trace:
-        asked, reader = tree.object_or_empty(row.get("vars")), Conversation(source, row)
+        asked, reader = object_or_empty(row.get("vars")), Conversation(source, row)
         test = id_or_none(row.get("testIdx")) or repr(asked)
         query_id = tests.setdefault(test, find_id(asked) or f"{source.name}-{len(tests) + 1}")
         provider = row["provider"]
         tag = provider.get("label") or provider.get("id") if isinstance(provider, dict) else provider
-        prompt = tree.object_or_empty(row.get("prompt"))
-        question = find_question(asked) or tree.message_text(prompt.get("raw"))
+        prompt = object_or_empty(row.get("prompt"))
+        question = find_question(asked) or message_text(prompt.get("raw"))
         reader.user(question)
         reader.step()
         call = reader.call(ToolCall("retrieval", f"{at}/response/output", is_search=True, queries=(question,)))
@@ -46,7 +49,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _find_rows(record: dict[str, Any]) -> tuple[list[Any] | None, str]:
-    return tree.find_list(record, "results/results" if isinstance(record.get("results"), dict) else "results")
+    return find_list(record, "results/results" if isinstance(record.get("results"), dict) else "results")
 
 
 def _is_row(row: dict[str, Any]) -> bool:
@@ -54,5 +57,5 @@ def _is_row(row: dict[str, Any]) -> bool:
 
 
 def _find_output(row: dict[str, Any]) -> Any:
-    output = parse_if_json(tree.object_or_empty(row.get("response")).get("output", UNANSWERED))
-    return tree.or_unanswered(output)
+    output = parse_if_json(object_or_empty(row.get("response")).get("output", UNANSWERED))
+    return or_unanswered(output)

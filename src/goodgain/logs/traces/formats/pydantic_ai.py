@@ -12,8 +12,18 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_id, unexpected_value
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import (
+    any_object,
+    find_items,
+    find_list,
+    find_query_id,
+    text_or_none,
+    walk_objects,
+)
+from goodgain.logs.traces.conversations.tool_calls import or_unanswered, read_call, require_id
+from goodgain.logs.traces.expected_values import as_word, expect_id, objects_in, unexpected_value
 
 _KINDS = {"request", "response"}
 #: Kinds of parts: calls of the client's and the provider's tools, and their returns.
@@ -31,13 +41,13 @@ _REMEDY = "ask the provider to return the search's sources: the log lacks what i
 
 
 def sniff(head: FileHead) -> bool:
-    messages = [one for held in head.conversations for one in tree.objects_in(tree.find_list(held, *_PATHS)[0])]
+    messages = [one for held in head.conversations for one in objects_in(find_list(held, *_PATHS)[0])]
     of_kind = (message for message in messages if as_word(message.get("kind")) in _KINDS)
-    return any(tree.any_object(message.get("parts"), lambda part: "part_kind" in part) for message in of_kind)
+    return any(any_object(message.get("parts"), lambda part: "part_kind" in part) for message in of_kind)
 
 
 def read(source: Source) -> Iterator[Trace]:
-    find = partial(tree.find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
+    find = partial(find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
     return _Messages.read_source(source, find, of_list=lambda one: "kind" in one or "parts" in one)
 
 
@@ -53,29 +63,29 @@ class _Messages(Conversation):
         if kind == "response":
             self.spend(message.get("usage"))
             self.step(message.get("timestamp"))
-        for part, part_at in tree.walk(message["parts"], f"{at}/parts"):
+        for part, part_at in walk_objects(message["parts"], f"{at}/parts"):
             self._read_part(part, part_at)
         if kind == "response":
             spoken = ({"type": part.get("part_kind"), "text": part.get("content")} for part in message["parts"])
             self.say([*spoken], is_call=lambda part: part["type"] in _CALLS | _RETURNS)
         self.session_id = expect_id(message.get("conversation_id"), f"{at}/conversation_id") or self.session_id
-        self.query_id = tree.find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
-        self.tag = tree.text_or_none(message.get("model_name")) or self.tag
+        self.query_id = find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
+        self.tag = text_or_none(message.get("model_name")) or self.tag
 
     def _read_part(self, part: dict[str, Any], at: str) -> None:
         kind = as_word(part.get("part_kind"))
         if kind == "user-prompt":
-            self.user(tree.message_text(part.get("content")))
+            self.user(message_text(part.get("content")))
         elif kind in _CALLS:
-            call = self.call(tree.read_call(part, at, "tool_name", "tool_call_id", "args"))
+            call = self.call(read_call(part, at, "tool_name", "tool_call_id", "args"))
             call.remedy = _REMEDY if kind == "builtin-tool-call" else ""
         elif kind in _RETURNS:
-            call_id = tree.require_id(part, at, "tool_call_id")
+            call_id = require_id(part, at, "tool_call_id")
             outcome, content = as_word(part.get("outcome"), "success"), part.get("content")
             if outcome not in {"success"} | _FAILED | _NOT_MADE:
                 expected = "success, failed, retried, interrupted or denied"
                 raise unexpected_value(f"{at}/outcome", expected, part.get("outcome"))
-            output = _unwrap_hosted(content) if kind == "builtin-tool-return" else tree.or_unanswered(content)
+            output = _unwrap_hosted(content) if kind == "builtin-tool-return" else or_unanswered(content)
             call = self.answer(call_id, output, at, failed=outcome in _FAILED)
             if outcome in _NOT_MADE:
                 call.is_search, call.opened = False, ()
@@ -91,7 +101,7 @@ class _Messages(Conversation):
 def _unwrap_hosted(content: Any) -> Any:
     """Return the results or sources in the output of a hosted tool of OpenAI or Google. Return other outputs unchanged."""
     if not isinstance(content, dict) or not ("status" in content or "sources" in content):
-        return tree.or_unanswered(content)
+        return or_unanswered(content)
     if content.get("status") == "failed":
         return {"error": "failed"}
     found = (content.get(key) for key in ("results", "sources"))  # results are those of a file search

@@ -10,8 +10,10 @@ Query id: The session's id. The system is the model of the last answer.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import FileHead, Source, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.conversations import FileHead, Source, Trace
+from goodgain.logs.traces.conversations.record_objects import Placed, read_records, text_or_none
+from goodgain.logs.traces.conversations.tool_calls import require_id
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, object_or_empty, unexpected_value
 from goodgain.logs.traces.formats.gemini import ContentReader
 
 #: Types of lines with a message, and of all lines.
@@ -24,12 +26,12 @@ def sniff(head: FileHead) -> bool:
 
 
 def is_line(record: dict[str, Any]) -> bool:
-    return {"uuid", "parentUuid"} <= record.keys() and "parts" in tree.object_or_empty(record.get("message"))
+    return {"uuid", "parentUuid"} <= record.keys() and "parts" in object_or_empty(record.get("message"))
 
 
 def read(source: Source) -> Iterator[Trace]:
-    sessions: dict[str | None, list[tree.Placed]] = {}
-    for value, at in tree.read_records(source):
+    sessions: dict[str | None, list[Placed]] = {}
+    for value, at in read_records(source):
         with source.handle_errors():
             line = expect_object(value, at)
             sessions.setdefault(expect_id(line.get("sessionId"), f"{at}/sessionId"), []).append((line, at))
@@ -47,9 +49,9 @@ def read(source: Source) -> Iterator[Trace]:
             yield reader.trace(lines[0][1], session_id=session)
 
 
-def _select_branch(lines: list[tree.Placed]) -> list[tree.Placed]:
+def _select_branch(lines: list[Placed]) -> list[Placed]:
     """Return the lines from the root of the tree to the last line."""
-    by_id = {tree.require_id(line, at, "uuid", "the id of a line"): place for place, (line, at) in enumerate(lines)}
+    by_id = {require_id(line, at, "uuid", "the id of a line"): place for place, (line, at) in enumerate(lines)}
     branch: list[int] = []
     place: int | None = len(lines) - 1 if lines else None
     while place is not None:
@@ -59,7 +61,7 @@ def _select_branch(lines: list[tree.Placed]) -> list[tree.Placed]:
     return [lines[place] for place in reversed(branch)]
 
 
-def _report_lost_parent(source: Source, lines: list[tree.Placed], branch: list[tree.Placed]) -> None:
+def _report_lost_parent(source: Source, lines: list[Placed], branch: list[Placed]) -> None:
     """Report a branch whose first line has a parent that the file lacks, if the file has earlier lines."""
     if branch and branch[0][0] is not lines[0][0]:
         source.not_understood("line whose parent is missing", branch[0][1], "the line that parentUuid names")
@@ -69,7 +71,7 @@ def _read_line(reader: ContentReader, line: dict[str, Any], at: str) -> None:
     message = expect_object(line.get("message"), f"{at}/message")
     if not isinstance(message.get("parts"), list):
         raise unexpected_value(f"{at}/message/parts", "a list of parts", message.get("parts"))
-    reader.tag = tree.text_or_none(line.get("model")) or reader.tag
+    reader.tag = text_or_none(line.get("model")) or reader.tag
     by_agent = message["role"] == "model" if isinstance(message.get("role"), str) else None
     reader.read(message, f"{at}/message", by_agent=by_agent)
     reader.hold(line, at)

@@ -13,9 +13,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
-from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import message_text
 from goodgain.logs.traces.conversations.queries_by_shape import QUESTIONS
-from goodgain.logs.traces.expected_values import expect_object, find_record_id, unexpected_value
+from goodgain.logs.traces.conversations.record_objects import walk_list
+from goodgain.logs.traces.expected_values import (
+    expect_object,
+    find_record_id,
+    object_or_empty,
+    objects_in,
+    unexpected_value,
+)
 from goodgain.logs.traces.tool_outputs.overlooked_results import holds_call
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
 from goodgain.logs.traces.tool_outputs.unread_lists import PASSAGE_KEYS
@@ -82,7 +90,7 @@ def read(source: Source) -> Iterator[Trace]:
         yield from source.traces(read_record, is_one=lambda members: False)
         return
     for value, at in source.documents():
-        for record, place in tree.walk_list(value, key, at):
+        for record, place in walk_list(value, key, at):
             yield from source.read_numbered(read_record, record, place)
 
 
@@ -94,7 +102,7 @@ def _find_wrapper(value: Any) -> str | None:
     if not isinstance(value, dict) or _find_passages(value) or _find_question(value, _OWN):
         return None
     names = _OWN if _find_question(value) else _ASKED
-    asked = ((key, one) for key, held in value.items() for one in tree.objects_in(held) if _find_question(one, names))
+    asked = ((key, one) for key, held in value.items() for one in objects_in(held) if _find_question(one, names))
     keys = list(dict.fromkeys(key for key, one in asked if any(_find_searches(one, ""))))
     return keys[0] if len(keys) == 1 and "turn" not in keys[0].lower() else None
 
@@ -156,7 +164,7 @@ def _read_passages(held: Any) -> Any:
 
 
 def _find_question(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
-    inner = tree.object_or_empty(value.get("inputRecord"))
+    inner = object_or_empty(value.get("inputRecord"))
     held = (one.get(name) for one in (value, inner) for name in names)
-    texts = (tree.message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)
+    texts = (message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)
     return next((text for text in texts if isinstance(text, str) and text.strip()), "")

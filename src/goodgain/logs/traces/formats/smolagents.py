@@ -13,7 +13,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace, tree
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import PLAIN_PARTS, message_text
+from goodgain.logs.traces.conversations.record_objects import (
+    Placed,
+    any_object,
+    find_items,
+    find_list,
+    sort_numbered,
+    walk_objects,
+)
+from goodgain.logs.traces.conversations.tool_calls import read_call, read_function_call
 from goodgain.logs.traces.expected_values import as_word, expect_optional_text, unexpected_value
 from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
 
@@ -34,7 +44,7 @@ _SHARED = "the step has one text for several calls, and no answer for this one"
 
 
 def sniff(head: FileHead) -> bool:
-    return any(tree.any_object(tree.find_list(one, *_PATHS)[0], _is_step) for one in head.conversations)
+    return any(any_object(find_list(one, *_PATHS)[0], _is_step) for one in head.conversations)
 
 
 def _is_step(step: dict[str, Any]) -> bool:
@@ -45,8 +55,8 @@ def _is_step(step: dict[str, Any]) -> bool:
 def read(source: Source) -> Iterator[Trace]:
     marks = {"step_number", "task", "role"}
 
-    def find_steps(value: Any, at: str) -> Iterator[tree.Placed]:
-        return tree.sort_numbered(tree.find_items(value, at, _PATHS, "a list of steps"), "step_number")
+    def find_steps(value: Any, at: str) -> Iterator[Placed]:
+        return sort_numbered(find_items(value, at, _PATHS, "a list of steps"), "step_number")
 
     return _Steps.read_source(source, find_steps, of_list=lambda one: not marks.isdisjoint(one), of_line=_is_step)
 
@@ -69,8 +79,8 @@ class _Steps(Conversation):
         self.report_unread("a step", step, at, _READ)
         self.step()
         calls: list[ToolCall] = []
-        for call, call_at in tree.walk(step.get("tool_calls"), f"{at}/tool_calls"):
-            read = tree.read_call if call.get("function") is None else tree.read_function_call
+        for call, call_at in walk_objects(step.get("tool_calls"), f"{at}/tool_calls"):
+            read = read_call if call.get("function") is None else read_function_call
             calls.append(self.call(read(call, call_at)))
         for key in ("tool_calls", "observations"):
             if key not in step:
@@ -82,11 +92,11 @@ class _Steps(Conversation):
 
     def _read_message(self, message: dict[str, Any], at: str) -> None:
         """Read a message. Calls are written in Python's notation. The results of all calls are one text."""
-        role, text = as_word(message.get("role")), tree.message_text(message.get("content"))
+        role, text = as_word(message.get("role")), message_text(message.get("content"))
         self.report_unread("a message", message, at, {"content"})
         if "content" not in message:
             self.report_keys("message", message, at, "a message with content")
-        self.report_parts("a message", message.get("content"), f"{at}/content", tree.PLAIN_PARTS, {"type"})
+        self.report_parts("a message", message.get("content"), f"{at}/content", PLAIN_PARTS, {"type"})
         if role == "user":
             self.user(text.removeprefix(_TASK))
         elif role == "assistant":
@@ -97,7 +107,7 @@ class _Steps(Conversation):
             read = NOTATIONS["Python's notation"](text.removeprefix(_CALLING))
             if read is None:
                 raise unexpected_value(f"{at}/content", f"{_CALLING!r} and a list of calls", text)
-            self._made = [self.call(tree.read_function_call(*one)) for one in tree.walk(read[0], f"{at}/content")]
+            self._made = [self.call(read_function_call(*one)) for one in walk_objects(read[0], f"{at}/content")]
         elif role == "tool-response":
             if not self._made:
                 self.report_orphan(at, "no message with the role tool-call is before it")

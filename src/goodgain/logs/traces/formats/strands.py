@@ -16,8 +16,11 @@ from typing import Any
 from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import open_stream
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_object, unexpected_value
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import find_messages, has_messages, message_text
+from goodgain.logs.traces.conversations.record_objects import Placed, walk_objects
+from goodgain.logs.traces.conversations.tool_calls import read_call, require_id
+from goodgain.logs.traces.expected_values import as_word, expect_object, object_or_empty, objects_in, unexpected_value
 from goodgain.logs.traces.input.logs_and_archives import list_logs
 
 _ROLES = {"user", "assistant", "system"}
@@ -34,17 +37,17 @@ _MESSAGE_FILE = re.compile(r"message_(\d{1,9})\.json")
 
 
 def sniff(head: FileHead) -> bool:
-    in_messages = any(tree.has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations)
+    in_messages = any(has_messages(record, _has_tools) or _is_answer(record) for record in head.conversations)
     return in_messages or any(map(_is_session_message, head.objects))
 
 
 def _has_tools(message: dict[str, Any]) -> bool:
-    blocks = (block for block in tree.objects_in(message.get("content")) if "type" not in block)
+    blocks = (block for block in objects_in(message.get("content")) if "type" not in block)
     return as_word(message.get("role")) in _ROLES and any(not _TOOLS.isdisjoint(block) for block in blocks)
 
 
 def _is_answer(record: Any) -> bool:
-    output = tree.object_or_empty(tree.object_or_empty(record).get("output"))
+    output = object_or_empty(object_or_empty(record).get("output"))
     return isinstance(output.get("message"), dict) and "stopReason" in record
 
 
@@ -74,7 +77,7 @@ def find(directory: Path) -> list[Path]:
 
 def _is_of_session(path: Path) -> bool:
     with suppress(InputError):  # reading the file reports the damage
-        return _is_session_message(tree.object_or_empty(_load(path)))
+        return _is_session_message(object_or_empty(_load(path)))
     return False
 
 
@@ -83,10 +86,10 @@ def _find_files(folder: Path) -> list[Path]:
     return [path for _, path in sorted(found)]
 
 
-def _find_messages(value: Any, at: str) -> Iterable[tree.Placed]:
+def _find_messages(value: Any, at: str) -> Iterable[Placed]:
     if _is_answer(value):
         return [(value["output"]["message"], f"{at}/output/message")]
-    return tree.find_messages(value, at)
+    return find_messages(value, at)
 
 
 def _read_folder(source: Source) -> Trace:
@@ -121,20 +124,20 @@ class _Messages(Conversation):
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "a list of blocks", None)
         content = [{"text": content}] if isinstance(content, str) else content
-        blocks = list(tree.walk(content, f"{at}/content"))
+        blocks = list(walk_objects(content, f"{at}/content"))
         if role == "assistant":
             self.step()
             self.say([_read_cited(block) for block, _ in blocks], is_call=lambda block: "toolUse" in block)
         elif role == "user" and not any("toolResult" in block for block, _ in blocks):
-            self.user(tree.message_text([block for block, _ in blocks]))
+            self.user(message_text([block for block, _ in blocks]))
         for block, at in blocks:
             if "toolUse" in block:
                 use = expect_object(block["toolUse"], f"{at}/toolUse")
-                self.call(tree.read_call(use, f"{at}/toolUse", call_id="toolUseId", arguments="input")).at = at
+                self.call(read_call(use, f"{at}/toolUse", call_id="toolUseId", arguments="input")).at = at
             elif "toolResult" in block:
                 result = expect_object(block["toolResult"], f"{at}/toolResult")
-                call_id = tree.require_id(result, f"{at}/toolResult", "toolUseId")
-                parts = list(tree.walk(result.get("content"), f"{at}/toolResult/content"))
+                call_id = require_id(result, f"{at}/toolResult", "toolUseId")
+                parts = list(walk_objects(result.get("content"), f"{at}/toolResult/content"))
                 for part, part_at in parts:
                     if _OTHER_BLOCKS.isdisjoint(part) and "json" not in part:
                         self.report_keys("part of a toolResult", part, part_at, "a part with json or text")
@@ -147,7 +150,7 @@ class _Messages(Conversation):
 
 def _read_cited(block: dict[str, Any]) -> dict[str, Any]:
     """Convert a `citationsContent` block to a text block with its citations. Return other blocks unchanged."""
-    held = tree.object_or_empty(block.get("citationsContent"))
-    places = (tree.object_or_empty(one.get("location")) for one in tree.objects_in(held.get("citations")))
+    held = object_or_empty(block.get("citationsContent"))
+    places = (object_or_empty(one.get("location")) for one in objects_in(held.get("citations")))
     cited = [place.get("web") or place.get("document") or place for place in places]
-    return {"text": tree.message_text(held.get("content")), "citations": cited} if held else block
+    return {"text": message_text(held.get("content")), "citations": cited} if held else block

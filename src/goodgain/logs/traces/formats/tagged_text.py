@@ -12,8 +12,23 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from goodgain.files.json_text import NotJSONError, loads, parse_if_json
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_object, expect_text, find_record_id, unexpected_value
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import (
+    PLAIN_PARTS,
+    find_message_key,
+    find_messages,
+    has_messages,
+    is_message,
+    message_text,
+)
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_object,
+    expect_text,
+    find_record_id,
+    objects_in,
+    unexpected_value,
+)
 from goodgain.logs.traces.tool_outputs.values_in_text import Tagged, TaggedText
 
 #: The calls and responses of Tongyi and WebDancer. A limit on tokens may cut off the last response.
@@ -85,7 +100,7 @@ def _read_numbers(text: str) -> Any:
 def _read_list(text: str) -> Any:
     """Read the JSON list of Search-o1's RagAgent. Drop the ids, which are list positions. For a summary, return UNANSWERED."""
     value = parse_if_json(text)
-    for one in tree.objects_in(value):
+    for one in objects_in(value):
         one.pop("id", None)
     return value if isinstance(value, list) else UNANSWERED
 
@@ -113,10 +128,10 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_tagged(record: Any) -> bool:
-    if tree.has_messages(record, _has_structured_calls):
+    if has_messages(record, _has_structured_calls):
         return False
     has_field = isinstance(record, dict) and "messages" not in record and _find_tagged_field(record) is not None
-    return has_field or tree.has_messages(record, _is_tagged_message)
+    return has_field or has_messages(record, _is_tagged_message)
 
 
 def _find_tagged_field(record: dict[str, Any]) -> str | None:
@@ -145,7 +160,7 @@ def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per conversation of a text file, or per record of a JSON file."""
     if source.head.kind != "text":
         read_one = partial(_read_record, source)
-        yield from source.traces(read_one, is_one=lambda value: not value or any(map(tree.is_message, value)))
+        yield from source.traces(read_one, is_one=lambda value: not value or any(map(is_message, value)))
         return
     text = source.text()
     line, counted = 1, 0
@@ -156,8 +171,8 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_record(source: Source, value: Any, at: str) -> Trace:
     reader = _Speeches(source, value)
-    if not isinstance(value, dict) or tree.find_message_key(value) is not None:
-        return reader.read_record(value, tree.find_messages(value, at), at).trace(at)
+    if not isinstance(value, dict) or find_message_key(value) is not None:
+        return reader.read_record(value, find_messages(value, at), at).trace(at)
     key = _find_tagged_field(value) or next((key for key in _TEXT_FIELDS if isinstance(value.get(key), str)), None)
     if key is None:
         raise unexpected_value(at, f"messages, or a tagged text under {', '.join(_TEXT_FIELDS)}", value)
@@ -237,8 +252,8 @@ class _Speeches(Conversation):
         self.report_unread("a message", message, at, ("content",))
         role, content = expect_text(message.get("role"), f"{at}/role"), message.get("content")
         if isinstance(content, list):  # pages and screenshots come as parts
-            self.report_parts("a message", content, f"{at}/content", tree.PLAIN_PARTS)
-            content = tree.message_text(content)
+            self.report_parts("a message", content, f"{at}/content", PLAIN_PARTS)
+            content = message_text(content)
         self._say(role, expect_text(content, f"{at}/content"), at)
 
     def read_text(self, speeches: list[tuple[str, str]], at: str) -> Trace:

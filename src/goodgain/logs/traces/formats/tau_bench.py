@@ -11,8 +11,11 @@ Record: To count calls of `grep` as searches, pass `--tools grep=search`.
 from collections.abc import Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace, tree
-from goodgain.logs.traces.expected_values import expect_id, expect_object
+from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace
+from goodgain.logs.traces.conversations.messages import message_text
+from goodgain.logs.traces.conversations.record_objects import read_records, walk_list, walk_objects
+from goodgain.logs.traces.conversations.tool_calls import expect_output, require_id
+from goodgain.logs.traces.expected_values import expect_id, expect_object, object_or_empty
 
 #: What the knowledge base writes below its results.
 _TIMING = "\n\n[Timing: retrieval="
@@ -22,7 +25,7 @@ def sniff(head: FileHead) -> bool:
     return any(
         "simulations" in record
         # The head may end before `simulations`, because the long tasks come first.
-        or "agent_info" in tree.object_or_empty(record.get("info"))
+        or "agent_info" in object_or_empty(record.get("info"))
         or _is_simulation(record)
         for record in head.objects
     )
@@ -34,15 +37,15 @@ def _is_simulation(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    for value, at in tree.read_records(source):
+    for value, at in read_records(source):
         with source.handle_errors():
             results = expect_object(value, at)
-            agent = tree.object_or_empty(tree.object_or_empty(results.get("info")).get("agent_info"))
+            agent = object_or_empty(object_or_empty(results.get("info")).get("agent_info"))
             is_one = _is_simulation(results)
-            for simulation, simulation_at in [(results, at)] if is_one else tree.walk_list(results, "simulations", at):
+            for simulation, simulation_at in [(results, at)] if is_one else walk_list(results, "simulations", at):
                 with source.handle_errors():
-                    query_id = tree.require_id(simulation, simulation_at, "task_id", "the id of the task")
-                    messages = tree.walk_list(simulation, "messages", simulation_at)
+                    query_id = require_id(simulation, simulation_at, "task_id", "the id of the task")
+                    messages = walk_list(simulation, "messages", simulation_at)
                     reader = _Messages(source, simulation).read_all(messages)
                     trace = reader.trace(simulation_at, query_id=query_id, tag=agent.get("llm"))
                     trace.run = expect_id(simulation.get("trial"), f"{simulation_at}/trial")
@@ -61,14 +64,14 @@ class _Messages(Conversation):
             if not self.read_calls(message.get("tool_calls"), f"{at}/tool_calls"):
                 self.say(message.get("content") or [])
         elif role == "tool" and "tool_messages" in message:
-            self.read_all(tree.walk(message["tool_messages"], f"{at}/tool_messages"))
+            self.read_all(walk_objects(message["tool_messages"], f"{at}/tool_messages"))
         elif role == "tool":
-            output, call_id = tree.expect_output(message.get("content"), f"{at}/content"), message.get("id")
+            output, call_id = expect_output(message.get("content"), f"{at}/content"), message.get("id")
             if isinstance(output, str):
                 output = output.partition(_TIMING)[0]
             failed = message.get("error") is True
             self.answer(expect_id(call_id, f"{at}/id"), output, f"{at}/content", failed=failed)
         elif role == "user" and not self._user_spoke:
-            self.user(tree.message_text(message.get("content")))
+            self.user(message_text(message.get("content")))
         elif role not in ("system", "user"):
             self.report_kind("message", message, "role", at, "user, assistant, tool or system")

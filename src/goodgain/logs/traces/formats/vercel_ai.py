@@ -10,14 +10,32 @@ Record: For a provider's search, the log often holds only citations. `--citation
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace, tree
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
+from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
+from goodgain.logs.traces.conversations.messages import (
+    PLAIN_PARTS,
+    find_messages,
+    has_messages,
+    is_message,
+    message_text,
+    walk_parts,
+)
+from goodgain.logs.traces.conversations.record_objects import (
+    Placed,
+    any_object,
+    find_items,
+    find_list,
+    find_query_id,
+    follow_path,
+    walk_objects,
+)
+from goodgain.logs.traces.conversations.tool_calls import read_call, require_id
+from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, object_or_empty, unexpected_value
 from goodgain.logs.traces.formats.openai_chat import advise_citations
 from goodgain.logs.traces.formats.openai_responses import read_source
 
 _ROLES = {"user", "assistant", "system", "tool", "data"}
 #: Types of parts without a call or a result, in UI messages, model messages and steps; `data-...` is the program's own.
-_OTHER_PARTS = tree.PLAIN_PARTS | {
+_OTHER_PARTS = PLAIN_PARTS | {
     *("redacted-reasoning", "source-document", "tool-approval-request", "tool-approval-response", "reasoning-file"),
     "custom",
 }
@@ -38,7 +56,7 @@ _STEP_READ = {
 
 
 def sniff(head: FileHead) -> bool:
-    return any(tree.has_messages(record, _is_message) or _are_steps(record) for record in head.conversations)
+    return any(has_messages(record, _is_message) or _are_steps(record) for record in head.conversations)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -49,28 +67,28 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 def _has_model_parts(content: Any) -> bool:
-    return tree.any_object(content, lambda part: "toolCallId" in part and as_word(part.get("type")) in _PARTS_OF_MODEL)
+    return any_object(content, lambda part: "toolCallId" in part and as_word(part.get("type")) in _PARTS_OF_MODEL)
 
 
 def _are_steps(value: Any) -> bool:
-    return tree.any_object(tree.find_list(value, "steps")[0], _is_step)
+    return any_object(find_list(value, "steps")[0], _is_step)
 
 
 def _is_step(step: dict[str, Any]) -> bool:
     calls = step.get("toolCalls")
-    has_calls = calls == [] or tree.any_object(calls, lambda call: "toolName" in call)
+    has_calls = calls == [] or any_object(calls, lambda call: "toolName" in call)
     return (has_calls or _has_model_parts(step.get("content"))) and "role" not in step and "finishReason" in step
 
 
 def read(source: Source) -> Iterator[Trace]:
     """Yield one trace per list of messages or steps. If each line is a message, all lines are one trace."""
 
-    def find(value: Any, at: str) -> Iterator[tree.Placed]:
+    def find(value: Any, at: str) -> Iterator[Placed]:
         if _are_steps(value):
-            return tree.find_items(value, at, ("steps",), "a list of steps")
-        return tree.find_messages(value, at)
+            return find_items(value, at, ("steps",), "a list of steps")
+        return find_messages(value, at)
 
-    return _Messages.read_source(source, find, of_list=lambda one: tree.is_message(one) or _is_step(one))
+    return _Messages.read_source(source, find, of_list=lambda one: is_message(one) or _is_step(one))
 
 
 def _is_call(part: dict[str, Any]) -> bool:
@@ -86,9 +104,9 @@ class _Messages(Conversation):
         self._cited: list[Any] = []
 
     def _end(self, at: str) -> None:
-        record = tree.object_or_empty(self.record)
+        record = object_or_empty(self.record)
         self.session_id = expect_id(record.get("id"), f"{at}/id") if "messages" in record else None
-        self.query_id = tree.find_query_id(record.get("metadata"), at)
+        self.query_id = find_query_id(record.get("metadata"), at)
 
     def read(self, message: dict[str, Any], at: str) -> None:
         if self._of_steps:
@@ -104,21 +122,21 @@ class _Messages(Conversation):
             self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
             return
         if role == "user":
-            self.user(tree.message_text(parts if parts is not None else content))
+            self.user(message_text(parts if parts is not None else content))
         if role == "assistant":
             self.step()
             self._made, self._cited = 0, []
-        placed = list(tree.walk(parts, f"{at}/parts"))
+        placed = list(walk_objects(parts, f"{at}/parts"))
         self._read_parts(placed)
-        seen, step = {as_word(tree.follow_path(part, "/toolInvocation/toolCallId")) for part, _ in placed}, None
-        invocations = tree.walk(message.get("toolInvocations"), f"{at}/toolInvocations")
+        seen, step = {as_word(follow_path(part, "/toolInvocation/toolCallId")) for part, _ in placed}, None
+        invocations = walk_objects(message.get("toolInvocations"), f"{at}/toolInvocations")
         for index, (invocation, call_at) in enumerate(invocations):  # version 4 may repeat calls that are parts
             if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") not in seen:
                 if index and invocation.get("step") != step:
                     self.step()
                 step = invocation.get("step")
                 self._read_ui_call(invocation, call_at)
-        self._read_parts(tree.walk_parts(content, f"{at}/content"))
+        self._read_parts(walk_parts(content, f"{at}/content"))
         if role == "assistant":
             self.say(content if isinstance(content, str) else content or parts or [], is_call=_is_call)
             self._add_citations(at)
@@ -130,18 +148,18 @@ class _Messages(Conversation):
         self.step()
         self._made, self._cited = 0, []
         if isinstance(step.get("content"), list):
-            self._read_parts(tree.walk(step["content"], f"{at}/content"))
+            self._read_parts(walk_objects(step["content"], f"{at}/content"))
             self.say(step["content"], is_call=_is_call)
         else:
             for key, kind in (("toolCalls", "tool-call"), ("toolResults", "tool-result")):
-                parts = tree.walk(step.get(key), f"{at}/{key}")
+                parts = walk_objects(step.get(key), f"{at}/{key}")
                 self._read_parts(({**part, "type": kind}, part_at) for part, part_at in parts)
-            self._cited += [cited for cited, _ in tree.walk(step.get("sources"), f"{at}/sources")]
+            self._cited += [cited for cited, _ in walk_objects(step.get("sources"), f"{at}/sources")]
             if not step.get("toolCalls"):
                 self.say(step.get("text") or [])
         self._add_citations(at)
 
-    def _read_parts(self, parts: Iterable[tree.Placed]) -> None:
+    def _read_parts(self, parts: Iterable[Placed]) -> None:
         for part, at in parts:
             kind = as_word(part.get("type"))
             if kind == "step-start":
@@ -165,7 +183,7 @@ class _Messages(Conversation):
                 self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
 
     def _add_call(self, part: dict[str, Any], at: str) -> ToolCall:
-        call = tree.read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
+        call = read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
         if part.get("providerExecuted") is True:
             call.remedy = advise_citations()
             call.is_search = self.source.is_search(call.tool)
@@ -187,7 +205,7 @@ class _Messages(Conversation):
             raise unexpected_value(f"{at}/state", "the state of a call (output-available, output-error ...)", state)
 
     def _read_result(self, part: dict[str, Any], at: str, *, failed: bool) -> None:
-        call_id = tree.require_id(part, at, "toolCallId")
+        call_id = require_id(part, at, "toolCallId")
         output = part.get("output", part.get("result", part.get("error", UNANSWERED)))
         is_typed = isinstance(output, dict) and output.keys() <= _OUTPUT_FIELDS
         kind = as_word(output.get("type")) if is_typed else ""
@@ -202,7 +220,7 @@ class _Messages(Conversation):
 
     def _set_output(self, call: ToolCall, output: Any, at: str) -> None:
         """Set the output of a call. The output of OpenAI's hosted search has an `action` and perhaps `sources`, but no results."""
-        action = tree.object_or_empty(output).get("action")
+        action = object_or_empty(output).get("action")
         if not isinstance(action, dict):
             call.output = output
             return
@@ -210,7 +228,7 @@ class _Messages(Conversation):
         if as_word(action.get("type")) in ("openPage", "open_page"):
             call.opened = (action.get("url"),)
         if call.is_search and isinstance(sources := output.get("sources"), list):
-            call.output = [read_source(*one) for one in tree.walk(sources, f"{at}/output/sources")]
+            call.output = [read_source(*one) for one in walk_objects(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
         """Add the pages that a message cites. If the message has no call, the provider searched: add that search."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from goodgain.errors import InputError
-from goodgain.logs.traces.conversations.record_tree import follow_path
+from goodgain.logs.traces.conversations.record_objects import follow_path
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages
 from goodgain.logs.traces.expected_values import find_outcomes, format_place, parse_time
 from goodgain.logs.traces.model import (

@@ -18,7 +18,7 @@ from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import make_path
 from goodgain.files.table_reading import cast_texts, read_frame, read_table
-from goodgain.logs.traces.conversations.record_tree import ABSENT, follow_path
+from goodgain.logs.traces.conversations.record_objects import ABSENT, follow_path
 from goodgain.logs.traces.expected_values import (
     CONVERSATION_IDS,
     PART_IDS,
