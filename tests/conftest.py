@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.counts import EVERYTHING, how_many
+from tests.support.definitions import ForgetDefinitions
 
 settings.register_profile("goodgain", deadline=None, max_examples=how_many(6, full=40))
 settings.load_profile("goodgain")
@@ -26,6 +27,7 @@ MOST_CASES = 2
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_DESELECTED] = {}
+    config.pluginmanager.register(ForgetDefinitions())
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell starts what runs behind it; programs inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -40,6 +40,7 @@ from goodgain.measures.beside_the_run import AreaOver as AreaOver
 from goodgain.measures.beside_the_run import RepeatedQueries as RepeatedQueries
 from goodgain.measures.classic import ERR as ERR
 from goodgain.measures.classic import nDCG as nDCG
+from goodgain.measures.definitions import define as define
 from goodgain.measures.good_gain import CG as CG
 from goodgain.measures.good_gain import DCGG as DCGG
 from goodgain.measures.good_gain import DRAG as DRAG

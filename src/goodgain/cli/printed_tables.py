@@ -16,9 +16,7 @@ from goodgain.files.escaping import escape_columns, guard_formulas
 from goodgain.files.tables import Table, write_data, write_shown
 from goodgain.files.terminal_tables import draw_table, print_drawn
 from goodgain.files.writing import atomic_write
-from goodgain.measures import MEASURES
-from goodgain.measures.declaration import add_arrow
-from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
+from goodgain.measures.declaration import DECLARATIONS, add_arrow
 from goodgain.measures.names import find_direction, parse_measure
 
 #: The characters of a sparkline by ascending value, and the most characters of a sparkline.
@@ -237,5 +235,5 @@ def _add_arrow(name: str) -> str:
     bare = name.split("@")[0].split("(")[0]
     if bare in FUNNEL:
         return add_arrow(name, FUNNEL[bare])
-    declared = MEASURES[bare].declaration if bare in MEASURES else (RANKED_MEASURES | SESSION_MEASURES).get(bare)
+    declared = DECLARATIONS.get(bare)
     return add_arrow(name, find_direction(parse_measure(name))) if declared and declared.family != "classic" else name

@@ -24,6 +24,7 @@ from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.iterations import warn_of_missing_iterations
 from goodgain.formats.qrels import looks_like_qrels
 from goodgain.measures import MEASURES
+from goodgain.measures.declaration import DECLARATIONS
 from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.options import FOR_COMMANDS
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, warn_of_equal_rows
@@ -184,6 +185,7 @@ _FAMILIES = {
     "good gain": "Good gain, from the ledger; @i is a cutoff in iterations, rel= the smallest good label (2)",
     "counts": "Counts, from the ledger",
     "session": "From all results of all iterations; @i and rel= as above",
+    "defined": "Defined by you, from the ledger; @i and rel= as above",
     "classic": "Classic measures, from the ranking; @k is a cutoff in ranks, rel= the smallest relevant label (1)",
     "ranked": "Measures over one ranking that ir_measures lacks; @k and rel= as above",
     "graded": "Measures over one ranking that skip documents without a grade; @k and rel= as above",
@@ -191,6 +193,7 @@ _FAMILIES = {
 
 
 @shared.command("goodgain measures", "goodgain measures | grep lower")
+@shared.define_option
 def measures(_given: shared.Given) -> None:
     """List the measures that goodgain computes. You can also use all other measures of ir_measures."""
     header = ("measure", "better", "bounds", "definition")
@@ -201,18 +204,20 @@ def measures(_given: shared.Given) -> None:
     for declared in (SESSION_MEASURES | RANKED_MEASURES).values():
         own = [f"{name}=" for name in declared.parameters if name != "rel"]
         described.append((declared, [f"takes {', '.join(own)}"] if own else []))
+    described += [(declared, []) for declared in DECLARATIONS.values() if declared.family == "defined"]
     console = open_console(sys.stdout)
     if not sys.stdout.isatty():
         print(*header, sep="\t")
+    families = {declared.family for declared, _ in described}
     for family, title in _FAMILIES.items():
+        if family not in families:
+            continue
         rows = []
         for declared, details in described:
             if declared.family == family:
-                least, most = declared.bounds
                 sentences = [f"{declared.title}: {declared.definition}", declared.note, *details]
                 better = {"up": "↑ higher", "down": "↓ lower", None: "–"}[declared.better]
-                bounds = f"{least}..{most}" if most else f">= {least}"
-                rows.append((declared.usage, better, bounds, "; ".join(filter(None, sentences))))
+                rows.append((declared.usage, better, declared.range, "; ".join(filter(None, sentences))))
         if sys.stdout.isatty():
             print_drawn(console, [*draw_table(Table.of(title, header, len(header), rows), console.width)])
         else:  # one line per measure, for grep

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import sys
 import textwrap
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce, wraps
 from pathlib import Path
@@ -19,10 +20,11 @@ import click
 from goodgain.analysis.comparing.comparison_forms import PLACES, ROWS
 from goodgain.analysis.reporting.plots.pictures import check_picture_name
 from goodgain.counting.run_opening import find_likely_replicates, number_repeats
-from goodgain.errors import InputError, MeasureError, notice
+from goodgain.errors import GoodgainError, InputError, MeasureError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats.any_source import exists
+from goodgain.measures.declaration import DECLARATIONS
 from goodgain.measures.names import parse_measures
 from goodgain.options import DOCUMENTS, OPTIONS, READING
 
@@ -43,7 +45,10 @@ def file_option(*names: str, help: str, metavar: str = "FILE", **settings: Any) 
 
 
 def measures_option(described: str, **settings: Any) -> Decorator:
-    return click.option("-m", "--measure", "measures", multiple=True, help=described, **settings)
+    """Return the option -m, and the option that makes measures of the user known to it."""
+    return join_options(
+        click.option("-m", "--measure", "measures", multiple=True, help=described, **settings), define_option
+    )
 
 
 def choice_option(name: str, choices: Sequence[str], described: str) -> Decorator:
@@ -59,6 +64,24 @@ def say(sentence: object) -> None:
         wrap = textwrap.TextWrapper(width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False).wrap
         lines = [part for line in lines for part in wrap(line) or [""]]
     print(*lines, sep="\n", file=sys.stderr)
+
+
+def _run_definitions(_context: click.Context, _option: click.Parameter, files: tuple[Path, ...]) -> None:
+    """Run files that call `goodgain.define`. Raise `InputError` for a file that fails, or that defines no measure."""
+    for path in files:
+        before = {id(declared) for declared in DECLARATIONS.values()}
+        try:
+            text = path.read_text(encoding="utf-8")
+            code = compile(text, str(path), "exec")
+            exec(code, {"__name__": path.stem, "__file__": str(path)})
+        except GoodgainError:
+            raise
+        except Exception as error:
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+            place = f"{path}, line {lines[-1]}" if lines else str(path)
+            raise InputError(f"--define {place}: {type(error).__name__}: {error}") from error
+        if before.issuperset(map(id, DECLARATIONS.values())):
+            raise InputError(f"--define {path}: defines no measure. Call goodgain.define in this file.")
 
 
 def make_epilog(*examples: str) -> str:
@@ -86,6 +109,19 @@ def command(*examples: str) -> Callable[[Command], click.Command]:
         return click.command(cls=_CommandWithMeasures, epilog=make_epilog(*examples))(call)
 
     return decorate
+
+
+#: Runs the files before the command looks up its measures.
+define_option = click.option(
+    "--define",
+    metavar="FILE",
+    multiple=True,
+    expose_value=False,
+    is_eager=True,
+    type=click.Path(path_type=Path),
+    callback=_run_definitions,
+    help="A Python file that calls goodgain.define: runs it, and its measures can be named. See docs/own_measures.md.",
+)
 
 
 def join_options(*options: Decorator) -> Decorator:

@@ -102,7 +102,8 @@ class RelevanceEvaluator:
                 scoring.warn_of_counts(counts, measures)
             table = final_values(measures, counts[""])
             for query_id, *row in table.iter_rows():
-                values.setdefault(query_id, {}).update(zip(self._ours, row, strict=True))
+                known = {name: value for name, value in zip(self._ours, row, strict=True) if value is not None}
+                values.setdefault(query_id, {}).update(known)
         return values
 
 

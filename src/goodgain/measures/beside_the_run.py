@@ -39,17 +39,12 @@ def _normalise(text: str) -> str | None:
 
 
 def _find_area(searches: Searches) -> pl.DataFrame:
-    from goodgain.counting.ledger import count  # what counts is imported when something is scored
-    from goodgain.measures.ledger_values import final_values, running_values
-    from goodgain.schema import EMPTY_DOC
+    from goodgain.measures.ledger_values import final_values, running_values  # imported when something is scored
 
     over, budget = searches.parameters["over"], searches.parameters["budget"]
     inner: Any = parse_inner(AreaOver(**searches.parameters))
 
-    rows = searches.iterations.join(searches.rows.select(*_KEY, "doc_id"), on=_KEY, how="left")
-    run = rows.select("query_id", pl.col("doc_id").fill_null(EMPTY_DOC), iteration="number")
-    qrels = searches.qrels.frame.join(searches.lengths, on="query_id", how="semi")
-    counts = count(qrels, run, rels=[inner.rel], labels=searches.qrels.labels)
+    counts = {inner.rel: searches.count(inner.rel)}
 
     if over == "searches":
         values = final_values([inner(cutoff=i) for i in range(1, budget + 1)], counts)

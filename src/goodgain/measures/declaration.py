@@ -54,9 +54,9 @@ class Declaration:
     formula: Callable[[Any], Any]
     source: str  # a place in the guideline, a paper, or a tool with the same values
     #: The group in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all results of
-    #: all iterations, other groups from one ranking. ir_measures has the `classic` measures, and lacks `ranked` and `graded`
-    #: measures. `graded` measures skip documents without a grade.
-    family: Literal["good gain", "counts", "session", "classic", "ranked", "graded"]
+    #: all iterations, `defined` by a user's function, other groups from one ranking. ir_measures has the `classic` measures, and
+    #: lacks `ranked` and `graded` measures. `graded` measures skip documents without a grade.
+    family: Literal["good gain", "counts", "session", "defined", "classic", "ranked", "graded"]
     better: Literal["up", "down"] | None = "up"  # None without a better direction
     bounds: tuple[str, str] = ("0", "1")  # the smallest and the largest value; "" without a largest one
     #: The parameters; those of a classic measure are added to the parameters of ir_measures.
@@ -110,7 +110,22 @@ class Declaration:
     @property
     def is_over_iterations(self) -> bool:
         """Whether the number after @ is a cutoff in iterations, not in ranks."""
-        return self.family in ("good gain", "counts", "session")
+        return self.family in ("good gain", "counts", "session", "defined")
+
+    @property
+    def kind(self) -> type[DeclaredMeasure]:
+        """The class of the measure."""
+        if self.family == "session":
+            return SessionMeasure
+        return GoodGainMeasure if self.is_over_iterations else RankedMeasure
+
+    @property
+    def range(self) -> str:
+        """The smallest and the largest value, such as `0..1` or `>= 0`."""
+        least, most = self.bounds
+        if most:
+            return f"{least}..{most}"
+        return "any number" if least == "-inf" else f">= {least}"
 
     def find_rule(self, name: str, info: ParamInfo) -> Rule | None:
         """Return the rule that a value of the parameter `name` must follow; None if only the default value is allowed."""
@@ -308,6 +323,11 @@ class SessionMeasure(IterationMeasure):
         """The name of the table that the measure needs besides run and qrels: `results`, `costs`, or an empty text for none."""
         return self.declaration.table(read_parameters(self))
 
+    @property
+    def spends(self) -> tuple[str, ...]:
+        """The columns of costs that the measure needs, such as `tokens`."""
+        return (self.params["over"],) if self.table == "costs" else ()
+
 
 class GoodGainMeasure(IterationMeasure):
     """A measure computed from the ledger (counts per iteration): `SRE`, `SRE@3`, `SRE(rel=3)@5`."""
@@ -382,10 +402,9 @@ def find_meaning(measure: ir_measures.Measure) -> Declaration:
 def _make_measure(declared: Declaration) -> DeclaredMeasure:
     theirs = declared.in_ir_measures
     supported = {**({} if theirs is None else theirs.SUPPORTED_PARAMS), **declared.own}
-    of_one_ranking_or_ledger = GoodGainMeasure if declared.is_over_iterations else RankedMeasure
     kind = type(
         f"_{declared.name}",
-        (SessionMeasure if declared.family == "session" else of_one_ranking_or_ledger,),
+        (declared.kind,),
         {
             "__doc__": _write_docstring(declared, supported),
             "__module__": __name__,
@@ -443,7 +462,12 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
     terms += [f"{name}: {info.desc}." for name, info in declared.own.items() if name not in (declared.at, "rel")]
     least, most = declared.bounds
     better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
-    terms.append(f"Values go from {least} to {most}{better}." if most else f"Values are at least {least}{better}.")
+    if most:
+        terms.append(f"Values go from {least} to {most}{better}.")
+    elif least != "-inf":
+        terms.append(f"Values are at least {least}{better}.")
+    elif better:
+        terms.append(f"{better.removeprefix('; ').capitalize()}.")
     if declared.note:
         terms.append(f"Note: {declared.note}.")
     if declared.example is not None:

@@ -13,6 +13,7 @@ from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
+from goodgain.measures.users_values import MeasureOfUser, value_at_cutoff, values_along
 from goodgain.schema import LEDGER
 
 _COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "iteration"))
@@ -23,7 +24,8 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 
     `counts` maps each threshold of the measures to the ledger and pools for this threshold.
     """
-    columns: dict[str, pl.Series] = {}
+    of_users = [measure for measure in measures if isinstance(measure, MeasureOfUser)]
+    columns = {str(measure): value_at_cutoff(measure, counts[measure.rel]) for measure in of_users}
     for rel, group in _group_by_threshold(measures, counts).items():
         # joins and group-bys on numbers are faster
         pools = counts[rel].pools.with_row_index("query")
@@ -40,7 +42,8 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 
 def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
     """Return a frame of the values at each iteration of judged queries: query_id, iteration, and a Float64 column per measure."""
-    found: list[pl.DataFrame] = []
+    of_users = [measure for measure in measures if isinstance(measure, MeasureOfUser)]
+    found = [values_along(measure, counts[measure.rel]) for measure in of_users]
     for rel, group in _group_by_threshold(measures, counts).items():
         ledger, pools = counts[rel][:2]
         rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
@@ -93,9 +96,11 @@ def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainM
 def _group_by_threshold(
     measures: Iterable[GoodGainMeasure], counts: Mapping[float, Counts]
 ) -> dict[float, list[GoodGainMeasure]]:
-    """Group measures by threshold. A measure without a threshold joins the group of the first threshold in `counts`."""
+    """Group measures with a formula by threshold. A measure without a threshold joins the group of the first in `counts`."""
     groups: dict[float, list[GoodGainMeasure]] = {}
     for measure in measures:
+        if isinstance(measure, MeasureOfUser):
+            continue
         rel = measure.rel if measure.declaration.uses_rel else next(iter(counts))
         groups.setdefault(rel, []).append(measure)
     return groups

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 if TYPE_CHECKING:
+    from goodgain.counting.ledger import Counts
     from goodgain.formats import Qrels  # narwhals takes long to import, and waits
 
 
@@ -37,6 +38,17 @@ class Searches:
         lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
         upto = pl.lit(self.upto, pl.Int64)
         return lengths if self.upto is None else lengths.with_columns(T=pl.min_horizontal("T", upto), K=upto)
+
+    def count(self, rel: float) -> Counts:
+        """Return ledger and pools of the queries, with the smallest good label `rel`. Iterations are those of `iterations`."""
+        from goodgain.counting.ledger import count  # what counts is imported when something is scored
+        from goodgain.schema import EMPTY_DOC
+
+        key = ["query_id", "iteration"]
+        rows = self.iterations.join(self.rows.select(*key, "doc_id"), on=key, how="left")
+        run = rows.select("query_id", pl.col("doc_id").fill_null(EMPTY_DOC), iteration="number")
+        qrels = self.qrels.frame.join(self.lengths, on="query_id", how="semi")
+        return count(qrels, run, rels=[rel], labels=self.qrels.labels)[rel]
 
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
         """Return the labels above 0, with the columns `query_id`, `K`, `doc_id` and `relevance`.

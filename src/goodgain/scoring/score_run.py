@@ -35,6 +35,7 @@ from goodgain.measures.ranking_values import RankedScores, aggregate_values, fin
 from goodgain.measures.scores import Scores
 from goodgain.measures.session_values import SessionScores
 from goodgain.measures.thresholds import find_thresholds
+from goodgain.measures.users_values import sign_definitions
 from goodgain.options import ORDER, check_choice, spell
 from goodgain.providers import ProvidedValues, ProviderScores, is_own_function
 from goodgain.version import __version__
@@ -256,6 +257,7 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
     nulls = {str(one): found.values.get_column(str(one)).null_count() for one in some}
     if any(nulls.values()):
         signature["without_value"] = [f"{name}:{number}" for name, number in nulls.items() if number]
+    signature |= sign_definitions(measures.computed_here)
     if qrels.reading is not None:
         signature["labels"] = qrels.reading
     if found.raised is not None:

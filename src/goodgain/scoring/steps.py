@@ -103,9 +103,8 @@ def _tabulate_spends(
     paid = read_costs(costs)
 
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in names.values()}
-    for over in dict.fromkeys(
-        measure.params["over"] for measure in measures if getattr(measure, "table", "") == "costs"
-    ):
+    needed = [over for measure in measures if isinstance(measure, SessionMeasure) for over in measure.spends]
+    for over in dict.fromkeys(needed):
         for system, (spends,) in find_spends(over, counts_of_systems, paid).items():
             rows[names[system]].append(spends.rows.with_columns(over=pl.lit(over)))
     return {name: pl.concat(frames) for name, frames in rows.items()}

@@ -53,14 +53,12 @@ _RELS_TOLD: WeakKeyDictionary[formats.Qrels, set[float]] = WeakKeyDictionary()
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
 
-#: Host name without underscores -> host name: ncg and nCG are n_cg.
-_SPELLINGS = {name.replace("_", ""): name for name in HOST_NAMES}
-
 
 def split_name(metric: str) -> tuple[str, str | None]:
     """Return two things: the name at the start of a metric, and the matching key of `HOST_NAMES` (None if no key matches)."""
     written = re.split("@|-l", metric, maxsplit=1)[0]
-    return written, _SPELLINGS.get(written.replace("_", "").lower())
+    letters = written.replace("_", "").lower()  # ncg and nCG are n_cg
+    return written, next((name for name in HOST_NAMES if name.replace("_", "") == letters), None)
 
 
 def parse_metric(metric: str) -> GoodGainMeasure | None:
@@ -72,7 +70,8 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
     (SRE(rel=2.5)@3, nCG@2)
     """
     written, name = split_name(metric)
-    if name is None or metric_labels.get(name) != str(HOST_NAMES[name]):
+    # a measure that the user defined after `register` has no label yet
+    if name is None or metric_labels.setdefault(name, str(HOST_NAMES[name])) != str(HOST_NAMES[name]):
         return None
     if written != name and written in metric_labels:
         return None
@@ -130,6 +129,11 @@ class Given:
         queries = pl.DataFrame({"query_id": [*map(str, self.source.keys())]}, schema={"query_id": pl.String})
         found = queries.join(scores, on="query_id", how="left", maintain_order="left")
         values = found.get_column(str(measure))
+        if values.null_count() and measure.null_rule:
+            query_id = found.row(values.is_null().arg_true()[0])[0]
+            raise MeasureError(
+                f"{metric} has no value for query {query_id!r}, and ranx needs one for each query. Use goodgain.evaluate."
+            )
         if values.null_count():
             query_id = found.row(values.is_null().arg_true()[0])[0]
             raise InputError(f"query {query_id!r} has no label in these qrels; remove it from qrels and run")
@@ -266,7 +270,7 @@ def unregister() -> None:
     if _compare.Report is not Report:
         return
     for name, measure in HOST_NAMES.items():
-        if metric_labels[name] == str(measure):
+        if metric_labels.get(name) == str(measure):
             del metric_labels[name]
     for name in _REPLACED:
         setattr(_evaluate, name, getattr(_evaluate, name).__wrapped__)
