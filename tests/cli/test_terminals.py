@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from tests.support.command import COMMAND, run_command
+from tests.support.command import COMMAND, run_command, run_command_here
 from tests.support.counts import how_many
 from tests.support.tables import ROOT, no_notices
 
@@ -172,3 +172,20 @@ def test_a_table_that_is_wider_than_the_console_keeps_its_numbers_and_names(monk
     measures = "CG RG DCGG DRG RAG DRAG SRE SRR nCG nDCGG"
     done = run_command("evaluate", *files, "-m", measures, "--rows", "systems", "-o", "table")
     assert "repeating" in done.stdout and "5.8928" in done.stdout and "…" not in done.stdout
+
+
+def test_a_table_in_a_pipe_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    folder = ROOT / "qrels_examples" / "two_agents"
+    names = [f"{'a system with a long name' * 3} {number}={folder / 'late.run'}" for number in range(3)]
+    # here, because pytest's readline gives COLUMNS=80 to the processes that it starts
+    shown = run_command_here("compare", folder / "qrels.txt", *names, "-m", "nCG@6 SRR@6", "-o", "table").stdout
+    assert all(name.split("=")[0] in shown for name in names)
+    assert "interval" in shown and "Left out because" not in shown
+
+
+def test_a_value_that_does_not_exist_is_an_empty_field(tmp_path: Path) -> None:
+    (tmp_path / "q").write_text("a 0 x 2\nb 0 x 2\n")
+    (tmp_path / "r").write_text("a 1 x 1 1 t\n")
+    done = run_command("evaluate", "q", "r", "NoProgress nDCG@10", "--bounds", "-o", "tsv", cwd=tmp_path)
+    assert done.stdout.splitlines() == ["NoProgress\t0.0000\t\t", "nDCG@10\t0.5000\t\t"]

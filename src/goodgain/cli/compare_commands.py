@@ -22,7 +22,7 @@ from goodgain.analysis.reporting.report import FORMATS, choose_format, write_rep
 from goodgain.cli import shared_options as shared
 from goodgain.cli.evaluate_command import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
-from goodgain.cli.printed_tables import format_signature, open_console, print_frame, write_output
+from goodgain.cli.printed_tables import find_table_width, format_signature, open_console, print_frame, write_output
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.errors import InputError, without_notices
 from goodgain.experiments.experiment import Experiment
@@ -195,8 +195,11 @@ def _write_comment(
 def _print_comparison(comparison: Comparison, output: shared.Output, layout: Layout, *, brief: bool) -> None:
     if output.form == "table":
         console = open_console(sys.stdout)
-        render, width = (render_briefly, console.width) if brief else (render_on_terminal, ANY_WIDTH)
-        print_drawn(console, [*render(comparison, width, layout)])
+        if brief:
+            drawn = render_briefly(comparison, find_table_width(console), layout)
+        else:
+            drawn = render_on_terminal(comparison, ANY_WIDTH, layout)
+        print_drawn(console, [*drawn])
     elif output.form in COMPARISON_FORMS:
         write_output(comparison.to_text(output.form, **layout._asdict()), output)
     else:

@@ -15,6 +15,7 @@ from goodgain.cli.messages_and_exit_status import REQUIREMENT_FAILED, notices_af
 from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values, write_output
 from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.errors import InputError, MeasureError, count_of, notice
+from goodgain.files.tables import count_in_order
 from goodgain.formats.any_source import exists
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.good_gain import NumIter
@@ -157,7 +158,7 @@ def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None
         for system, of in scores.items()
         for query_id, measure, value, *ends in of.per_query.iter_rows()
     ]
-    return sorted(found, key=lambda value: str(value.query_id))  # a stable sort
+    return sorted(found, key=lambda value: count_in_order(str(value.query_id)))  # a stable sort
 
 
 def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
@@ -167,7 +168,7 @@ def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
         if of.by_group is not None
         for group, measure, queries, value in of.by_group.iter_rows()
     ]
-    return sorted(found, key=lambda value: str(value.group))
+    return sorted(found, key=lambda value: count_in_order(str(value.group)))
 
 
 def _list_means(

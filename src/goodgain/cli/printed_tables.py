@@ -1,8 +1,9 @@
 """Prints frames and values of measures in the requested form."""
 
 import json
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple, TextIO
@@ -14,7 +15,7 @@ from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.cli.shared_options import Given, Output, say
 from goodgain.files.escaping import escape_columns, guard_formulas
 from goodgain.files.tables import Table, write_data, write_shown
-from goodgain.files.terminal_tables import draw_table, print_drawn
+from goodgain.files.terminal_tables import ANY_WIDTH, draw_table, print_drawn
 from goodgain.files.writing import atomic_write
 from goodgain.measures.declaration import DECLARATIONS, add_arrow
 from goodgain.measures.names import find_direction, parse_measure
@@ -32,6 +33,11 @@ def open_console(stream: TextIO) -> Any:
     console = Console(file=getattr(stream, "raw", stream))
     console.width = max(console.width, _LEAST_WIDTH)
     return console
+
+
+def find_table_width(console: Any) -> int:
+    """Return the width that tables must fit. A pipe or a file has no width, so nothing is left out there."""
+    return console.width if console.is_terminal or "COLUMNS" in os.environ else ANY_WIDTH
 
 
 #: The names of the two ends of bounds, and of an interval.
@@ -69,14 +75,18 @@ def format_signature(signature: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in (shown | shares).items())
 
 
-def print_frame(frame: pl.DataFrame, output: Output, *, spreadsheet: bool = False) -> None:
-    """Print all rows of a frame, or write them to a file. `spreadsheet` guards CSV against formulas."""
+def print_frame(frame: pl.DataFrame, output: Output, *, places: int = -1, spreadsheet: bool = False) -> None:
+    """Print all rows of a frame, or write them to a file. `spreadsheet` guards CSV against formulas.
+
+    Markdown and LaTeX have floats with `places` decimals; data (CSV, JSON ...) and places=-1 are in full precision.
+    """
     if output.form == "table":
         whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
         with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
             print(escape_columns(frame))
     elif output.form in ("markdown", "latex"):
-        write_output(write_shown(Table.of_frame(frame), output.form), output)
+        shown = Table.of_frame(frame, places=None if places < 0 else places)
+        write_output(write_shown(shown, output.form), output)
     else:
         write_output(write_data(guard_formulas(frame) if spreadsheet else frame, output.form), output)
 
@@ -100,6 +110,7 @@ def print_values(
     """Print values in the given order, or write them to a file.
 
     JSON, CSV and Parquet have a row per value. In all other forms, `given.rows` says whether the rows are systems or measures.
+    LaTeX by query has a row per query in place of rows of measures, in a table that may take several pages.
     `interval` is a description of the intervals. With `named=False`, the system's name is printed only as
     the name of a row. TSV with measures as rows then has no header, as in ir_measures.
     """
@@ -112,11 +123,15 @@ def print_values(
         else:
             print_frame(pl.DataFrame(objects, infer_schema_length=None), output)
         return
-    header, body = _arrange(values, rows=rows, by_query=by_query)
-    if not named and rows == "measures":
-        header[-1] = "value"
+    is_long = output.form == "latex" and by_query
+    if is_long and rows == "measures":
+        header, body = _spread_measures(values, named=named)
+    else:
+        header, body = _arrange(values, rows=rows, by_query=by_query)
+        if not named and rows == "measures":
+            header[-1] = "value"
     if output.form == "tsv":
-        lines = [(*words, *(text for cell in cells for text in _write_value(cell, places))) for words, cells in body]
+        lines = [(*words, *_write_fields(cells, places)) for words, cells in body]
         if named or rows == "systems":
             words, first = body[0]
             own = zip(header[len(words) :], first, strict=True)
@@ -126,7 +141,7 @@ def print_values(
     elif output.form == "table":
         _print_table(header, body, places, rows=rows, interval=interval)
     else:
-        write_output(write_shown(_build_table(header, body, places), output.form), output)
+        write_output(write_shown(_build_table(header, body, places), output.form, is_long=is_long), output)
 
 
 def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> dict[str, Any]:
@@ -158,6 +173,22 @@ def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[lis
     return [*(["query"] if by_query else []), *(["group"] if grouped else []), name, *columns], body
 
 
+def _spread_measures(values: Sequence[Value], *, named: bool) -> tuple[list[str], list[_Row]]:
+    """Arrange values in a row per query, or per group of queries, with a column per measure and system."""
+    is_grouped = any(value.group is not None for value in values)
+    headings = dict.fromkeys((value.measure, value.system) for value in values)
+    cells: dict[tuple[str, ...], dict[tuple[str, str], Value]] = {}
+    for value in values:
+        words: tuple[str, ...] = (value.query, value.group_or_all) if is_grouped else (value.query,)
+        cells.setdefault(words, {})[value.measure, value.system] = value
+
+    body = []
+    for words, row in cells.items():
+        body.append(([*words], [row.get(heading, _NO_VALUE) for heading in headings]))
+    columns = [f"{measure} {system}" if named else measure for measure, system in headings]
+    return ["query", *(["group"] if is_grouped else []), *columns], body
+
+
 def _build_table(header: Sequence[str], body: Sequence[_Row], places: int) -> Table:
     rows = ([*words, *(_write_cell(value, places) for value in values)] for words, values in body)
     return Table.of("", header, len(body[0][0]), rows)
@@ -171,7 +202,7 @@ def _print_table(header: Sequence[str], body: Sequence[_Row], places: int, *, ro
         header = [*header[:words], *map(_add_arrow, header[words:])]
     console = open_console(sys.stdout)
     table = _build_table(header, body, places)
-    print_drawn(console, [*draw_table(table, console.width, by_first=words > 1)])
+    print_drawn(console, [*draw_table(table, find_table_width(console), by_first=words > 1)])
     shown = [value for _, values in body for value in values]
     if any(value.queries is not None for value in shown):
         print("(n): the mean is over the n queries that have a value.")
@@ -195,6 +226,13 @@ def _write_value(value: Value, places: int) -> list[str]:
     return [format_number(value.value, places), *ends]
 
 
+def _write_fields(values: Sequence[Value], places: int) -> Iterator[str]:
+    """Yield the fields of a row of TSV. A field is empty if there is no value or no end."""
+    for value in values:
+        for number in (value.value, *value.ends.values()):
+            yield "" if number is None else format_number(number, places)
+
+
 def print_sparklines(frame: pl.DataFrame, places: int) -> None:
     """Print each curve as a line of small bars, with its first and last mean. The curves of a measure share one scale."""
     if "over" in frame.columns:
@@ -214,7 +252,7 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
     shown = [[*before, curve.ljust(longest), end] for *before, curve, end in rows]
     console = open_console(sys.stdout)
     table = Table.of(title, ["measure", "system", "first", "curve".ljust(longest), "last"], 2, shown)
-    print_drawn(console, [*draw_table(table, console.width)])
+    print_drawn(console, [*draw_table(table, find_table_width(console))])
 
 
 def draw_sparkline(values: Sequence[float | None], top: float) -> str:

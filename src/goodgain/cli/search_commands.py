@@ -17,7 +17,15 @@ from goodgain.analysis.reporting.plots.pictures import draw_curves, write_pictur
 from goodgain.analysis.reporting.spends import format_amount
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
-from goodgain.cli.printed_tables import Value, open_console, print_frame, print_sparklines, print_values, write_output
+from goodgain.cli.printed_tables import (
+    Value,
+    find_table_width,
+    open_console,
+    print_frame,
+    print_sparklines,
+    print_values,
+    write_output,
+)
 from goodgain.counting.spends import OVER
 from goodgain.errors import InputError
 from goodgain.files.terminal_tables import print_drawn
@@ -72,7 +80,7 @@ def ledger(given: shared.Given) -> None:
     metavar="GAIN",
     help="The gain (CG) that a search must add to be worth its price. Also print how many searches are worth their price.",
 )
-@shared.places_option("Decimals in a table.")
+@shared.places_option("Decimals in table, markdown and latex.")
 @shared.declared_option("resamples", "0: no intervals.", type=click.IntRange(0))
 @shared.declared_option("seed")
 @shared.plot_option
@@ -107,7 +115,7 @@ def curve(given: shared.Given) -> None:
     if is_table:
         _print_curve(frame, given)
     else:
-        print_frame(frame, given.output, spreadsheet=given.spreadsheet)
+        print_frame(frame, given.output, places=given.places, spreadsheet=given.spreadsheet)
     for line in lines:
         (print if is_table else shared.say)(line)
     if given.plot is not None:
@@ -185,7 +193,7 @@ def explain(given: shared.Given) -> None:
             explained = x.explain(x.systems[0], x.systems[1], list(given.measures), top=given.top, **tables)
         if output.form == "table":
             console = open_console(sys.stdout)
-            print_drawn(console, [*render_on_terminal(explained, given.query, console.width)])
+            print_drawn(console, [*render_on_terminal(explained, given.query, find_table_width(console))])
         elif output.form in FORMS:
             write_output(explained.to_text(output.form, query=given.query), output)
         else:
@@ -203,7 +211,7 @@ def explain(given: shared.Given) -> None:
 @click.option(
     "-q", "--by-query", is_flag=True, help="Print a row per query, not means. compare --outcomes reads this table."
 )
-@shared.places_option("Decimals in a table.")
+@shared.places_option("Decimals in table, markdown and latex.")
 @shared.rows_option
 @shared.plot_option
 @shared.output_option("tsv")
@@ -223,7 +231,7 @@ def funnel(given: shared.Given) -> None:
         judged = read_qrels(given.qrels, labels=given.labels, columns=given.columns, errors=given.errors)
         found = use_of_documents.funnel(judged, list(given.uses), given.rel, urls=given.urls)
         if given.by_query:
-            print_frame(found.per_query, given.output, spreadsheet=given.spreadsheet)
+            print_frame(found.per_query, given.output, places=given.places, spreadsheet=given.spreadsheet)
         else:
             values = []
             counted = found.count_queries().rows_by_key("system", named=True, unique=True)

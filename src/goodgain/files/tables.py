@@ -128,11 +128,25 @@ def write_float(table: Table, label: str, size: str = "") -> str:
 
 def write_tabular(table: Table) -> str:
     """Return a table as a LaTeX tabular, without the title."""
+    columns, header, body = _write_latex_rows(table)
+    begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+    return "\n".join([begin, r"\toprule", header, r"\midrule", *body, r"\bottomrule", end])
+
+
+def write_longtable(table: Table) -> str:
+    """Return a table as a LaTeX longtable: it continues on the next page, where its header is repeated."""
+    columns, header, body = _write_latex_rows(table)
+    begin, end = rf"\begin{{longtable}}{{{columns}}}", r"\end{longtable}"
+    head = [r"\toprule", header, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot"]
+    return "\n".join([begin, *head, *body, end])
+
+
+def _write_latex_rows(table: Table) -> tuple[str, str, list[str]]:
+    """Return the alignments of the columns, the header, and the rows."""
     columns = "l" * table.words + "r" * (len(table.header) - table.words)
     rows = [[*map(_write_latex_cell, row)] for row in table.rows]
     header, *body = (" & ".join(cells) + r" \\" for cells in [map(escape_latex, table.header), *rows])
-    begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
-    return "\n".join([begin, r"\toprule", header, r"\midrule", *body, r"\bottomrule", end])
+    return columns, header, body
 
 
 def _write_latex_cell(cell: Cell) -> str:
@@ -202,9 +216,26 @@ def _write_html_cell(cell: Cell, side: str) -> str:
     return f'<td style="text-align:{side}">{cell.picture}{f"<b>{text}</b>" if is_bold else text}</td>'
 
 
-def write_shown(table: Table, form: str) -> str:
-    """Return a table as `markdown`, or as a `latex` tabular without a float."""
-    return write_markdown([table]) if form == "markdown" else f"{BOOKTABS}\n{write_tabular(table)}\n"
+def write_shown(table: Table, form: str, *, is_long: bool = False) -> str:
+    """Return a table as `markdown`, or as a `latex` tabular without a float. A long table is a longtable in LaTeX."""
+    if form == "markdown":
+        return write_markdown([table])
+    if is_long:
+        return f"{BOOKTABS} and \\usepackage{{longtable}}\n{write_longtable(table)}\n"
+    return f"{BOOKTABS}\n{write_tabular(table)}\n"
+
+
+def count_in_order(text: str) -> list[tuple[str, int, str]]:
+    """Return a key that sorts ids as people count.
+
+    >>> sorted(["q10", "q9", "106_10", "106_2"], key=count_in_order)
+    ['106_2', '106_10', 'q9', 'q10']
+    """
+    key = []
+    for word, number in re.findall(r"([^0-9]*)([0-9]*)", text):
+        digits = number.lstrip("0")
+        key.append((word, len(digits), digits))  # a number with more digits is larger
+    return key
 
 
 def write_data(frame: pl.DataFrame, form: str) -> str | bytes:

@@ -134,7 +134,8 @@ def read_tabulars(text: str) -> list[list[list[str]]]:
             assert opened.pop() == (end or "{")
     assert not opened and source.count("$") - source.count(r"\$") == 2 * len(re.findall(r"\$\^?\\?[^$]*\$", source))
     found = []
-    for columns, body in re.findall(r"\\begin\{tabular\}\{([lr]+)\}\n(.*?)\\end\{tabular\}", source, re.DOTALL):
+    pattern = r"\\begin\{(?:tabular|longtable)\}\{([lr]+)\}\n(.*?)\\end\{(?:tabular|longtable)\}"
+    for columns, body in re.findall(pattern, source, re.DOTALL):
         lines = [line.removesuffix(r" \\") for line in body.splitlines() if line.endswith(r"\\")]
         rows = [[cell.strip() for cell in re.split(r"(?<!\\)&", line)] for line in lines]
         assert {len(row) for row in rows} == {len(columns)}
@@ -155,19 +156,50 @@ def test_latex_compiles_and_the_differences_fit_a_column(
 ) -> None:
     text = (two_agents if rows else three).to_text("latex", rows=rows, label="tab:two")
     assert len(read_tabulars(text)) == (4 if rows else 1)
-    if shutil.which("pdflatex") is None:
-        pytest.skip("there is no pdflatex here: install texlive-latex-base and texlive-latex-recommended")
     head = "\\documentclass[twocolumn]{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
-    (tmp_path / "page.tex").write_text(f"{head}{text}\n\\end{{document}}\n", encoding="utf-8")
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
+    log = compile_latex(head, text, tmp_path)
     if rows == "systems":
         lines = text.splitlines()
         first = next(k for k, line in enumerate(lines, head.count("\n") + 1) if "tab:two-differences" in line)
         last = next(k for k, line in enumerate(lines, head.count("\n") + 1) if k > first and "end{tabular}" in line)
-        wide = re.findall(r"Overfull .* at lines (\d+)--(\d+)", done.stdout)
+        wide = re.findall(r"Overfull .* at lines (\d+)--(\d+)", log)
         assert not [places for places in wide if first <= int(places[0]) <= last]
+
+
+def compile_latex(head: str, text: str, folder: Path) -> str:
+    """Compile a page, and return the log of pdflatex."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("there is no pdflatex here: install texlive-latex-base and texlive-latex-recommended")
+    (folder / "page.tex").write_text(f"{head}{text}\n\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    return done.stdout
+
+
+def test_latex_of_many_queries_is_a_row_a_query_and_continues_on_the_next_page(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text(
+        "".join(f"{number}_{part} 0 d 2\n" for number in range(1, 40) for part in (10, 2, 1))
+    )
+    (tmp_path / "a.run").write_text("1_2 1 d 1 1 t\n1_10 1 x 1 1 t\n")
+    text = run_command(
+        "evaluate", "qrels", "a.run", "b=a.run", "-m", "nCG RR", "-q", "-n", "-o", "latex", cwd=tmp_path
+    ).stdout
+    assert "query & nCG a & RR a & nCG b & RR b \\\\\n" in text
+    rows = [line.split(" & ") for line in text.splitlines() if line.endswith("0 \\\\")]
+    assert [row[0] for row in rows[:4]] == [r"1\_1", r"1\_2", r"1\_10", r"2\_1"] and len(rows) == 3 * 39
+    assert rows[1][1:] == ["1.0000", "1.0000", "1.0000", "1.0000 \\\\"]
+    head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\usepackage{longtable}\n\\begin{document}\n"
+    log = compile_latex(head, text, tmp_path)
+    assert "Overfull" not in log and "(3 pages" in log
+
+
+def test_decimals_hold_for_every_shown_form_of_a_curve() -> None:
+    files = TWO / "qrels.txt", TWO / "late.run"
+    for form in ("markdown", "latex"):
+        text = run_command("curve", *files, "-m", "nCG", "-p", "3", "-o", form).stdout
+        assert "0.020 " in text and "0.0203" not in text
+    assert "0.0203760683" in run_command("curve", *files, "-m", "nCG", "-p", "3", "-o", "csv").stdout
 
 
 def test_results_become_frames_of_polars_and_pandas(two_agents: Comparison) -> None:
