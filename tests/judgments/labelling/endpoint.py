@@ -8,12 +8,15 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["Call", "Script", "Server", "completion", "content_of", "good", "serve"]
+#: In place of this model, the server answers as the model that it was asked for.
+ASKED = "m"
+
+__all__ = ["ASKED", "Call", "Script", "Server", "completion", "content_of", "good", "serve"]
 
 
 @dataclass
@@ -28,13 +31,13 @@ class Call:
 
 
 #: What to answer to a call: the body of a chat completion, or a status with a body and headers, or "hang", "close", bytes, or
-#: an iterator of bytes, which are sent one after the other.
+#: an iterator of bytes, which are sent one after the other. An iterator in place of all of it sends the status and headers too.
 Script = Callable[[Call], Any]
 
 
 def completion(content: Any, *, refusal: str | None = None, finish: str = "stop", usage: bool = True) -> dict[str, Any]:
     message = {"role": "assistant", "content": content, "refusal": refusal}
-    body: dict[str, Any] = {"id": "c", "object": "chat.completion", "created": 1, "model": "m"}
+    body: dict[str, Any] = {"id": "c", "object": "chat.completion", "created": 1, "model": ASKED}
     body["choices"] = [{"index": 0, "message": message, "finish_reason": finish}]
     if usage:
         body["usage"] = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
@@ -84,9 +87,9 @@ def serve(script: Script, port: int = 0) -> Iterator[Server]:
                 )
                 seen[text.decode()] += 1
                 server.calls.append(call)
-            self._answer(script(call))
+            self._answer(call, script(call))
 
-        def _answer(self, found: Any) -> None:
+        def _answer(self, call: Call, found: Any) -> None:
             if found == "hang":
                 ended.wait(20)
                 self.close_connection = True
@@ -96,7 +99,15 @@ def serve(script: Script, port: int = 0) -> Iterator[Server]:
                 self.connection.close()
                 self.close_connection = True
                 return
+            if isinstance(found, Iterator):
+                self.close_connection = True
+                with suppress(OSError):
+                    for piece in found:
+                        self.wfile.write(piece)
+                return
             status, body, headers = found if isinstance(found, tuple) else (200, found, {})
+            if isinstance(body, dict) and body.get("model") == ASKED:
+                body |= {"model": call.body["model"]}
             pieces = body if isinstance(body, Iterator) else None
             content = b"" if pieces else body if isinstance(body, bytes) else json.dumps(body).encode()
             length = {"Connection": "close"} if pieces else {"Content-Length": str(len(content))}

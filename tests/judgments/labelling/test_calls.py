@@ -127,6 +127,28 @@ def test_an_answer_that_drips_ends_too() -> None:
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [(b"HTTP/1.1 200 OK\r\nx-slow: ", b"a"), (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n")],
+    ids=["headers", "answers 103"],
+)
+def test_headers_that_drip_end_too(head: bytes, piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "_WHOLE", 4)
+
+    def drip() -> Iterator[bytes]:
+        yield head
+        for _ in range(200):
+            time.sleep(0.05)
+            yield piece
+
+    with serve(lambda call: good() if number_of(call) else drip()) as server:
+        began = time.monotonic()
+        found = ask(server, 2, tries=3, timeout=0.3, jobs=2)
+        assert server.count == 2  # late answers are not asked for again
+    assert found["status"].to_list() == ["timeout", "ok"]
+    assert time.monotonic() - began < 8
+
+
 def test_the_wait_for_the_limits_per_minute_is_no_part_of_the_time_of_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -248,6 +270,99 @@ def test_the_budget_of_tokens_is_never_passed(says_usage: bool) -> None:
         assert 12_000 / max(spent) < server.count <= 12_000 / 110
     else:
         assert sum(spent) <= 12_000
+
+
+@pytest.mark.parametrize(
+    "usage", [{"prompt_tokens": 0, "completion_tokens": 0}, {"prompt_tokens": 1, "completion_tokens": 10}]
+)
+def test_an_endpoint_that_counts_nothing_spends_the_budget_all_the_same(usage: dict[str, int]) -> None:
+    """At least the bytes of what is sent: a text of a thousand bytes is not one token."""
+    sent: list[int] = []
+
+    def script(call: Call) -> Any:
+        sent.append(sum(len(message["content"].encode()) for message in call.body["messages"]))
+        return good() | {"usage": usage}
+
+    with serve(script) as server, pytest.warns(gg.GoodgainNotice, match="the budget is spent"):
+        ask(server, 40, max_tokens=12_000, jobs=1)
+    assert sum(sent) <= 12_000
+    assert server.count < 12
+
+
+@pytest.mark.parametrize(
+    ("asked", "answers", "is_told"),
+    [
+        ("gpt-4.1", "gpt-4.1-mini", True),
+        ("gpt-4", "gpt-4.1", True),
+        ("gpt-4o-2024-05-13", "gpt-4o-2024-08-06", True),
+        ("judge", "somebody/else", True),
+        ("openai/gpt-4.1", "gpt-4.1-2025-04-14", False),
+        ("gemini-2.0-flash", "models/gemini-2.0-flash-001", False),
+        ("claude-haiku-latest", "claude-haiku-20260101", False),
+        ("judge", None, False),
+    ],
+)
+def test_an_endpoint_that_answers_as_another_model_is_told_once(asked: str, answers: str | None, is_told: bool) -> None:
+    with serve(lambda call: good() | {"model": answers}) as server, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        assert ask(server, 3, model=asked)["status"].to_list() == ["ok"] * 3
+    found = [str(one.message) for one in told if "answers as the model" in str(one.message)]
+    assert len(found) == is_told
+    assert all(f"{answers}, and {asked} was asked for" in text for text in found)
+
+
+def test_there_are_no_more_threads_than_calls() -> None:
+    threads: list[int] = []
+
+    def script(call: Call) -> Any:
+        threads.append(threading.active_count())
+        time.sleep(0.2)
+        return good()
+
+    before = threading.active_count()
+    with serve(script) as server:
+        ask(server, 2, jobs=400)
+    assert max(threads) < before + 20
+    with serve(lambda call: good()) as server:
+        assert ask(server, 2, jobs=10**20)["grade"].to_list() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        *(("grade", value) for value in (99, -1, 1.5, "3 or 4", b"3", None)),
+        *(("status", value) for value in ("timeout", "no_grade", b"ok")),
+        ("reason", b"x"),
+        *(("input_tokens", value) for value in (-5, 1.5, "many")),
+    ],
+)
+def test_what_no_model_answered_is_never_read_from_a_journal(column: str, value: Any, tmp_path: Path) -> None:
+    journal = tmp_path / "j"
+    with serve(lambda call: good()) as server:
+        ask(server, 2, journal=journal)
+        connection = sqlite3.connect(journal)
+        connection.execute(f"UPDATE answers SET {column} = ? WHERE doc_id = 'd1'", (value,))
+        connection.commit()
+        connection.close()
+
+        with pytest.warns(gg.GoodgainNotice, match=r"the journal has 1 answer that no model gave.* asked for again"):
+            found = ask(server, 2, journal=journal)
+        assert server.count == 3
+        assert ask(server, 2, journal=journal).equals(found)  # the row is repaired
+    assert found["grade"].to_list() == [3, 3]
+    assert found["status"].to_list() == ["ok", "ok"]
+
+
+def test_a_grade_that_the_prompt_does_not_have_is_asked_again_with_retry_failed(tmp_path: Path) -> None:
+    with serve(lambda call: good(3)) as server:
+        ask(server, 1, journal=tmp_path / "j", prompt="umbrela")
+        connection = sqlite3.connect(tmp_path / "j")
+        connection.execute("UPDATE answers SET grade = 4")
+        connection.commit()
+        connection.close()
+        with pytest.warns(gg.GoodgainNotice, match="that no model gave"):
+            found = ask(server, 1, journal=tmp_path / "j", prompt="umbrela", retry_failed=True)
+    assert found["grade"].to_list() == [3]
 
 
 def test_a_key_that_is_not_accepted_stops_the_job_and_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import traceback
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,9 @@ FORMS: dict[str, Callable[[str], str]] = {
     "in a form": lambda key: quote(key, safe=""),
     "in HTML": html.escape,
     "wrapped": lambda key: f"{key[:9]}  {key[9:]}",
+    "Base64": lambda key: b64encode(key.encode()).decode(),
+    "Base64 of a name and the key": lambda key: b64encode(b":" + key.encode()).decode(),
+    "Base64 in a URL": lambda key: urlsafe_b64encode(b"x:" + key.encode()).decode().rstrip("="),
 }
 
 

@@ -61,6 +61,21 @@ class Answer(NamedTuple):
         return self.status not in (OK, NO_GRADE)
 
 
+def is_answer(answer: Answer, grades: Sequence[int] = GRADES) -> bool:
+    """Return whether `read_completion` can have made an answer. What else a journal holds was written by others, or is damaged.
+
+    >>> is_answer(Answer(3, None, "ok")), is_answer(Answer(99, None, "ok")), is_answer(Answer(3, None, "timeout"))
+    (True, False, False)
+    """
+    has_texts = all(isinstance(text, str | None) for text in (answer.reason, answer.raw, answer.model))
+    has_counts = all(
+        tokens is None or _count(tokens) is not None for tokens in (answer.input_tokens, answer.output_tokens)
+    )
+    is_grade = type(answer.grade) is int and answer.grade in grades
+    has_status = isinstance(answer.status, str) and (is_grade if answer.status == OK else answer.grade is None)
+    return has_texts and has_counts and has_status
+
+
 class _Graded(msgspec.Struct, forbid_unknown_fields=True):
     grade: int | None
     reason: str | None = None

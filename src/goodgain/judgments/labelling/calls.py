@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from typing import NamedTuple
 
-from goodgain.judgments.labelling.answers_and_journal import CUT, Answer, Journal
+from goodgain.errors import count_of, notice
+from goodgain.judgments.labelling.answers_and_journal import CUT, Answer, Journal, is_answer
 from goodgain.judgments.labelling.budget import JobEnded, StoppedError, UnusableError
 from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.prompt_requests import Request
@@ -22,6 +24,8 @@ _GIVE_UP = 50
 _GRACE, _PIECE = 2.0, 0.2
 #: The most characters of an answer in a message.
 _SHOWN = 300
+#: What endpoints add to the name of a model: a date, or a version of three digits.
+_STAMP = re.compile(r"[-@:_](\d{4}-\d\d(-\d\d)?|\d{3,})$")
 
 
 class Plan(NamedTuple):
@@ -35,8 +39,17 @@ class Plan(NamedTuple):
 def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: bool = False) -> Plan:
     """Select the requests without an answer in the journal. With `retry_failed`, select only the requests that failed before."""
     by_key = {request.key: request for request in requests if request.document is not None}
-    known = journal.find(by_key)
-    asked = {key for key, answer in known.items() if answer.failed} if retry_failed else by_key.keys() - known.keys()
+    stored = journal.find(by_key)
+    known = {key: answer for key, answer in stored.items() if is_answer(answer, by_key[key].prompt.grades)}
+    if damaged := stored.keys() - known.keys():
+        notice(
+            "damaged_journal",
+            f"the journal has {count_of(len(damaged), 'answer')} that no model gave, such as a grade of 99. They are asked for "
+            "again. Find out what wrote to the journal.",
+        )
+
+    failed = {key for key, answer in known.items() if answer.failed}
+    asked = failed | damaged if retry_failed else by_key.keys() - known.keys()
     usable = Counter(by_key[key].parameters.model for key, answer in known.items() if not answer.failed)
     return Plan([request for key, request in by_key.items() if key in asked], known, usable)
 
@@ -53,6 +66,7 @@ def send_calls(
     answers = dict(plan.known)
     lock = threading.Lock()
     failures = 0
+    other_models: set[tuple[str, str]] = set()  # (model asked, model that answers)
 
     def keep(request: Request, answer: Answer) -> None:
         nonlocal failures
@@ -63,6 +77,10 @@ def send_calls(
                 f"it ignores {request.parameters.output_limit}. Choose another name of the limit with {spell('output_limit')}"
             )
         with lock:
+            models = request.parameters.model, answer.model or ""
+            if not is_same_model(*models) and models not in other_models:
+                other_models.add(models)
+                _tell_of_model(*models, endpoint.host)
             answers[request.key] = answer
             report(answer)
             is_endpoints = answer.status in ("timeout", "connection") or answer.status.startswith("http_")
@@ -86,7 +104,27 @@ def send_calls(
     return answers
 
 
-def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[Request, Answer], None]) -> None:
+def is_same_model(asked: str, answering: str) -> bool:
+    """Return whether an endpoint answers as the model that was asked. An endpoint may add a date, or name no model.
+
+    >>> is_same_model("openai/gpt-4.1", "gpt-4.1-2025-04-14"), is_same_model("gpt-4.1", "gpt-4.1-mini")
+    (True, False)
+    """
+    asked, answering = (name.rpartition("/")[2].lower() for name in (asked, answering))
+    asked = asked.removesuffix("-latest").removesuffix(":latest")
+    answering = answering.removesuffix(":latest")
+    return answering in ("", asked) or _STAMP.sub("", answering) == asked
+
+
+def _tell_of_model(asked: str, answering: str, host: str) -> None:
+    told = f"{host} answers as the model {answering[:_SHOWN]}, and {asked} was asked for"
+    notice(
+        "other_model",
+        f"{told}. The judge is named {asked} all the same: check {spell('model')} and {spell('base_url')}",
+    )
+
+
+def _send_all(requests: Sequence[Request], endpoint: Endpoint, keep: Callable[[Request, Answer], None]) -> None:
     budget, waiting, lock = endpoint.budget, iter(requests), threading.Lock()
 
     def work() -> None:
@@ -103,7 +141,8 @@ def _send_all(requests: Iterable[Request], endpoint: Endpoint, keep: Callable[[R
             budget.end(error)
 
     # daemons: with a thread pool, Ctrl-C would wait for an endpoint that hangs
-    workers = [threading.Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(budget.jobs)]
+    threads = min(budget.jobs, len(requests))
+    workers = [threading.Thread(target=copy_context().run, args=(work,), daemon=True) for _ in range(threads)]
     try:
         for worker in workers:
             worker.start()

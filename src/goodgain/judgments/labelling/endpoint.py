@@ -11,10 +11,13 @@ import os
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urljoin, urlsplit
+
+import orjson
 
 from goodgain.errors import InputError, notice
 from goodgain.files.json_text import NotJSONError, loads
@@ -61,6 +64,10 @@ _BLAMES_REQUEST = re.compile(
 _CLIENT_WAITS, _LONGEST_WAIT = 60.0, 3_600.0
 #: The most bytes to read of a body, and the most time as a multiple of the timeout.
 _LARGEST, _WHOLE = 16 << 20, 10
+#: The events after which httpx has a new connection (its extension `trace`).
+_CONNECTED = (".connect_tcp.complete", ".start_tls.complete")
+#: The most bytes of a usual text in one token. An endpoint that reports fewer tokens (0, for example) does not count them.
+_BYTES_OF_TOKEN = 32
 
 
 def _list_remedies() -> dict[str, str]:
@@ -102,7 +109,8 @@ class Endpoint:
         self._has_answered = self._has_waited = False
         #: Whether the endpoint refused the first name of the limit of output tokens.
         self._has_other_limit = False
-        #: The call of this thread: reserved tokens, body of the answer, names of parameters, number of requests.
+        #: The call of this thread: reserved tokens, bytes of the messages, body of the answer, names of parameters, number of
+        #: requests, when the answer must have ended, and the error if it has not.
         self._call = threading.local()
         endpoint = self
 
@@ -111,8 +119,9 @@ class Endpoint:
                 send, late = super().send, openai.APITimeoutError(request)
 
                 def fetch() -> Any:  # the time begins after the wait for the limits per minute
-                    end = time.monotonic() + _WHOLE * timeout
-                    return _read_body(send(request, **options | {"stream": True}), end, late)
+                    endpoint._call.end, endpoint._call.late = time.monotonic() + _WHOLE * timeout, late
+                    request.extensions["trace"] = endpoint._limit_reads
+                    return _read_body(send(request, **options | {"stream": True}))
 
                 response = endpoint._count(fetch)
                 endpoint._wait_as_asked(response)
@@ -147,6 +156,7 @@ class Endpoint:
         known = [*(name for name in _list_remedies() if name in body), *(request.parameters.extra_body or ())]
         known += ["json_schema"] if request.parameters.schema else []
         self._call.most, self._call.body, self._call.known, self._call.sent = request.most_tokens, None, known, 0
+        self._call.text_bytes = sum(len(message["content"].encode()) for message in body["messages"])
         try:
             self._client.post("/chat/completions", cast_to=type(None), body=body)
         except Exception as error:
@@ -206,7 +216,25 @@ class Endpoint:
                 return 0, 0
         self._call.body = found
         sent, received = read_usage(found)
-        return (most, 0) if sent is None or received is None else (sent, received)
+        if sent is None or received is None:
+            return most, 0
+        return _count_tokens(sent, self._call.text_bytes), _count_tokens(received, _measure_answer(found))
+
+    def _limit_reads(self, event: str, info: Any) -> None:
+        """Limit the time of all reads of a call: an endpoint may drip headers, or send answers 103 without end."""
+        if event.endswith(_CONNECTED):
+            stream = info["return_value"]
+            stream.read = partial(self._read_in_time, stream.read)
+
+    def _read_in_time(self, read: Callable[..., bytes], most: int, timeout: float | None = None) -> bytes:
+        left = self._call.end - time.monotonic()
+        try:
+            if left > 0:
+                return read(most, left if timeout is None else min(timeout, left))
+        except Exception:
+            if time.monotonic() < self._call.end:
+                raise
+        raise self._call.late
 
     def _find_status(self, error: Any) -> int:
         """Return a fitting HTTP status for an error that the server sent with status 200."""
@@ -280,13 +308,23 @@ class Endpoint:
         return self._key.hide(" ".join(text.split()))[:_SAID]
 
 
-def _read_body(response: Any, end: float, late: Exception) -> Any:
+def _count_tokens(reported: int, text_bytes: int) -> int:
+    """Return the reported tokens, or the bytes of the text (the worst case) if so few tokens cannot hold the text."""
+    return reported if reported * _BYTES_OF_TOKEN >= text_bytes else text_bytes
+
+
+def _measure_answer(found: Any) -> int:
+    try:
+        return len(orjson.dumps(found["choices"][0]["message"]))
+    except (KeyError, IndexError, TypeError):  # not a completion, or a text that UTF-8 cannot encode
+        return 0
+
+
+def _read_body(response: Any) -> Any:
     body = bytearray()
     with contextlib.closing(response):
         for piece in response.iter_bytes():
             body += piece
-            if time.monotonic() > end:
-                raise late
             if len(body) > _LARGEST:
                 break
     headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]

@@ -1,9 +1,10 @@
 """Reads the key of an endpoint from the environment, and hides keys and headers in messages."""
 
+import base64
 import html
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from goodgain.errors import InputError
 from goodgain.options import spell
@@ -11,10 +12,15 @@ from goodgain.options import spell
 KEY_VARIABLE = "OPENAI_API_KEY"
 #: Shorter values are not hidden: hiding short values would garble every text.
 _SHORTEST_SECRET = 4
+#: Shorter values are not hidden in Base64, for the same reason.
+_SHORTEST_IN_BASE64 = 8
 #: What a header can carry without change: printable ASCII without blanks.
 _SENDABLE = re.compile("[!-~]+")
 #: What may separate two characters of a key: blanks of wrapped text, and backslashes of the key, repr or JSON.
 _GAP = r"(?:[\s\\]|(?i:%5c|u005c|x5c|&\#x5c;|&\#92;))*+"
+
+#: The signs of Base64 in URLs.
+_URL_SAFE = str.maketrans("+/", "-_")
 
 
 class Key:
@@ -53,13 +59,31 @@ def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
     >>> make_hider(["sk-a/b"])(r'{"Authorization": "Bearer sk-a\\/b"}')
     '{"Authorization": "Bearer ***"}'
     """
-    written: list[str] = []  # patterns: unchanged, and as in repr, JSON, URLs, HTML and wrapped text
+    written: list[str] = []  # patterns: unchanged, as in repr, JSON, URLs, HTML and wrapped text, and in Base64
     for secret in (one for one in secrets if len(one) >= _SHORTEST_SECRET):
         # No part of the pattern backtracks: the text comes from the endpoint.
         characters = (_match_character(character) for character in secret if character != "\\")
         written += filter(None, (re.escape(secret), _GAP.join(characters)))
+        written += map(_match_base64, _encode_base64(secret))
     hidden = "|".join(written)
     return lambda text: re.sub(hidden, "***", text) if hidden else text
+
+
+def _encode_base64(secret: str) -> Iterator[str]:
+    """Yield the signs of Base64 that depend on the secret alone, for each place of the secret among the text before it."""
+    if len(secret) < _SHORTEST_IN_BASE64:
+        return
+    content = secret.encode()
+    for before in range(3):
+        whole = (before + len(content)) // 3 * 3 - before
+        encoded = base64.b64encode(bytes(before) + content[:whole]).decode()
+        own = encoded[before + (before > 0) :]  # the first signs also depend on the text before
+        yield own
+        yield own.translate(_URL_SAFE)
+
+
+def _match_base64(encoded: str) -> str:
+    return _GAP.join(_match_character(sign) if sign in "+/" else re.escape(sign) for sign in encoded)
 
 
 def _match_character(character: str) -> str:
