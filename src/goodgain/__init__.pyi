@@ -38,6 +38,7 @@ from goodgain.logs.traces import to_run as to_run
 from goodgain.logs.traces import write_results as write_results
 from goodgain.measures.beside_the_run import AreaOver as AreaOver
 from goodgain.measures.beside_the_run import RepeatedQueries as RepeatedQueries
+from goodgain.measures.beside_the_run import ValueAt as ValueAt
 from goodgain.measures.classic import ERR as ERR
 from goodgain.measures.classic import nDCG as nDCG
 from goodgain.measures.definitions import define as define

@@ -95,7 +95,9 @@ SCORING = (
     Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),
 )
 _OF_SEARCHES = "RepeatedQueries needs it. For several systems give one table, or a list with a table per system."
-_OF_SPENDS = "AreaOver over tokens, cost or seconds needs costs. In Python a frame, a file, or a list of these."
+_OF_SPENDS = (
+    "AreaOver and ValueAt over tokens, cost or seconds need costs. In Python a frame, a file, or a list of these."
+)
 BESIDE = (
     Option("results", "Search strings and results, as convert --results writes them.", Path, detail=_OF_SEARCHES),
     Option("costs", "Costs, as convert --costs writes them; repeatable. See docs/spend.md.", Path, detail=_OF_SPENDS),

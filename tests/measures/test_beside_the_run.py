@@ -1,4 +1,4 @@
-"""RepeatedQueries and AreaOver against their definitions, worked by hand, and alike in every door."""
+"""RepeatedQueries, AreaOver and ValueAt against their definitions, worked by hand, and alike in every door."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def integrate(points: list[tuple[Fraction, Fraction]], budget: Fraction) -> Frac
     return area / budget
 
 
-def test_random_areas_are_those_of_the_definition() -> None:
+def test_random_areas_and_values_at_a_budget_are_those_of_the_definition() -> None:
     random = Random(3)
     for _ in range(how_many(3, full=30)):
         searched: Searched = random_searches(random)
@@ -111,14 +111,21 @@ def test_random_areas_are_those_of_the_definition() -> None:
                 for i in range(1, 13)
             ]
             for over in ("searches", "results", "seconds"):
-                asked = f"AreaOver(measure='{inner}',over='{over}',budget={budget})"
-                for query, _, value in gg.evaluate(qrels, frame_of(searched), asked, costs=frame).per_query.iter_rows():
+                given = f"(measure='{inner}',over='{over}',budget={budget})"
+                scores = gg.evaluate(qrels, frame_of(searched), f"AreaOver{given} ValueAt{given}", costs=frame)
+                for query, asked, value in scores.per_query.iter_rows():
                     of = [Fraction(one[query] or 0) for one in at]
                     paid = (
                         [len(docs) for docs in searched.get(query, [])] if over == "results" else spent.get(query, [])
                     )
                     points = [(Fraction(sum(paid[: k + 1])), of[k]) for k in range(len(paid))]
-                    wanted = sum(of[:budget]) / budget if over == "searches" else integrate(points, Fraction(budget))
+                    if asked.startswith("AreaOver"):
+                        wanted = (
+                            sum(of[:budget]) / budget if over == "searches" else integrate(points, Fraction(budget))
+                        )
+                    else:
+                        reached = [Fraction(0), *(value for spend, value in points if spend <= budget)]
+                        wanted = of[budget - 1] if over == "searches" else reached[-1]
                     is_unknown = over == "seconds" and (query == unknown or query not in searched)
                     assert value == (None if is_unknown else pytest.approx(float(wanted))), (asked, query)
 
@@ -140,8 +147,19 @@ def test_random_searches_repeat_as_the_definition_says() -> None:
             assert found[q] == (pytest.approx(sum(repeated) / len(texts)) if any(texts) else None)
 
 
+def test_a_value_at_a_budget_is_the_point_of_the_curve() -> None:
+    folder = Path(__file__).parents[2] / "qrels_examples" / "two_agents"
+    qrels, run, costs = folder / "qrels.txt", folder / "late.run", folder / "costs.csv"
+    for over, budget in (("searches", 3), ("results", 12), ("tokens", 20_000), ("cost", 0.04)):
+        of_curve = costs if over in ("tokens", "cost") else None
+        curve = gg.curve(qrels, {"late": run}, "nCG", over=over, at=[budget], costs=of_curve, resamples=0)
+        name = f"ValueAt(over='{over}',budget={budget})"
+        scores = gg.evaluate(qrels, run, name, costs=of_curve)
+        assert scores[name] == pytest.approx(curve["mean"].item()) and scores[name] > 0
+
+
 def test_large_files_and_engines_have_the_same_values(tmp_path: Path) -> None:
-    asked = "RepeatedQueries@2 AreaOver(budget=3) AreaOver(over='tokens',budget=1000)"
+    asked = "RepeatedQueries@2 AreaOver(budget=3) AreaOver(over='tokens',budget=1000) ValueAt(over='tokens',budget=400)"
     tables = {"results": ASKED, "costs": COSTS}
     wanted = gg.evaluate(QRELS, RUN, asked, **tables)
     for run in in_every_form(RUN, tmp_path):

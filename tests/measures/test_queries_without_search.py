@@ -35,6 +35,12 @@ FORMS = {
         "AreaOver(measure='NumDup',over='results',budget=5)",
         "AreaOver(over='seconds',budget=9)",
     ],
+    "ValueAt": [
+        "ValueAt(budget=3)",
+        "ValueAt(measure='NumDup',budget=3)",
+        "ValueAt(measure='NumDup',over='results',budget=5)",
+        "ValueAt(over='seconds',budget=9)",
+    ],
 }
 DECLARATIONS = [measure.declaration for measure in MEASURES.values()]
 DECLARATIONS += [*RANKED_MEASURES.values(), *SESSION_MEASURES.values()]

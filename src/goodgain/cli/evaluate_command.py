@@ -75,7 +75,7 @@ junit_option = shared.file_option(
 @click.option("--interval", is_flag=True, help="Also give the interval of each mean, by the bootstrap over queries.")
 @shared.declared_option("groups")
 @shared.declared_option("results", "For RepeatedQueries.")
-@shared.declared_option("costs", "For AreaOver.", multiple=True)
+@shared.declared_option("costs", "For AreaOver and ValueAt.", multiple=True)
 @shared.declared_options("missing", "order", "seed", "resamples", "alpha")
 @shared.reading_options
 def evaluate(given: shared.Given) -> None:

@@ -5,6 +5,7 @@ For formulas, see `session_measures.py`.
 
 import math
 import unicodedata
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,8 @@ from goodgain.measures.parameters import Rule
 from goodgain.measures.searches import Searches
 
 _KEY = ["query_id", "iteration"]
+#: A spend that is larger than the budget by this share is equal to it up to rounding.
+_ROUNDING = 1e-12
 #: The most searches in a budget: the measure is computed after each search.
 _MOST_SEARCHES = 1_000
 
@@ -39,25 +42,49 @@ def _normalise(text: str) -> str | None:
 
 
 def _find_area(searches: Searches) -> pl.DataFrame:
-    from goodgain.measures.ledger_values import final_values, running_values  # imported when something is scored
-
     over, budget = searches.parameters["over"], searches.parameters["budget"]
     inner: Any = parse_inner(AreaOver(**searches.parameters))
-
-    counts = {inner.rel: searches.count(inner.rel)}
-
     if over == "searches":
-        values = final_values([inner(cutoff=i) for i in range(1, budget + 1)], counts)
-        return values.select("query_id", value=pl.mean_horizontal(pl.exclude("query_id")))
+        at_iterations = _score_at(inner, range(1, budget + 1), searches)
+        return at_iterations.select("query_id", value=pl.mean_horizontal(pl.exclude("query_id")))
 
-    of_ledger = counts[inner.rel].ledger.select(*_KEY, spend=pl.col("R").cum_sum().over("query_id").cast(pl.Float64))
-    spends = of_ledger if over == "results" else searches.tables["costs"].filter(over=over).select(*_KEY, "spend")
-    values = running_values([inner], counts).join(spends, on=_KEY, how="left").sort(_KEY)
-
+    values = _score_by_spend(inner, over, searches)
     begin, end = pl.col("spend"), pl.col("spend").shift(-1).over("query_id").fill_null(budget)
-    steps = values.with_columns(step=pl.col(str(inner)) * (end.clip(0, budget) - begin.clip(0, budget)))
+    steps = values.with_columns(step=pl.col("value") * (end.clip(0, budget) - begin.clip(0, budget)))
     area = pl.when(begin.is_not_null().all()).then(pl.col("step").sum() / budget).otherwise(math.nan)
     return steps.group_by("query_id", maintain_order=True).agg(value=area)
+
+
+def _find_value_at(searches: Searches) -> pl.DataFrame:
+    over, budget = searches.parameters["over"], searches.parameters["budget"]
+    inner: Any = parse_inner(ValueAt(**searches.parameters))
+    if over == "searches":
+        return _score_at(inner, [budget], searches).rename({str(inner(cutoff=budget)): "value"})
+
+    values = _score_by_spend(inner, over, searches)
+    is_known = pl.col("spend").is_not_null().all()
+    is_paid = pl.col("spend") <= budget * (1 + _ROUNDING)  # a sum of costs is rounded
+    value = pl.col("value").filter(is_paid).last().fill_null(0.0)
+    reached = pl.when(is_known).then(value).otherwise(math.nan)
+    return values.group_by("query_id", maintain_order=True).agg(value=reached)
+
+
+def _score_at(inner: Any, iterations: Iterable[int], searches: Searches) -> pl.DataFrame:
+    """Return the value of `inner` at each of the iterations: a row per query, a column per iteration."""
+    from goodgain.measures.ledger_values import final_values  # imported when something is scored
+
+    return final_values([inner(cutoff=i) for i in iterations], {inner.rel: searches.count(inner.rel)})
+
+
+def _score_by_spend(inner: Any, over: str, searches: Searches) -> pl.DataFrame:
+    """Return a row per iteration: query_id, iteration, the `value` of `inner`, and the `spend` so far (null if unknown)."""
+    from goodgain.measures.ledger_values import running_values  # imported when something is scored
+
+    counts = searches.count(inner.rel)
+    of_ledger = counts.ledger.select(*_KEY, spend=pl.col("R").cum_sum().over("query_id").cast(pl.Float64))
+    spends = of_ledger if over == "results" else searches.tables["costs"].filter(over=over).select(*_KEY, "spend")
+    values = running_values([inner], {inner.rel: counts}).rename({str(inner): "value"})
+    return values.join(spends, on=_KEY, how="left").sort(_KEY)
 
 
 def _is_along_iterations(name: Any) -> bool:
@@ -84,15 +111,9 @@ RepeatedQueries = _declare(
     table=lambda _parameters: "results",
     remark="it needs results=, and labels and rel have no effect on it",
 )
-AreaOver = _declare(
-    "AreaOver",
-    "Area Over a Budget",
-    "with over='searches' the mean of the measure at iterations 1..budget; else (1/budget) * the integral of the measure over "
-    "spends from 0 to budget: its value at the last iteration that is paid, 0 before the first",
-    _find_area,
-    bounds=("0", ""),
-    source="the area under `curve` with over=, as anytime evaluation takes it",
-    own={
+_OF_BUDGETS = {
+    "bounds": ("0", ""),
+    "own": {
         "measure": ParamInfo(dtype=str, default="nCG", desc="a good-gain measure or count without @"),
         "over": ParamInfo(
             dtype=str,
@@ -103,19 +124,40 @@ AreaOver = _declare(
         "budget": ParamInfo(dtype=(int, float), required=True, desc="the most that is spent"),
         "rel": ParamInfo(dtype=(int, float), desc=GOOD["rel"].desc),
     },
-    rules={
+    "rules": {
         "measure": Rule(
             "a good-gain measure or count without @ that has a value also without results, such as 'nCG' (SRR has none)",
             _is_along_iterations,
         )
     },
-    inner=parse_inner,
-    example=("AreaOver(measure='CG',budget=2)", 4.0),
-    takes=lambda given: (
+    "inner": parse_inner,
+    "takes": lambda given: (
         given["over"] != "searches" or (type(given["budget"]) is int and given["budget"] <= _MOST_SEARCHES)
     ),
-    null_if=f"costs= is needed and {NOT_SEARCHED}, or costs= lacks the query",
-    table=lambda given: "" if given["over"] in ("searches", "results") else "costs",
-    remark="the better direction is that of the measure; if lower is better, a query that was not searched has no value; a "
-    "budget of searches is a whole number up to 1,000",
+    "null_if": f"costs= is needed and {NOT_SEARCHED}, or costs= lacks the query",
+    "table": lambda given: "" if given["over"] in ("searches", "results") else "costs",
+}
+_LOWER = "the better direction is that of the measure; if lower is better, a query that was not searched has no value"
+_WHOLE = "a budget of searches is a whole number up to 1,000"
+AreaOver = _declare(
+    "AreaOver",
+    "Area Over a Budget",
+    "with over='searches' the mean of the measure at iterations 1..budget; else (1/budget) * the integral of the measure over "
+    "spends from 0 to budget: its value at the last iteration that is paid, 0 before the first",
+    _find_area,
+    source="the area under `curve` with over=, as anytime evaluation takes it",
+    example=("AreaOver(measure='CG',budget=2)", 4.0),
+    remark=f"{_LOWER}; {_WHOLE}",
+    **_OF_BUDGETS,
+)
+ValueAt = _declare(
+    "ValueAt",
+    "Value at a Budget",
+    "the measure when the budget is spent: with over='searches' at iteration `budget`, else at the last iteration whose spend so "
+    "far is at most the budget; 0 if the first iteration costs more",
+    _find_value_at,
+    source="a point of `curve` with over=",
+    example=("ValueAt(measure='CG',over='results',budget=5)", 3.0),
+    remark=f"@ always counts iterations, so nCG@20000 is not a budget; {_LOWER}; {_WHOLE}",
+    **_OF_BUDGETS,
 )

@@ -314,7 +314,7 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def rel(self) -> float:
-        """The threshold (smallest good label) of the measure; for `AreaOver`, the threshold of the inner measure."""
+        """The threshold (smallest good label) of the measure; for `AreaOver` and `ValueAt`, that of the inner measure."""
         inner = self.inner
         return inner.rel if isinstance(inner, IterationMeasure) else super().rel
 
