@@ -82,6 +82,8 @@ from goodgain.measures.not_in_ir_measures import RBPResidual as RBPResidual
 from goodgain.measures.not_in_ir_measures import RelativeP as RelativeP
 from goodgain.measures.not_in_ir_measures import TruncatedAP as TruncatedAP
 from goodgain.measures.not_in_ir_measures import Unjudged as Unjudged
+from goodgain.measures.nugget_measures import NuggetGain as NuggetGain
+from goodgain.measures.nugget_measures import NuggetScore as NuggetScore
 from goodgain.measures.scores import Scores as Scores
 from goodgain.measures.session_gain import ACT as ACT
 from goodgain.measures.session_gain import CT as CT

@@ -1,4 +1,4 @@
-"""NuggetRecall and NuggetCoverage against their definitions; tables of nuggets and autonuggetizer's files."""
+"""Measures of nuggets against their definitions; tables of nuggets and autonuggetizer's files."""
 
 from __future__ import annotations
 
@@ -64,6 +64,84 @@ def test_values_are_those_of_the_definitions() -> None:
                 for query, _, value in gg.evaluate(qrels, frame_of(searched), asked).per_query.iter_rows():
                     expected = wanted(name, rows, query, searched.get(query, [])[:at], rel)
                     assert value == (None if expected is None else pytest.approx(expected)), (asked, query)
+
+
+def wanted_score(rows: list[Row], query: str, seen: set[str], of: str, *, strict: bool) -> float | None:
+    """As autonuggetizer's calculate_nugget_scores, with the best document seen for the answer."""
+    nuggets: dict[str, list[Row]] = {}
+    for row in rows:
+        if row[0] == query:
+            nuggets.setdefault(row[1], []).append(row)
+    if not any(
+        grade >= 1 for name, of_one in nuggets.items() for *_, grade, _ in of_one if of != "vital" or name == "n0"
+    ):
+        return None
+    vital, okay = [], []
+    for name, of_one in nuggets.items():
+        best = max((grade for _, _, doc, grade, _ in of_one if doc in seen), default=0)
+        credit = 1.0 if best >= 2 else 0.5 if best >= 1 and not strict else 0.0
+        (vital if name == "n0" else okay).append(credit)
+    if of == "vital":
+        return sum(vital) / len(vital)
+    weight = 1 if of == "all" else 0.5
+    return (sum(vital) + weight * sum(okay)) / (len(vital) + weight * len(okay))
+
+
+def wanted_gain(rows: list[Row], query: str, seen: set[str], searches: int) -> float | None:
+    """As RAVine's evaluator adds up its list of gains."""
+    base, used = 0, set[str]()
+    for nugget in sorted({row[1] for row in rows if row[0] == query}):
+        documents = {row[2] for row in rows if row[:2] == (query, nugget) and row[3] >= 1}
+        base += min(len(documents - used), 3)
+        used |= documents
+    return len(used & seen) / base / searches if used else None
+
+
+def test_scores_with_half_credit_and_gains_are_those_of_their_tools() -> None:
+    random = Random(6)
+    for _ in range(how_many(3, full=12)):
+        searched = random_searches(random)
+        rows = [
+            (query, f"n{n}", doc, random.choice((-1.0, 0, 0, 1, 1, 2)), int(n == 0))
+            for query in "pqrstu"
+            for n in range(random.randint(1, 4))
+            for doc in random.sample("abcdefgh", random.randint(1, 6))
+        ] + [("u", "n0", "x", 2.0, 1)]
+        qrels = gg.read_qrels(make_table(random.sample(rows, len(rows))), labels="subtopic")
+        for at in (None, 1, 2, 9):
+            names = {
+                f"NuggetScore(of='{of}',strict={strict})" + (f"@{at}" if at else ""): (of, strict)
+                for of in ("all", "vital", "weighted")
+                for strict in (False, True)
+            }
+            gain = "NuggetGain" + (f"@{at}" if at else "")
+            for query, _, value in gg.evaluate(qrels, frame_of(searched), gain).per_query.iter_rows():
+                searches = searched.get(query, [])
+                seen = {doc for documents in searches[:at] for doc in documents}
+                expected = wanted_gain(rows, query, seen, at or len(searches) or 1)
+                assert value == (None if expected is None else pytest.approx(expected)), (gain, query)
+            for asked, (of, strict) in names.items():
+                for query, _, value in gg.evaluate(qrels, frame_of(searched), asked).per_query.iter_rows():
+                    seen = {doc for documents in searched.get(query, [])[:at] for doc in documents}
+                    expected = wanted_score(rows, query, seen, of, strict=strict)
+                    assert value == (None if expected is None else pytest.approx(expected)), (asked, query)
+
+
+def test_nuggets_that_share_documents_count_in_the_order_of_their_numbers() -> None:
+    rows = [("q", "10", doc, 1, 1) for doc in "abcd"] + [("q", "9", doc, 1, 1) for doc in "abcdef"]
+    run = frame_of({"q": [["a", "b", "c", "d", "e", "f"]]})
+    found = gg.evaluate(make_table(rows), run, "NuggetGain", labels="subtopic")
+    assert found["NuggetGain"] == 6 / 3  # nugget 9 has all documents, and 3 count
+
+
+def test_a_scale_without_full_support_is_refused() -> None:
+    table = make_table([("q", "1", "a", 1, 1), ("q", "2", "b", 0, 0)])
+    run = frame_of({"q": [["a"]]})
+    with pytest.raises(gg.InputError, match=r"no grade of the qrels reaches full=2.*write NuggetScore\(full=1\)"):
+        gg.evaluate(table, run, "NuggetScore", labels="subtopic")
+    assert gg.evaluate(table, run, "NuggetScore(full=1)", labels="subtopic")["NuggetScore(full=1)"] == 0.5
+    with pytest.raises(gg.InputError, match="no column vital"):
+        gg.evaluate(table.drop("vital"), run, "NuggetScore(of='weighted',full=1)", labels="subtopic")
 
 
 def test_nulls_are_left_out_of_the_mean_in_every_door() -> None:

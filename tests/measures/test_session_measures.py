@@ -101,6 +101,20 @@ def test_with_subtopics_every_other_measure_takes_the_largest_label_of_a_documen
         gg.read_qrels(qrels, labels="iteration")
 
 
+def test_over_search_after_all_is_0_where_a_good_document_is_missing() -> None:
+    random = Random(8)
+    names = "OverSearch OverSearch(after='all') AllGood"
+    for _ in range(how_many(5, full=50)):
+        searched = random_searches(random)
+        qrels = {query: {doc: random.randint(0, 3) for doc in random.sample("abcdefgh", 2)} for query in "pqrstu"}
+        values: dict[str, dict[str, Any]] = {}
+        for query, measure, value in gg.evaluate(qrels, frame_of(searched), names).per_query.iter_rows():
+            values.setdefault(query, {})[measure] = value
+        for of in values.values():
+            after_last, after_all, has_all = (of[name] for name in names.split())
+            assert after_all == (after_last if has_all or after_last is None else 0)
+
+
 def test_qrels_without_subtopics_have_no_subtopic_recall(tmp_path: Path) -> None:
     """It was 1 for each query with a good document found."""
     (tmp_path / "nuggets.qrels").write_text("q n1 a 2\nq n2 b 2\nq n3 c 2\n")

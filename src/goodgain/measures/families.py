@@ -5,6 +5,7 @@ import goodgain.measures.good_gain
 import goodgain.measures.classic
 import goodgain.measures.not_in_ir_measures
 import goodgain.measures.session_measures
+import goodgain.measures.nugget_measures
 import goodgain.measures.session_gain
 import goodgain.measures.beside_the_run  # noqa: F401  # imported to declare their measures
 

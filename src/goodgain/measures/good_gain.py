@@ -206,17 +206,36 @@ NoProgress = _declare(
     example=("NoProgress@2", 0.0),
     null_if=_NULL_IF,
 )
+
+
+def _share_over_search(upto: UpTo) -> pl.Expr:
+    after_last_new = divide(i - _find_last_new(upto).fill_null(0), i)
+    if upto.parameters["after"] == "last":
+        return _give_if_good(after_last_new)
+    has_all = upto.total(GR) == GoodPool
+    return _give_if_good(pl.when(has_all).then(after_last_new).otherwise(0.0))
+
+
+_AFTER = ParamInfo(
+    dtype=str,
+    choices=["last", "all"],
+    default="last",
+    desc="the searches that count: 'last', those after the last new good document, also while good documents are missing (all "
+    "searches if none found one), or 'all', those after all good documents of the qrels were found (0 if one was never found)",
+)
 OverSearch = _declare(
     "OverSearch",
     "Over-Search",
-    "(N - l) / N, l = the last iteration that found a new good document; 1 if none did",
-    lambda upto: _give_if_good(divide(i - _find_last_new(upto).fill_null(0), i)),
+    "(N - l) / N, l = the last iteration that found a new good document; 1 if none did. With after='all', 0 if a good document of "
+    "the qrels was never found",
+    _share_over_search,
     better="down",
-    source="over-search as in beta-GRPO, from labels",
-    own=_REL,
+    source="over-search of beta-GRPO asks whether the model could answer without the search; this measure asks the labels",
+    own=_REL | {"after": _AFTER},
     example=("OverSearch", 0.0),
     null_if=_NULL_IF,
-    remark="1 is the worst value: no search found a good document",
+    remark="it does not know what the model could answer; with after='last', 1 is the worst value: no search found a good "
+    "document; with after='all', a system that misses a good document has the best value, so read AllGood beside it",
 )
 _REL_1 = {"rel": ParamInfo(dtype=(int, float), default=1, desc=_REL["rel"].desc)} | AT_I
 EvidenceRecall = _declare(
@@ -246,9 +265,10 @@ SearchGain = _declare(
     "Search Gain",
     "(sum GR_k / GoodPool) / i (0 where GoodPool = 0), rel=1: EvidenceRecall per iteration",
     lambda upto: divide(divide(upto.total(GR), GoodPool), i),
-    source="RAVine (arXiv 2507.16725)",
+    source="RAVine (arXiv 2507.16725), raw search gain",
     own=_REL_1,
     example=("SearchGain@2", 0.3333333333333333),
+    remark="NuggetGain is RAVine's search gain that is capped by nugget",
 )
 _COUNT = {
     "family": "counts",

@@ -125,14 +125,14 @@ nSessionDCG = _declare(  # noqa: N816  # the n of nDCG
 SessionDCGq = _declare(
     "SessionDCGq",
     "Session DCG per iteration",
-    "SessionDCG@i / iterations up to i, iterations without results included",
+    "SessionDCG@i with the same parameters / iterations up to i, iterations without results included",
     lambda searches: (
         _compute_dcg(searches).join(searches.lengths, on="query_id").select("query_id", pl.col("value") / pl.col("T"))
     ),
     own=AT_I | _CONV | {"conv": ParamInfo(**{**vars(_CONV["conv"]), "default": "jiang"})},
     example=("SessionDCGq@2", 7.3299158704764995),
     source="sDCG/q: Kanoulas et al., SIGIR 2011, in the form of Jiang and Allan, ICTIR 2016",
-    remark="conv is 'jiang' by default, unlike in SessionDCG",
+    remark="conv is 'jiang' by default, so SessionDCGq is SessionDCG(conv='jiang') per iteration",
 )
 SessionRBP = _declare(
     "SessionRBP",

@@ -19,7 +19,7 @@ from goodgain.measures.searches import Searches
 
 _KEY = ["query_id", "iteration"]
 #: Supporting documents that cover a nugget.
-_ENOUGH = 3
+ENOUGH = 3
 
 
 def _score_each_search(searches: Searches) -> pl.DataFrame:
@@ -81,7 +81,7 @@ def _recall_subtopics(searches: Searches) -> pl.DataFrame:
 
 def _cover_nuggets(searches: Searches) -> pl.DataFrame:
     supported = _count_nuggets(searches).filter(pl.col("documents") > 0)
-    share = pl.col("seen").clip(upper_bound=_ENOUGH) / pl.col("documents").clip(upper_bound=_ENOUGH)
+    share = pl.col("seen").clip(upper_bound=ENOUGH) / pl.col("documents").clip(upper_bound=ENOUGH)
     return supported.sort("query_id", "subtopic").group_by("query_id").agg(value=share.mean())
 
 
@@ -136,24 +136,24 @@ SubtopicRecall = _declare(
     remark="it needs qrels that were read with labels='subtopic': column 2 is the subtopic",
 )
 
-_NUGGETS = {"rel": ParamInfo(dtype=(int, float), default=1, desc="smallest grade that supports a nugget")} | AT_I
-_declare_of_nuggets = partial(
+NUGGETS = {"rel": ParamInfo(dtype=(int, float), default=1, desc="smallest grade that supports a nugget")} | AT_I
+declare_of_nuggets = partial(
     _declare,
-    own=_NUGGETS,
+    own=NUGGETS,
     labels="subtopic",
     remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget",
     null_if="no document supports a nugget of a query",
 )
-NuggetRecall = _declare_of_nuggets(
+NuggetRecall = declare_of_nuggets(
     "NuggetRecall",
     "Nugget Recall",
     "nuggets with a document seen by iteration i whose grade is at least rel / nuggets; with vital=True only vital nuggets",
     lambda searches: _count_nuggets(searches).group_by("query_id").agg(value=(pl.col("seen") > 0).mean()),
     source="nuggets of TREC RAG (autonuggetizer), with the union of the documents seen",
-    own=_NUGGETS | {"vital": ParamInfo(dtype=bool, default=False, desc="only vital nuggets count")},
+    own=NUGGETS | {"vital": ParamInfo(dtype=bool, default=False, desc="only vital nuggets count")},
     example=("NuggetRecall@1", 0.5),
 )
-NuggetCoverage = _declare_of_nuggets(
+NuggetCoverage = declare_of_nuggets(
     "NuggetCoverage",
     "Nugget Coverage",
     "mean over nuggets of min(supporting documents seen by iteration i, 3) / min(supporting documents of the qrels, 3); nuggets "
