@@ -107,7 +107,7 @@ def test_over_search_after_all_is_0_where_a_good_document_is_missing() -> None:
     for _ in range(how_many(5, full=50)):
         searched = random_searches(random)
         qrels = {query: {doc: random.randint(0, 3) for doc in random.sample("abcdefgh", 2)} for query in "pqrstu"}
-        values: dict[str, dict[str, Any]] = {}
+        values: dict[str, dict[str, float | None]] = {}
         for query, measure, value in gg.evaluate(qrels, frame_of(searched), names).per_query.iter_rows():
             values.setdefault(query, {})[measure] = value
         for of in values.values():
