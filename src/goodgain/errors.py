@@ -23,6 +23,17 @@ _NOT_THE_USERS = (
 _LONGEST = 1600
 
 
+def escape_controls(text: str, *, keep: str = "") -> str:
+    r"""Escape control characters as `repr` does, including those that change the direction of text.
+
+    >>> print(escape_controls("\x1b[31mred\u202e"))
+    \x1b[31mred\u202e
+    """
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or sign in keep else repr(sign)[1:-1] for sign in text)
+
+
 class GoodgainError(Exception):
     """The base class of the errors of goodgain: the message says in one line what is wrong, where, and what to do.
 
@@ -35,7 +46,7 @@ class GoodgainError(Exception):
     exit_status = 2
 
     def __str__(self) -> str:
-        text = " ".join(super().__str__().splitlines())
+        text = escape_controls(" ".join(super().__str__().splitlines()))
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} [...] {text[-_LONGEST // 2 :]}"
 
 
@@ -105,7 +116,7 @@ class GoodgainNotice(UserWarning):
         of_several: tuple[str, str] | None = None,
     ) -> None:
         name = str(subject) or about
-        super().__init__(f"{name}: {text}" if name else text)
+        super().__init__(escape_controls(f"{name}: {text}" if name else text, keep="\n"))
         self.kind = kind
         self.text = text
         self.about = about

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +94,43 @@ def test_a_log_that_was_cut_is_compared_without_a_wrong_sentence(tmp_path: Path,
 def _read_ids(path: Path) -> set[str]:
     run = gg.read_run(path)
     return {*run.rows.get_column("query_id"), *run.never_searched}
+
+
+@pytest.fixture
+def three_queries(tmp_path: Path) -> dict[str, Any]:
+    """A run that lacks q2 and q3 beside one with all queries."""
+    (tmp_path / "qrels.txt").write_text("".join(f"{q} 0 d 2\n" for q in ("q1", "q2", "q3\u2028x")))
+    (tmp_path / "old.run").write_text("".join(f"{q} 1 d 1 1 t\n" for q in ("q1", "q2", "q3\u2028x")))
+    (tmp_path / "new.run").write_text("q1 1 d 1 1 t\n")
+    return {"old": tmp_path / "old.run", "new": tmp_path / "new.run"}
+
+
+def _find_notices(systems: dict[str, Any]) -> list[str]:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        gg.compare(systems["old"].with_name("qrels.txt"), systems, "CG@1")
+    return [str(one.message) for one in told]
+
+
+def test_an_id_with_a_line_separator_of_unicode_is_one_id_of_the_list(three_queries: dict[str, Any]) -> None:
+    three_queries["new"].with_name("new.run.unread").write_text("q2\nq3\u2028x\n", "utf-8")
+    assert any("convert could not read 2 of them (new.run.unread)" in text for text in _find_notices(three_queries))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "not UTF-8", "broken link"])
+def test_a_list_of_unread_queries_that_cannot_be_used_is_said_and_not_waited_for(
+    kind: str, three_queries: dict[str, Any]
+) -> None:
+    path = three_queries["new"].with_name("new.run.unread")
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "broken link":
+            path.symlink_to("nowhere")
+        case _:
+            path.write_bytes(b"q2\nq\xff\n")
+    reason = "is not UTF-8" if kind == "not UTF-8" else "is not a file"
+    said = f"new.run.unread: {reason}, so the comparison does not say which queries convert could not read"
+    assert sum(said in text for text in _find_notices(three_queries)) == 1

@@ -333,3 +333,17 @@ def _is_alive(group: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_examples_on_a_full_disk_leave_nothing_and_can_be_written_again(tmp_path: Path) -> None:
+    """A limit on the size of files fails as a full disk does."""
+    command = ["bash", "-c", 'ulimit -f 4; "$@"', "-", *COMMAND, "example", "new/examples"]
+    done = subprocess.run(command, capture_output=True, check=False, cwd=tmp_path, timeout=120)
+    assert "goodgain: 'new/examples': cannot be written (file too large); choose another place" in check_sentence(
+        done, 2
+    )
+    assert list((tmp_path / "new").iterdir()) == []
+    check_sentence(run("example", "new/examples", cwd=tmp_path), 0)
+    copied = {path.relative_to(tmp_path / "new" / "examples") for path in (tmp_path / "new" / "examples").rglob("*")}
+    examples = ROOT / "qrels_examples"
+    assert copied == {path.relative_to(examples) for path in examples.rglob("*")}

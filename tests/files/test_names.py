@@ -49,3 +49,13 @@ def test_a_system_of_traces_whose_name_has_half_a_character_is_an_error(tmp_path
     ):
         with pytest.raises(gg.InputError, match=r"the system '\\ud800' is not valid Unicode"):
             call()
+
+
+def test_errors_and_notices_have_no_control_characters(tmp_path: Path) -> None:
+    """A terminal runs what an id has: a traceback of Python prints the message as it is."""
+    path = tmp_path / "qrels.csv"
+    path.write_text("\x1b]0;x\x07,b\n1,2\n")
+    with pytest.raises(gg.InputError, match=r"it has \\x1b\]0;x\\x07, b"):
+        gg.read_qrels(path)
+    notice = gg.GoodgainNotice("kind", "a\x1b[31m\u202eb", about="c\x9b")
+    assert str(notice) == r"c\x9b: a\x1b[31m\u202eb"

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -18,6 +19,7 @@ import zstandard
 
 import goodgain as gg
 from goodgain.files import opening
+from goodgain.judgments.labelling.prompt_requests import read_prompt
 from tests.support.counts import how_many
 from tests.support.forms import encode
 from tests.support.readers import PATH_READERS
@@ -155,6 +157,7 @@ def test_a_log_in_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
             gg.read_traces(place)
 
 
-def test_a_device_that_never_ends_is_refused() -> None:
+@pytest.mark.parametrize("read", [gg.read_run, gg.read_qrels, read_prompt], ids=["run", "qrels", "prompt"])
+def test_a_device_that_never_ends_is_refused(read: Callable[[str], Any]) -> None:
     with pytest.raises(gg.InputError, match="a line of more than 64 MiB"):
-        gg.read_run("/dev/zero")
+        read("/dev/zero")

@@ -44,7 +44,10 @@ def _parse_headers(_context: click.Context, _option: click.Parameter, values: tu
 
 
 def _read_object(text: str | None) -> Any:
-    found = None if text is None else json.loads(text)
+    try:
+        found = None if text is None else json.loads(text)
+    except RecursionError:
+        raise ValueError from None
     if not isinstance(found, dict | None):
         raise ValueError
     return found

@@ -191,9 +191,10 @@ def dedup(given: shared.Given) -> None:
     across, trusts = () if given.each_system else ("system",), given.trust_doc_id or None
     with show_progress():
         found = deduplicate(given.results, across=across, trust_doc_id=trusts, **own)
+    explanation = None if given.explain is None else found.explain(given.explain)  # an unknown id ends the command here
     write_results(found.frame, given.output)
-    if given.explain is not None:
-        print(found.explain(given.explain))
+    if explanation is not None:
+        print(explanation)
     shared.say(found.summary)
 
 

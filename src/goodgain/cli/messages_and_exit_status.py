@@ -25,10 +25,10 @@ from goodgain.errors import (
     Progress,
     collect_notices,
     collect_progress,
+    escape_controls,
     give,
     tell_progress,
 )
-from goodgain.files.escaping import escape_controls
 from goodgain.files.opening import error_reason
 from goodgain.interrupts import INTERRUPTED, INTERRUPTED_STATUS
 

@@ -4,7 +4,6 @@ Commands print results on stdout, and everything else on stderr.
 """
 
 import gc
-import shutil
 import sys
 from collections import UserDict
 from importlib import import_module
@@ -20,6 +19,7 @@ from goodgain.cli.printed_tables import open_console
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.tables import Table
 from goodgain.files.terminal_tables import draw_table, print_drawn
+from goodgain.files.writing import copy_folder
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.iterations import warn_of_missing_iterations
 from goodgain.formats.qrels import looks_like_qrels
@@ -174,7 +174,7 @@ def example(given: shared.Given) -> None:
     if directory.exists():
         raise InputError(f"{directory}: the folder exists already; name a new folder")
     installed = Path(__file__).parents[1] / "qrels_examples"  # a checkout has them beside src
-    shutil.copytree(installed if installed.is_dir() else installed.parents[2] / "qrels_examples", directory)
+    copy_folder(installed if installed.is_dir() else installed.parents[2] / "qrels_examples", directory)
     agents = directory / "two_agents"
     print(f"goodgain evaluate {agents / 'qrels.txt'} {agents / 'late.run'} 'nDCG@10 nCG@6 SRR@6'")
     shared.say(f"{directory}: example runs and qrels; the command above scores one of them")

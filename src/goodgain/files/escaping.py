@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from goodgain.errors import InputError, count_of, notice
+from goodgain.errors import InputError, count_of, escape_controls, notice
 
 #: Patterns of the text before a spreadsheet formula, and of the beginning of the formula. Some spreadsheets split CSV at
 #: `;`: then a formula may follow each `;` or line end. Japanese spreadsheets also accept full-width signs.
@@ -16,17 +16,6 @@ _FORMULAS = ((r"(^|[;\t\r\n])", r"('*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])"),
 #: `CG@3` is none of them: letters stand before the @.
 _LINKED = r"(?<![a-z0-9])@(?=[a-z0-9])|#(?=[0-9])|\bgh-(?=[0-9])|:(?=//)|\bwww(?=\.)"
 _LINKED_BY_GITHUB = re.compile(_LINKED, re.ASCII | re.IGNORECASE)
-
-
-def escape_controls(text: str, *, keep: str = "") -> str:
-    r"""Escape control characters as `repr` does, including those that change the direction of text.
-
-    >>> print(escape_controls("\x1b[31mred\u202e"))
-    \x1b[31mred\u202e
-    """
-    if text.isprintable():
-        return text
-    return "".join(sign if sign.isprintable() or sign in keep else repr(sign)[1:-1] for sign in text)
 
 
 def check_name(name: str, what: str) -> str:

@@ -147,6 +147,10 @@ def _file_size(file: IO[bytes]) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
+def _is_device(file: IO[bytes]) -> bool:
+    return stat.S_ISCHR(os.fstat(file.fileno()).st_mode)
+
+
 def open_plain(path: Path) -> BufferedReader:
     """Open a file without decompressing it; refuse a pickle, because loading one can run any code."""
     try:
@@ -276,8 +280,8 @@ def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
         if path.suffix.lower() in COMPRESSED:
             kind = path.suffix[1:]
             raise InputError(f"{path}: not {kind} data, despite its name; rename the file, or download it again")
-        if size is None:  # a pipe, or a device that may never end
-            data = _read_pieces(file, path, has_lines=has_lines)
+        if size is None:  # a pipe, or a device that may never end: a line of /dev/zero has no end
+            data = _read_pieces(file, path, has_lines=has_lines or _is_device(file))
             _refuse_other_kind(data, path, has_lines=has_lines)
             return Content(data)
         _refuse_other_kind(begin.removeprefix(BOM), path, has_lines=has_lines)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from typing import Any
 
-from goodgain.files.escaping import escape_controls
+from goodgain.errors import escape_controls
 from goodgain.files.tables import Table
 
 ANY_WIDTH = 10_000

@@ -10,6 +10,7 @@ import io
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 import tempfile
@@ -112,6 +113,28 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
         if not path.parent.exists():
             wrong = f"{str(path)[:200]}: the folder {str(path.parent)[:200]} does not exist. Create it."
         raise InputError(wrong) from error
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy a folder. The new folder appears only after all files are copied; an error leaves nothing of it."""
+    part = target.with_name(f".{target.name[:60]}.{secrets.token_hex(4)}.part")
+    try:
+        try:
+            part.mkdir(parents=True)
+            for path in sorted(source.rglob("*")):
+                copy = part / path.relative_to(source)
+                if path.is_dir():
+                    copy.mkdir()
+                else:
+                    shutil.copyfile(path, copy)
+            part.rename(target)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+    except OSError as error:
+        raise InputError(
+            f"{str(target)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
+        ) from error
 
 
 def _open_part(target: Path, mode: int) -> IO[bytes]:

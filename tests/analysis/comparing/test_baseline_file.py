@@ -7,6 +7,7 @@ import json
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -50,6 +51,32 @@ def test_the_command_writes_the_file_of_one_run_and_compares_another_with_it(tmp
     assert done.returncode == 3
     assert "failed: nCG@3>=baseline: late has 0.3814, 0.3101 below the baseline 0.6916; significant" in done.stderr
     assert '"system": "late"' in (tmp_path / "next.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "reason"),
+    [
+        ("coverage", [], "its coverage has no row for all iterations"),
+        ("coverage", [{"iteration": 1, "judged": 1, "unique": 1, "coverage": 1.0}], "no row for all iterations"),
+        ("coverage", [{"iteration": None, "judged": None, "unique": 1}], "no row for all iterations"),
+        ("signature", "[" * 2_000 + "]" * 2_000, "recursion"),
+        ("signature", {"classic": 5}, "Expected `array`"),
+        ("signature", {"classic": [None]}, "Expected `str`"),
+        ("signature", {"unjudged": "x"}, "Expected `float`"),
+    ],
+)
+def test_a_file_whose_first_line_is_damaged_is_refused(
+    part: str, value: Any, reason: str, kept: Path, tmp_path: Path
+) -> None:
+    first, _, rest = kept.read_text(encoding="utf-8").partition("\n")
+    about = json.loads(first)
+    if isinstance(value, str):
+        changed = json.dumps(about | {part: {"z": "HERE"}}).replace('"HERE"', value)
+    else:
+        changed = json.dumps(about | {part: {**about[part], **value} if isinstance(value, dict) else value})
+    (tmp_path / "base.jsonl").write_text(f"{changed}\n{rest}", encoding="utf-8")
+    with pytest.raises(InputError, match=f"base.jsonl: is not a baseline file .*{reason}.*Write one with"):
+        compare(QRELS, {"late": LATE}, "nCG@3", baseline_file=tmp_path / "base.jsonl")
 
 
 def test_replicates_in_a_file_are_averaged_within_a_query(tmp_path: Path, kept: Path) -> None:

@@ -1,5 +1,6 @@
 """What `deduplicate` takes and gives back: frames of any engine, runs, several systems, levels, policies, summary."""
 
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -12,6 +13,8 @@ from goodgain.errors import GoodgainNotice, InputError
 from goodgain.logs.dedup import deduplicate
 from goodgain.logs.dedup.rows_and_trusted_ids import USED_NAMES
 from tests.logs.dedup.writing import EN, frame, result
+from tests.support.command import run_command
+from tests.support.tables import ROOT
 
 _URL = "https://example.org/a"
 
@@ -237,3 +240,10 @@ def test_repeats_are_found_in_a_bucket_that_is_cut() -> None:
         found = deduplicate(rows, pairs_a_key=1_000)
     # The parameter x decides nothing and nothing else agrees; #top is the page.
     assert found.summary.documents == 600
+
+
+def test_the_command_writes_nothing_if_the_document_to_explain_does_not_exist(tmp_path: Path) -> None:
+    results = ROOT / "qrels_examples" / "lost_documents" / "results.jsonl"
+    done = run_command("dedup", results, "-o", tmp_path / "d.jsonl", "--explain", "NOPE")
+    assert done.returncode == 2 and "NOPE" in done.stderr
+    assert not (tmp_path / "d.jsonl").exists()

@@ -38,6 +38,13 @@ _ROUNDING = 1e-9
 _COLUMNS = {"query_id": pl.String, "replicate": pl.String, "measure": pl.String, "value": pl.Float64}
 
 
+class _Signature(msgspec.Struct):
+    """The parts of a signature that a comparison computes with. All others are only compared and shown."""
+
+    classic: list[str] = []
+    unjudged: float = 0.0
+
+
 class _About(msgspec.Struct):
     goodgain_baseline: int  # the version of the file format
     signature: dict[str, Any]
@@ -107,7 +114,10 @@ def read_baseline(
             raise ValueError("its second line is not a JSON object")
         rows = pl.read_ndjson(rest, schema=_COLUMNS)
         coverage = pl.DataFrame(about.coverage, schema=COVERAGE)
-    except (ValueError, TypeError, pl.exceptions.PolarsError) as error:
+        if not _has_whole_run(coverage):
+            raise ValueError("its coverage has no row for all iterations")
+        msgspec.convert(about.signature, _Signature)
+    except (ValueError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
     signature, known = about.signature, about.measures
@@ -156,6 +166,14 @@ def read_baseline(
     runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
     whole = queries._replace(only_judged=absent.clear())  # the rows lack absent queries already
     return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
+
+
+def _has_whole_run(coverage: pl.DataFrame) -> bool:
+    """Return whether the first row is that of all iterations, as `Coverage.tabulate` writes it."""
+    if coverage.is_empty():
+        return False
+    first = coverage.row(0, named=True)
+    return first["iteration"] is None and first["judged"] is not None and first["unique"] is not None
 
 
 def _check_rule_without_search(path: Any, measures: Iterable[ir_measures.Measure]) -> None:

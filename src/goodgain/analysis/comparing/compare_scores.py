@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,8 +41,8 @@ from goodgain.analysis.comparing.pairs_table import (
 from goodgain.analysis.comparing.replicate_tables import arrange_runs
 from goodgain.analysis.comparing.required_lines import BASELINE
 from goodgain.counting.run_opening import stack_systems
-from goodgain.errors import REASONS, GoodgainNotice, give
-from goodgain.files.opening import stem
+from goodgain.errors import REASONS, GoodgainNotice, InputError, give, notice
+from goodgain.files.opening import read_lines, stem
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
@@ -58,13 +57,30 @@ Unread = tuple[str, frozenset[str]]
 
 
 def read_unread(source: Any) -> Unread:
-    """Read the file `RUN.unread` or `all.unread` beside a run. Return its name and query ids; both are empty without a file."""
-    if isinstance(source, (str, os.PathLike)):
-        path = Path(source)
-        for name in (path.name, path.name.replace(stem(path) or path.name, "all", 1)):
-            with suppress(OSError, ValueError):
-                lines = path.with_name(f"{name}.unread").read_text(encoding="utf-8").splitlines()
-                return f"{name}.unread", frozenset(lines)
+    """Read the file `RUN.unread` or `all.unread` beside a run. Return its name and query ids; both are empty without a file.
+
+    A notice names a file that is not a list of ids.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return "", frozenset()
+    path = Path(source)
+    for name in (path.name, path.name.replace(stem(path) or path.name, "all", 1)):
+        beside = path.with_name(f"{name}.unread")
+        if not os.path.lexists(beside):
+            continue
+        reason = "is not a file"
+        if beside.is_file():  # opening a pipe would wait for its writer
+            try:
+                ids = read_lines(beside).data.decode().split("\n")
+                return beside.name, frozenset(filter(None, ids))
+            except UnicodeDecodeError:
+                reason = "is not UTF-8"
+            except InputError as error:
+                reason = f"cannot be read ({error})"
+        notice(
+            "unusable_unread_file",
+            f"{beside}: {reason}, so the comparison does not say which queries convert could not read. Convert the log again.",
+        )
     return "", frozenset()
 
 
@@ -123,9 +139,9 @@ def compare_scores(
         *few_shared,
         *_list_misleading(comparison, matrices, incomplete),
     ]
-    for notice in notices:
-        give(notice)
-    return replace(comparison, warnings=tuple(notice.text for notice in notices))
+    for doubt in notices:
+        give(doubt)
+    return replace(comparison, warnings=tuple(doubt.text for doubt in notices))
 
 
 def _describe_few_shared(question: Question, scores: Mapping[str, Scores]) -> list[GoodgainNotice]:

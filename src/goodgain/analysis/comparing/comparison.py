@@ -19,8 +19,7 @@ from goodgain.analysis.comparing.comparison_forms import (
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
 from goodgain.analysis.comparing.comparison_sentences import list_notes
 from goodgain.analysis.comparing.comparison_tables import Layout, build_tables
-from goodgain.errors import InputError, count_of
-from goodgain.files.escaping import escape_controls
+from goodgain.errors import InputError, count_of, escape_controls
 from goodgain.files.tables import Table
 from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
 from goodgain.options import spell

@@ -24,8 +24,8 @@ from goodgain.analysis.comparing.comparison_tables import (
 )
 from goodgain.analysis.comparing.pairs_table import DECIDED
 from goodgain.analysis.comparing.rendering import VERDICT_COLOURS
-from goodgain.errors import InputError
-from goodgain.files.escaping import escape_controls, escape_html, guard_formulas
+from goodgain.errors import InputError, escape_controls
+from goodgain.files.escaping import escape_html, guard_formulas
 from goodgain.files.tables import (
     BOOKTABS,
     Cell,

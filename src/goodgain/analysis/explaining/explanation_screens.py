@@ -22,7 +22,7 @@ from goodgain.analysis.explaining.explanation_sentences import (
     name_documents,
     sum_sides,
 )
-from goodgain.files.escaping import escape_controls
+from goodgain.errors import escape_controls
 from goodgain.files.tables import Line, Table
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
 from goodgain.measures.good_gain import NumDup

@@ -18,8 +18,8 @@ from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.explaining.query_sentences import describe_queries
 from goodgain.analysis.reporting.plots.plot_data import prepare_per_query
-from goodgain.errors import InputError, MeasureError
-from goodgain.files.escaping import break_github_links, escape_controls, escape_html
+from goodgain.errors import InputError, MeasureError, escape_controls
+from goodgain.files.escaping import break_github_links, escape_html
 from goodgain.files.tables import Table, escape_markdown, write_markdown
 from goodgain.measures.names import parse_measure
 

@@ -28,8 +28,8 @@ from goodgain.analysis.reporting.page_data import Evidence, build_data
 from goodgain.analysis.reporting.page_pictures import draw_all
 from goodgain.analysis.reporting.spends import build_cost_table, build_search_tables
 from goodgain.counting.run_opening import list_runs
-from goodgain.errors import InputError, MeasureError
-from goodgain.files.escaping import escape_controls, guard_formulas
+from goodgain.errors import InputError, MeasureError, escape_controls
+from goodgain.files.escaping import guard_formulas
 from goodgain.files.tables import Line, Table, write_markdown
 from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup

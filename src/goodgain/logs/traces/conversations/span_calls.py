@@ -7,7 +7,7 @@ from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, REMEDY, Attributes
 from goodgain.logs.traces.conversations.spans import Span, iterate_ancestors
 from goodgain.logs.traces.conversations.tool_calls import or_unanswered
-from goodgain.logs.traces.expected_values import expect_text, object_or_empty, objects_in
+from goodgain.logs.traces.expected_values import as_word, expect_text, object_or_empty, objects_in
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall
 from goodgain.logs.traces.tool_outputs.readers import looks_like_results, read_output
@@ -84,7 +84,7 @@ class StepFinder:
 
     def __init__(self) -> None:
         self._by_call: dict[str, int] = {}
-        self._names: set[Any] = set()
+        self._names: set[str] = set()
         self._ends: dict[int, int] = {}
         self._running: dict[tuple[str, str | None], tuple[int, int]] = {}
 
@@ -92,11 +92,11 @@ class StepFinder:
         made = span.attributes[CALLS]
         self._ends[index] = span.end
         self._by_call |= dict.fromkeys(made, index)
-        self._names = {call["name"] for call in made.values()}
+        self._names = {as_word(call["name"]) for call in made.values()}
 
     def find(self, span: Span, latest: int) -> int:
         end, running = self._running.get((span.trace_id, span.parent_id), (0, latest))
-        is_parallel = span.start < end and find_tool_name(span) not in self._names
+        is_parallel = span.start < end and as_word(find_tool_name(span)) not in self._names
         index = self._by_call.get(str(span.get(CALL_ID)), running if is_parallel else latest)
         # If a model's span ends after the calls begin, the ends of spans do not show which calls ran in parallel.
         until = span.end if self._ends.get(index, 0) <= span.start else 0
