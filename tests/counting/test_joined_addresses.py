@@ -236,6 +236,25 @@ def test_the_funnel_counts_what_was_done_with_one_page_under_two_addresses() -> 
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+@pytest.mark.parametrize(("urls", "returned"), [("join", [2, 1]), ("keep", [0, 1])])
+def test_explain_shows_the_uses_that_the_funnel_counts(urls: Any, returned: list[int]) -> None:
+    """With urls="keep", explain said "returned at 1" of a document that the system lacks by its id."""
+    systems = {"one": ["http://www.a.org/x/", VIDEO], "two": [JUDGED, "https://b.org/#A"]}
+    runs = {name: pl.DataFrame({"query_id": "q1", "iteration": 1, "doc_id": docs}) for name, docs in systems.items()}
+    uses = pl.concat(
+        run.select("query_id", pl.lit(name).alias("system"), "doc_id", returned_at=1, opened_at=1, opens=1, cited=True)
+        for name, run in runs.items()
+    )
+    x = gg.Experiment({"q1": QRELS["q1"]}, runs, urls=urls)
+    assert x.funnel(uses).frame["good_returned"].to_list() == returned
+    documents = x.explain("one", "two", "NumGood", uses=uses).documents
+    for use, number in zip(("use_base", "use_new"), returned, strict=True):
+        assert documents[use].str.starts_with("returned").sum() == number
+    with pytest.raises(gg.InputError, match="uses= has ids of chunks, but documents= maps the run"):
+        x.with_(documents="(.*)/").funnel(uses)
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_a_baseline_file_is_compared_under_the_same_urls_only(tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
     gg.compare(QRELS, {"one": RUN, "two": RUN}, "CG").write_baseline(path, "one")

@@ -13,7 +13,7 @@ import polars as pl
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.required_lines import Requirement, find_baseline, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
-from goodgain.analysis.comparing.use_of_documents import Funnel, funnel
+from goodgain.analysis.comparing.use_of_documents import Funnel, check_uses, funnel
 from goodgain.analysis.explaining.explanation import Explanation, add_questions
 from goodgain.analysis.reporting.curves import Points, check_curve_options, check_points, parse_curve_measures
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
@@ -158,6 +158,7 @@ class Experiment(Scoring):
         """Count the documents that each query returned, opened and cited, as `gg.funnel` does."""
         with self.tell():
             rel = self._options["rel"]
+            check_uses(self.opened.qrels, uses)
             return funnel(self.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
 
     def check(

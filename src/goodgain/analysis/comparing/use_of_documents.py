@@ -15,7 +15,7 @@ from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_uses, select_system
 from goodgain.measures.parameters import check_rel
 from goodgain.measures.thresholds import warn_of_rel
-from goodgain.options import check_choice, spell
+from goodgain.options import OPTIONS, check_choice, spell
 from goodgain.schema import EMPTY_DOC
 
 #: Column of a query -> its better direction. The columns of a stage are null where the log does not record the stage.
@@ -324,11 +324,18 @@ def read_uses_of(systems: Iterable[str], uses: Any) -> pl.DataFrame:
     return table
 
 
-def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any) -> pl.DataFrame:
+def find_urls(qrels: Qrels) -> str:
+    """Return the option `urls` of an experiment with these qrels: whether spellings of a URL are joined."""
+    return str(qrels.documents.get("urls", OPTIONS["urls"].default))
+
+
+def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any, urls: str) -> pl.DataFrame:
     """Add columns that say how systems used each document (null: a query without uses). `systems` maps columns to systems."""
     if uses is None:
         return documents.with_columns(pl.lit(None, pl.String).alias(name) for name in systems)
-    table = _spell_uses(read_uses_of(systems.values(), uses), documents)
+    table = read_uses_of(systems.values(), uses)
+    if urls == "join":
+        table = _spell_uses(table, documents)
     table = table.with_columns(use=describe_use(table))
     for name, system in systems.items():
         of_one = select_system(table, spell("uses"), system).select("query_id", "doc_id", pl.col("use").alias(name))

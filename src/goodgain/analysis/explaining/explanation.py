@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.use_of_documents import USES_OF, add_uses
+from goodgain.analysis.comparing.use_of_documents import USES_OF, add_uses, find_urls
 from goodgain.analysis.explaining.causes import Parts, Searched, add_up, find_causes, find_unjudged, tabulate_queries
 from goodgain.analysis.explaining.explanation_frames import FRAMES, ExplanationFrames, take_query
 from goodgain.analysis.explaining.explanation_screens import FORMS, build_screen, render_on_terminal
@@ -151,7 +151,7 @@ def explain_systems(
         measures=tuple(parts),
         queries=queries,
         causes=causes.drop("queries"),
-        documents=add_uses(_add_titles(documents, results), names, uses),
+        documents=add_uses(_add_titles(documents, results), names, uses, find_urls(qrels)),
         iterations=iterations,
         wasted=_find_wasted(iterations, base),
         unjudged=_add_titles(unjudged, results),

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.use_of_documents import Funnel, add_uses
+from goodgain.analysis.comparing.use_of_documents import Funnel, add_uses, find_urls
 from goodgain.analysis.explaining.causes import Parts, Searched
 from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.explaining.explanation_sentences import Account, find_main_causes, shorten
@@ -226,7 +226,7 @@ def _list_details(of: Evidence, chosen: Sequence[str], reasons: dict[str, int]) 
     uses = {}
     if of.uses is not None:
         columns = {f"use in {name}": name for name in of.systems}
-        used = add_uses(good.select("query_id", "doc_id"), columns, of.uses)
+        used = add_uses(good.select("query_id", "doc_id"), columns, of.uses, find_urls(of.qrels))
         uses = {name: _map_documents(used, column) for column, name in columns.items()}
     for query_id in chosen:
         # A document has one place for each label: labels can differ between iterations.
