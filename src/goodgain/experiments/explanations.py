@@ -54,7 +54,9 @@ def explain_pair(
     x.warn_of_counts(counts)
 
     runs_of = {name: opened.names[name] for name in names}
-    broken = _find_broken(x, runs_of, outcomes)
+    broken = find_broken(x, runs_of, outcomes)
+    for notice_on_run in describe_incomplete(broken, x.options["incomplete"]):
+        give(notice_on_run)
     qrels, pairs = opened.qrels, None
     if is_paired:
         pairs = list_pairs(qrels.query_ids, *runs_of.values())
@@ -74,7 +76,7 @@ def explain_pair(
     return explain_systems(qrels, counted, parts, results_as_in_runs, uses=uses, top=top, pairs=pairs)
 
 
-def _find_broken(x: Scoring, runs_of: Mapping[str, Sequence[str]], outcomes: Any) -> dict[str, pl.Series]:
+def find_broken(x: Scoring, runs_of: Mapping[str, Sequence[str]], outcomes: Any) -> dict[str, pl.Series]:
     """Return the queries of each run whose traces broke off, unless their results count (`incomplete="keep"`)."""
     incomplete = x.options["incomplete"]
     if incomplete == "keep":
@@ -82,10 +84,7 @@ def _find_broken(x: Scoring, runs_of: Mapping[str, Sequence[str]], outcomes: Any
     rows = None if outcomes is None else read_outcomes_of_runs(outcomes)
     check_completed(rows, incomplete)
     other_names = {run: find_name(x.opened.runs[run]) for runs in runs_of.values() for run in runs}
-    broken = find_incomplete(rows, runs_of, other_names, x.opened.qrels.query_ids, incomplete)
-    for notice_on_run in describe_incomplete(broken, incomplete):
-        give(notice_on_run)
-    return broken
+    return find_incomplete(rows, runs_of, other_names, x.opened.qrels.query_ids, incomplete)
 
 
 def find_rels(parts: Sequence[Parts]) -> list[float]:

@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.use_of_documents import check_uses, funnel, read_uses_of
+from goodgain.analysis.comparing.use_of_documents import check_uses, find_urls, funnel, read_uses_of
 from goodgain.analysis.explaining.explanation import explain_systems
 from goodgain.analysis.explaining.iterations_table import tabulate_iterations
+from goodgain.analysis.explaining.pairs_of_runs import select_broken
 from goodgain.analysis.reporting import report as page
 from goodgain.analysis.reporting.page_data import Evidence
 from goodgain.analysis.reporting.page_sentences import Opening, describe_words, list_doubts
@@ -20,7 +21,7 @@ from goodgain.counting.spends import check_costs_of_runs
 from goodgain.errors import REASONS, GoodgainNotice, InputError, collect_notices, give
 from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls
-from goodgain.experiments.explanations import find_searched, spell_results_as
+from goodgain.experiments.explanations import find_broken, find_searched, spell_results_as
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
 from goodgain.formats.query_tables import read_costs, read_groups, read_queries
@@ -97,8 +98,13 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
     with collect_notices(notices.append):
         shown = x.score_systems(tiles)
         if comparison is not None:
-            more = [compare_systems(x, others, {"baseline": base}).pairs] if others else []
-            pairs = pl.concat([comparison.pairs, *more])
+            pairs = comparison.pairs
+            if others:
+                arguments = {"baseline": base}
+                if x.options["incomplete"] != "keep":
+                    arguments["outcomes"] = outcomes
+                of_tiles = compare_systems(x, others, arguments).pairs
+                pairs = pl.concat([pairs, of_tiles.filter(pl.col("measure").is_in([str(tile) for tile in others]))])
     for notice in notices:  # the notices about all measures were given
         if any(str(tile) in str(notice) for tile in others):
             give(notice)
@@ -115,17 +121,22 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
     explained = {str(plan.explained.measure): plan.explained}
     results = spell_results_as(read_results_of([*scores], beside["results"]), searched)
     uses = None if uses is None else read_uses_of([*scores], uses)
+    runs_of = {system: [run] for system, run in first_runs.items()}
+    broken = find_broken(x, opened.names, outcomes) if comparison is not None else {}
+    broke_off = select_broken(broken, runs_of, None)
     explanations = {}
     for system in [*scores][1:]:
-        pair = {name: searched[name].apply_options(x.options["missing"]) for name in (base, system)}
+        pair = {}
+        for name in (base, system):
+            pair[name] = searched[name].apply_options(x.options["missing"], x.options["incomplete"], broke_off[name])
         explanations[system] = explain_systems(qrels, pair, explained, results, uses=uses, top=1)
     used = None
     if uses is not None:
-        used = funnel(qrels, uses, plan.good, urls=str(qrels.documents.get("urls", "join"))).in_order([*scores])
+        used = funnel(qrels, uses, plan.good, urls=find_urls(qrels)).in_order([*scores])
     texts = None if queries is None else read_queries(queries)
     return Evidence(
         qrels=qrels,
-        opening=Opening(cutoff, tiles, shown, pairs, spent),
+        opening=Opening(cutoff, tiles, shown, pairs, spent, {} if comparison is None else comparison.broke_off),
         scores=scores,
         comparison=comparison,
         measures={str(measure): find_direction(measure) for measure in plan.measured},

@@ -71,6 +71,32 @@ def test_the_causes_are_over_the_queries_of_the_headline(tmp_path: Path) -> None
     assert "new is worse than old in 0 of 5 queries and better in 5; mean 3 → 5 (+2)." in said["summary"][1]
 
 
+@pytest.mark.parametrize("incomplete", ["zero", "absent"])
+def test_queries_that_broke_off_count_in_a_report_as_in_compare(tmp_path: Path, incomplete: Any) -> None:
+    """The report said that `incomplete` needs outcomes, which it had."""
+    qrels = {f"q{k}": {"a": 3, "b": 2} for k in range(7)}
+    systems = {
+        name: pl.DataFrame(
+            {"query_id": [*qrels] * len(docs), "doc_id": [d for d in docs for _ in qrels], "iteration": 1}
+        )
+        for name, docs in (("old", "a"), ("new", "ab"))
+    }
+    outcomes = pl.DataFrame(
+        {"query_id": [*qrels] * 2, "system": ["old"] * 7 + ["new"] * 7, "completed": [1] * 7 + [0] + [1] * 6}
+    )
+    x = gg.Experiment(qrels, systems, incomplete=incomplete)
+    compared = x.compare("CG@2 nDCG@5", baseline="old", outcomes=outcomes)
+    explained = x.explain("old", "new", "CG@2", outcomes=outcomes)
+    written = json.loads(x.report(tmp_path / "report.json", "CG@2 nDCG@5", outcomes=outcomes).read_text())
+    assert written["pairs"] == compared.pairs.to_dicts()
+    assert explained.to_text().startswith(written["summary"][1])
+    (first,) = [
+        row for row in written["queries"] if (row["query_id"], row["system"], row["measure"]) == ("q0", "new", "CG@2")
+    ]
+    cause = {"zero": "new broke off where old found some good documents", "absent": None}[incomplete]
+    assert (first["difference"], first["cause"]) == ({"zero": -3, "absent": None}[incomplete], cause)
+
+
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     return write_hostile(tmp_path_factory.mktemp("report") / "hostile.html").read_text()
@@ -447,6 +473,8 @@ def test_the_command_on_the_page_of_a_call_makes_the_same_page(tmp_path: Path) -
         {"page": {"old": 1, "new": 2}},
         {"columns": {"step": "iteration", "qid": "query_id"}, "only": Path("only.txt")},
         {"missing": "absent", "alpha": 0.1, "only": Path("only.txt")},
+        {"only": ["q1"]},
+        {"only": ["q1", "q2"], "urls": "keep"},
     ],
     ids=lambda options: " ".join(options),
 )
@@ -465,7 +493,8 @@ def test_the_command_of_files_on_disk_has_the_options_of_the_experiment(
     gg.Experiment("qrels.txt", systems, **options).report("a.json", "CG@2", details=3)
     made = json.loads(Path("a.json").read_text())
     Path("a.json").unlink()
-    if "missing" in options:  # the command lacks it
+    if made["command"].startswith("goodgain.Experiment"):
+        assert "missing" in options or isinstance(options["only"], list)  # what the command lacks
         eval(made["command"], {"goodgain": gg})
     else:
         assert run_command(*shlex.split(made["command"])[1:], cwd=tmp_path).returncode == 0

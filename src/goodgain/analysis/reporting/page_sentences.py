@@ -1,6 +1,7 @@
 """Writes the sentences on the page of a report: the headline and the tiles, verdicts by measure, and reasons for doubt."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -75,6 +76,7 @@ class Opening(NamedTuple):
     scores: Mapping[str, Scores]  # by system
     pairs: pl.DataFrame | None  # the rows of `Comparison.pairs` for these and all other measures; None for one system
     spent: pl.DataFrame | None = None  # what `average_costs` returns; None without costs
+    broke_off: Mapping[str, int] = MappingProxyType({})  # `Comparison.broke_off`
 
     @property
     def within(self) -> str:
@@ -181,8 +183,13 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
         values = [(row[side], format_number(row[mean], places)) for side, mean in _SIDES]
         yield Tile(title, shown, values, format_signed(row["difference"], places), verdict or "", said)
     lost = {system: count_unsearched(scores) for system, scores in of.scores.items()}
+    compared = [next(iter(of.scores)), of.lead]
     if any(map(any, lost.values())):
-        yield _build_tile_of_lost_queries(lost, [next(iter(of.scores)), of.lead])
+        yield _build_tile_of_lost_queries(lost, compared)
+    if any(of.broke_off.values()):
+        losers = [system for system in of.scores if of.broke_off.get(system)]
+        systems = [*dict.fromkeys([*compared, *losers])][:_NAMED]
+        yield Tile("Queries that broke off", "", [(system, f"{of.broke_off.get(system, 0):,}") for system in systems])
 
 
 def _build_tile_of_lost_queries(lost: Mapping[str, tuple[int, int]], compared: Sequence[str]) -> Tile:

@@ -62,6 +62,8 @@ def choose_format(path: Path, given: str | None) -> str:
 
 #: The sentence in place of a command if an input is not a file.
 _IN_MEMORY = "Made in Python from data in memory."
+#: A list with at most so many texts, such as the ids of `only`, is written out.
+_MOST_WRITTEN = 20
 #: The options of an experiment that the command `report` has too.
 _OF_COMMAND = [option.name for option in (*READING, *DOCUMENTS)] + ["rel", "order", "provider"]
 
@@ -85,7 +87,7 @@ def write_command(
     if not all(isinstance(one, (str, os.PathLike)) for one in sources) or not all(map(_is_written, options.values())):
         return _IN_MEMORY
     asked = " ".join(map(str, parse_measures(measures, rel=options.get("rel"))))
-    if any(name not in _OF_COMMAND for name in options):
+    if any(name not in _OF_COMMAND or isinstance(value, (list, tuple)) for name, value in options.items()):
         return _write_call(qrels, several, path, asked, options, {**named, **own})
     systems = [f"{name}={','.join(map(str, of))}" for name, of in several.items()]
     first = {name: options.get(name) for name in ("rel", "order", "provider")}
@@ -99,6 +101,8 @@ def write_command(
 
 
 def _is_written(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return len(value) <= _MOST_WRITTEN and all(isinstance(one, str) for one in value)
     values = value.values() if isinstance(value, Mapping) else [value]
     return all(one is None or isinstance(one, (str, int, float, os.PathLike)) for one in values)
 
@@ -129,8 +133,11 @@ def _write_call(
             return write(value[0]) if len(value) == 1 else f"[{', '.join(map(write, value))}]"
         return repr(value)
 
+    def write_option(value: Any) -> str:
+        return repr([*value]) if isinstance(value, (list, tuple)) else write(value)
+
     systems = ", ".join(f"{name!r}: {write(of)}" for name, of in runs.items())
-    of_experiment = "".join(f", {name}={write(value)}" for name, value in options.items())
+    of_experiment = "".join(f", {name}={write_option(value)}" for name, value in options.items())
     of_report = "".join(f", {name}={write(value)}" for name, value in own.items() if value is not None)
     experiment = f"goodgain.Experiment({write(qrels)}, {{{systems}}}{of_experiment})"
     return f"{experiment}.report({write(path)}, {measures!r}{of_report})"
