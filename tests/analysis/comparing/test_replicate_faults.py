@@ -118,3 +118,22 @@ def test_too_few_queries_show_no_difference(queries: int, alpha: float) -> None:
     assert not any("can show a difference" in note for note in found.notes)
     shown, needed = found.detectable.select("difference", "queries", "replicates").rows()
     assert (shown, needed) == ((None, queries, None), (pytest.approx(difference), least, None))
+
+
+@pytest.mark.parametrize(("systems", "queries", "least"), [(2, 5, 6), (3, 6, 7), (8, 10, 11)])
+def test_too_few_queries_are_told_although_the_differences_do_not_vary(systems: int, queries: int, least: int) -> None:
+    """A constant difference in every query was unclear, and no note said why."""
+    qrels = {f"q{k}": {f"d{n}": 2 for n in range(systems)} for k in range(queries)}
+    runs = {f"s{k}": {query: {f"d{n}": 1.0 for n in range(k + 1)} for query in qrels} for k in range(systems)}
+    found = gg.compare(qrels, runs, "NumGood")
+    assert set(found.pairs["verdict"]) == {"unclear"}
+    pairs = found.pairs.height
+    in_each = f" in each of {pairs} pairs" if pairs > 1 else ""
+    expected = f"With fewer than {least} queries{in_each} no difference can be significant at 0.05. "
+    expected += f"The observed 1.0000 of s1 against s0 in NumGood takes {least} queries"
+    assert any(note.startswith(expected) for note in found.notes)
+
+    more = {f"q{k}": {"d0": 2, "d1": 2} for k in range(6)}
+    decided = gg.compare(more, {name: dict.fromkeys(more, run["q0"]) for name, run in [*runs.items()][:2]}, "NumGood")
+    assert decided.pairs.item(0, "verdict") == "better"
+    assert decided.detectable.is_empty()

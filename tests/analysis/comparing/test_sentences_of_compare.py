@@ -289,8 +289,11 @@ def check_power(found: gg.Comparison, table: Any, given: Inputs) -> None:
     for row in found.pairs.filter(verdict="unclear").iter_rows(named=True):
         number = found.pairs.filter(pl.col("queries") > 0, measure=row["measure"]).height
         differences = subtract(table[row["measure"]], row["system"], row["against"])
-        # Equal differences have no spread, and a level above the power needs no query.
-        if len(differences) > 1 and max(differences) - min(differences) > 1e-12 and given.alpha / number < 0.8:
+        # Equal differences have no spread: only too few queries keep them from being significant. A level above the power
+        # needs no query.
+        varies = len(differences) > 1 and max(differences) - min(differences) > 1e-12
+        has_few = len(differences) < find_least_queries(number, given) and abs(differences[0]) > 1e-12
+        if len(differences) > 1 and (varies or has_few) and given.alpha / number < 0.8:
             expected.append((row["measure"], row["system"], row["against"]))
     assert [(known["measure"], known["system"], known["against"]) for known in shown[::2]] == expected
     for known, needed in zip(shown[::2], shown[1::2], strict=True):
@@ -300,19 +303,25 @@ def check_power(found: gg.Comparison, table: Any, given: Inputs) -> None:
         differences = subtract(table[measure], system, against)
         assert known["queries"] == len(differences)
         spread, level = float(np.std(differences, ddof=1)), given.alpha / known["pairs"]
-        least = next(n for n in range(1, 99) if known["pairs"] * 2.0 ** (1 - n) <= given.alpha)
+        least = find_least_queries(known["pairs"], given)
         if known["difference"] is None:
             assert len(differences) < least
         else:
             assert find_power(known["difference"], spread, len(differences), level) == pytest.approx(0.8, abs=1e-5)
         n, difference = needed["queries"], needed["difference"]
-        if n is not None and n < 10_000:
+        if not spread > 1e-12:
+            assert n == least
+        elif n is not None and n < 10_000:
             assert n >= least and find_power(difference, spread, n, level) >= 0.8 - 1e-9
             assert n == least or find_power(difference, spread, n - 1, level) < 0.8
     said = [note for note in found.notes if "power 0.8" in note]
     assert len(said) == bool(shown)
     for note in said:
         check_sentence(note, [*zip(shown[::2], shown[1::2], strict=True)], given)
+
+
+def find_least_queries(pairs: int, given: Inputs) -> int:
+    return next(n for n in range(1, 99) if pairs * 2.0 ** (1 - n) <= given.alpha)
 
 
 def check_sentence(note: str, pairs: list[Any], given: Inputs) -> None:

@@ -71,15 +71,15 @@ class Comparison(ComparisonFrames):
         noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
             two_single_runs (95 % of the differences between two single runs of `against` are at most this large). A row
             needs 20 queries or more.
-        detectable: two rows for each measure and pair: measure, system, against, difference, queries, power, replicates,
-            pairs. The pairs are those with the verdict `unclear` or, with `detect`, those with p-values. A pair needs
-            differences that vary, and enough random signs to be significant. The first row has the smallest difference that
-            these queries show with power .8. This difference is null if there are fewer queries than the randomisation test
-            needs (6 for one pair at alpha .05). The second row has the size of the observed difference (or `detect`). In
-            the second row, `queries` is the number of queries needed to detect this difference with power .8, and
-            `replicates` the number of runs of each system needed on the present queries. Both are null if no number
-            suffices; `replicates` is also null if a system has a single run. The column `pairs` has the number of pairs of
-            the measure that Holm's method corrects. Both rows use the level alpha / pairs.
+        detectable: two rows for each measure and pair: measure, system, against, difference, queries, power, replicates, pairs.
+            The pairs are those with the verdict `unclear` or, with `detect`, those with p-values. A pair needs two queries, and
+            enough random signs to be significant. Differences that do not vary have rows only if there are fewer queries than
+            the randomisation test needs (6 for one pair at alpha .05). The first row has the smallest difference that these
+            queries show with power .8. This difference is null if there are fewer queries than needed. The second row has the
+            size of the observed difference (or `detect`). In the second row, `queries` is the number of queries needed to
+            detect this difference with power .8, and `replicates` the number of runs of each system needed on the present
+            queries. Both are null if no number suffices; `replicates` is also null if a system has a single run. The column
+            `pairs` has the number of pairs of the measure that Holm's method corrects. Both rows use the level alpha / pairs.
         baseline: the system that all others are compared with; None if all pairs are compared.
         broke_off: with a column `completed` of outcomes, a dict from systems to the number of judged queries that broke off.
         question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices

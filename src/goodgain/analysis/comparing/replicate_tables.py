@@ -113,7 +113,13 @@ def tabulate_detectable(
         level = alpha / corrected
         spread = float(find_spread(differences[None, :])[0]) if queries > 1 else 0.0
         detectable = compute_detectable_difference(1.0, queries, alpha=level)
-        if not spread or detectable is None:
+        if detectable is None:
+            continue
+        if not spread:
+            difference = abs(observed) if question.detect is None else question.detect
+            if difference and queries < least:  # the test would decide as soon as it can
+                rows.append((measure, system, against, None, queries, None, None, corrected))
+                rows.append((measure, system, against, difference, least, 1.0, None, corrected))
             continue
 
         smallest, power = (spread * detectable, POWER) if queries >= least else (None, None)
