@@ -117,12 +117,7 @@ class SystemScores:
             if len(self.systems) == 1 and key not in self.systems:
                 (only,) = self.systems.values()
                 return only[key]
-            measures = [*next(iter(self.systems.values())).means]
-            if key in self.systems:
-                shown = f'["{key}", "{measures[0]}"], or .systems["{key}"] for all of its scores'
-            else:
-                shown = f'["{[*self.systems][-1]}", "{key}"]'
-            raise InputError(f"{key!r}: give one of {self._listed}, and a measure: {shown}")
+            raise InputError(f"{key!r}: give one of {self._listed}, and a measure: {self._show_key(key)}")
         system, measure = key
         if system not in self.systems:
             raise InputError(f"{system!r} is not one of the systems; they are {', '.join(self.systems)}")
@@ -137,6 +132,15 @@ class SystemScores:
                 f"{name}: this object has scores of {self._listed}. Use .values, or .systems[{next(iter(self.systems))!r}].{name}"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _show_key(self, key: Any) -> str:
+        """Return the key to write in place of `key`, which is a system, a measure, or neither."""
+        *_, last = self.systems
+        measures = [*self.systems[last].means]
+        if key in self.systems:
+            return f'["{key}", "{measures[0]}"], or .systems["{key}"] for all of its scores'
+        measure = key if str(key) in measures else measures[0]
+        return f'["{last}", "{measure}"]'
 
     @property
     def _listed(self) -> str:
