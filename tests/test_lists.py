@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
+from goodgain.analysis.explaining.explanation_sentences import HAPPENED
 from goodgain.logs.dedup import rows_and_trusted_ids
 from goodgain.logs.dedup.document_types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
 from goodgain.logs.traces import formats
@@ -105,6 +106,14 @@ LISTS: dict[str, Callable[[], tuple[Iterable[str], Iterable[str]]]] = {
     "every measure with bounds is in the table of the page on judging": lambda: (
         find_bounded(),
         find_bounded_of_the_page(),
+    ),
+    "every cause has a row in the page on explaining": lambda: (
+        HAPPENED,
+        re.findall(
+            r"^\| `(\w+)` \|",
+            text("docs/explain.md").partition("| cause | meaning |\n|---|---|\n")[2].partition("\n\n")[0],
+            flags=re.MULTILINE,
+        ),
     ),
     "every measure that no host has is exported": lambda: (
         HOSTLESS,

@@ -19,7 +19,7 @@ from goodgain.measures.thresholds import find_thresholds
 from goodgain.statistics.statistical_tests import RESIDUE
 
 #: Cause -> what the system `{other}` did with the documents `{n}` that only `{one}` counts.
-_HAPPENED = {
+HAPPENED = {
     "not_retrieved": "{other} never retrieved {n}",
     "broke_off": "{other} broke off where {one} found {n}",
     "absent": "{other} has no row where {one} found {n}",
@@ -158,7 +158,7 @@ class Account:
     def describe_cause(self, parts: Parts, row: Mapping[str, Any], names: str) -> str:
         """Return a sentence on what both systems did with some documents. `names` stands for the documents in the sentence."""
         base, new = self.names
-        sentences = _HAPPENED_IN_BOTH if row["counted_by"] == "both" else _HAPPENED
+        sentences = _HAPPENED_IN_BOTH if row["counted_by"] == "both" else HAPPENED
         system, other = (new, base) if row["counted_by"] == "new" else (base, new)
         return sentences[row["cause"]].format(one=system, other=other, new=new, n=names, at=parts.measure.cutoff)
 
