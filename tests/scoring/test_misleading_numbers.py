@@ -205,3 +205,10 @@ def test_the_sentence_on_queries_without_results_is_that_of_a_count(seed: int) -
     number = f"{empty} quer{'y' if empty == 1 else 'ies'}"
     told = f"queries without results count as 0, the best value: SRR@{cutoff} in {number} {mean}."
     assert said == ([f"{told} Report the mean of the others too."] if empty else [])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gg.GoodgainNotice)
+        curve = gg.curve(qrels, {"agent": make_run(searches)}, "SRR", upto=3, resamples=0)
+    (point,) = curve.filter(iteration=cutoff).rows(named=True)
+    assert point.get("without_results", 0) == empty
+    assert point["mean"] == pytest.approx(math.fsum(values) / len(qrels))
