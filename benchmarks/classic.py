@@ -32,19 +32,11 @@ with duckdb.connect(f"{run}.duckdb") as connection:
 """
 
 FROM_DUCKDB = """
-import duckdb, narwhals
+import duckdb
 import goodgain
-collected = []
-collect = narwhals.LazyFrame.collect
-def counting(frame, *args, **options):
-    found = collect(frame, *args, **options)
-    collected.append(len(found))
-    return found
-narwhals.LazyFrame.collect = counting
 relation = duckdb.connect(run + ".duckdb", read_only=True).table("run")
 start()
 goodgain.evaluate(qrels, relation, "{measures}")
-note = f"at most {{max(collected):,}} rows leave DuckDB at a time"
 """
 
 TEN_ALONE, WITH_FIVE, PLAIN = "ten measures of ours", f"and {FIVE}", "pytrec_eval, those five, dicts read by Python"

@@ -9,9 +9,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import narwhals as nw
@@ -20,14 +21,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.counting.ledger import count
+from goodgain.formats import run_parts
 from goodgain.measures import MEASURES
-from goodgain.measures.names import parse_measure
-from goodgain.measures.ranking_values import RankedScores, score_ranking
-from goodgain.ranking.dataframe_engines import tabulate_on_engine
 from goodgain.ranking.first_occurrences_and_flattening import ORDERS
-from goodgain.ranking.ranking_table import number_judgments
+from goodgain.scoring.score_run import count_run
 from tests.scoring.test_against_oracle import random_case
+from tests.support.forms import in_blocks, write_table
 from tests.support.random_runs import Case
 from tests.support.ranking_cases import FRACTIONAL, WHOLE, make_case
 from tests.support.tables import SESSIONS, no_notices, qrels_frame, run_frame
@@ -73,24 +72,24 @@ def scores_agree(put: Put, labels: str | None) -> None:
     with no_notices():
         here = gg.evaluate(gg.read_qrels(qrels_frame(rows), labels=labels), run_frame(run), names)
         there = gg.evaluate(gg.read_qrels(put(qrels_frame(rows)), labels=labels), put(run_frame(run)), names)
-    assert_frame_equal(there.per_query, here.per_query, check_row_order=True, rel_tol=1e-12, abs_tol=1e-12)
-    assert there.mean() == pytest.approx(here.mean(), abs=1e-12, rel=1e-12)
+    assert_frame_equal(there.per_query, here.per_query, check_exact=True)
+    assert there.mean() == here.mean()
     assert there.signature == here.signature
 
 
 def ledgers_and_pools_agree(put: Put, labels: str | None) -> None:
     run, rows, _ = random_runs(labels)
+    rels = (1.8, 2, 3)
     with no_notices():
-        run_here = gg.read_run(run_frame(run)).frame
-        qrels_here = gg.read_qrels(qrels_frame(rows), labels=labels).frame
-    here = count(qrels_here, run_here, rels=(1.8, 2, 3), labels=labels)
-    run_there = put(run_here)
-    for qrels_there in (qrels_here, put(qrels_here)):  # carried there, and there already
-        there = count(qrels_there, run_there, rels=(1.8, 2, 3), labels=labels)
-        for rel in here:
-            assert_frame_equal(there[rel].ledger, here[rel].ledger, abs_tol=1e-12)
-            assert_frame_equal(there[rel].pools, here[rel].pools, abs_tol=1e-12)
-            assert_frame_equal(there[rel].numbering, here[rel].numbering, check_row_order=False)
+        qrels_here, qrels_there = (
+            gg.read_qrels(given, labels=labels) for given in (qrels_frame(rows), put(qrels_frame(rows)))
+        )
+        here = count_run(qrels_here, gg.read_run(run_frame(run)), rels)
+        there = count_run(qrels_there, gg.read_run(put(run_frame(run))), rels)
+    for rel in here:
+        assert_frame_equal(there[rel].ledger, here[rel].ledger, check_exact=True)
+        assert_frame_equal(there[rel].pools, here[rel].pools, check_exact=True)
+        assert_frame_equal(there[rel].numbering, here[rel].numbering, check_row_order=False)
 
 
 def rankings_agree(put: Put, order: str, without: tuple[str, ...] = ()) -> None:
@@ -110,13 +109,13 @@ def the_real_sessions_agree(put: Put) -> None:
     qrels = gg.read_qrels(SESSIONS / "sessions.qrels").frame
     there = put(run)
     here = gg.ledger(qrels, run)
-    assert_frame_equal(gg.ledger(put(qrels), there), here, abs_tol=1e-12)
+    assert_frame_equal(gg.ledger(put(qrels), there), here, check_exact=True)
     assert here.select(pl.col("R", "Dup").sum()).row(0) == (3446, 773)
     names = [*NAMES, "nDCG@10", "RR", "AP", "R@100"]
     with no_notices():
         found = gg.evaluate(qrels, there, names)
         wanted = gg.evaluate(qrels, run, names)
-    assert_frame_equal(found.per_query, wanted.per_query, rel_tol=1e-12, abs_tol=1e-12)
+    assert_frame_equal(found.per_query, wanted.per_query, check_exact=True)
     for order in ORDERS:
         with no_notices():
             found_ranking = in_memory(gg.flatten(there, order=order))
@@ -208,6 +207,8 @@ def told(call: Callable[[], Any]) -> tuple[Any, list[str]]:
 # --- What leaves an engine --------------------------------------------------------------------------------------------
 
 QUERIES, ITERATIONS, DOCUMENTS, COPIES = 3, 4, 30, 20
+#: Rows of a block. DuckDB hands over 2048 at least.
+BLOCK = 2048
 
 
 def large_run() -> pl.DataFrame:
@@ -222,28 +223,42 @@ def large_run() -> pl.DataFrame:
     )
 
 
+class Handed(NamedTuple):
+    """What engines handed over: the number of rows of each table, and of each block of each reader of a whole run."""
+
+    tables: list[int]
+    readers: list[list[int]]
+
+
 @contextmanager
-def counted_rows() -> Iterator[list[int]]:
-    """The number of rows of every lazy frame that is collected meanwhile, ours or narwhals'."""
-    heights: list[int] = []
-    polars, narwhals = pl.LazyFrame.collect, nw.LazyFrame.collect
+def counted_rows() -> Iterator[Handed]:
+    """Count the rows of every lazy frame that is collected meanwhile, ours or narwhals', and of every block that is read."""
+    handed = Handed([], [])
+    polars, narwhals, read_blocks = pl.LazyFrame.collect, nw.LazyFrame.collect, run_parts.read_blocks
 
     def collect_polars(self: pl.LazyFrame, *args: Any, **options: Any) -> Any:
         found = polars(self, *args, **options)
         if f"{pl.__name__}/" not in sys._getframe(1).f_code.co_filename:  # frames in memory work through lazy ones
-            heights.append(found.height)
+            handed.tables.append(found.height)
         return found
 
     def collect_narwhals(self: nw.LazyFrame[Any], *args: Any, **options: Any) -> Any:
         found = narwhals(self, *args, **options)
-        heights.append(len(found))
+        handed.tables.append(len(found))
         return found
+
+    def read_counted(frame: Any) -> Iterator[pl.DataFrame]:
+        handed.readers.append([])
+        for block in read_blocks(frame):
+            handed.readers[-1].append(block.height)
+            yield block
 
     with (
         mock.patch.object(pl.LazyFrame, "collect", collect_polars),
         mock.patch.object(nw.LazyFrame, "collect", collect_narwhals),
+        mock.patch.object(run_parts, "read_blocks", read_counted),
     ):
-        yield heights
+        yield handed
 
 
 THREE = ("nDCG@10", "RR@10", "R@100")  # trec_eval's order of ties, and msmarco's
@@ -262,20 +277,18 @@ def odd_rankings() -> tuple[pl.DataFrame, pl.DataFrame]:
     return pl.concat([first, again]).select("query_id", "iteration", "doc_id", "score"), case.qrels
 
 
-def classic_measures_agree_and_no_ranking_leaves(put: Put, counting: Callable[[], Any] = counted_rows) -> None:
-    """A row for each query is all that leaves the engine, for each of three measures alone and for all of them."""
+def classic_measures_agree_and_the_run_is_read_once(put: Put, counting: Callable[[], Any] = counted_rows) -> None:
+    """For each of three measures alone and for all of them."""
     run, qrels = odd_rankings()
-    given, queries = put(run), run["query_id"].n_unique()
+    given = put(run)
     for names in (*THREE, THREE, (*THREE, *OTHERS)):
         with no_notices():
             here = gg.evaluate(qrels, run, names)
-            with counting() as heights:
+            with counting() as handed:
                 there = gg.evaluate(qrels, given, names)
-        assert_frame_equal(there.per_query, here.per_query, rel_tol=1e-12, abs_tol=1e-12)
-        assert there.mean() == pytest.approx(here.mean(), abs=1e-12, rel=1e-12)
-        most = max(heights)
-        # Of the ledger, a row for each query and iteration.
-        assert queries <= most <= run.select("query_id", "iteration").n_unique() < len(run) / 3
+        assert_frame_equal(there.per_query, here.per_query, check_exact=True)
+        assert there.mean() == here.mean()
+        assert [sum(heights) for heights in handed.readers] in ([len(run)], []), "Spark's workers read the rows"
 
 
 def classic_measures_are_the_same_in_each_order(put: Put) -> None:
@@ -288,41 +301,64 @@ def classic_measures_are_the_same_in_each_order(put: Put) -> None:
             with no_notices():
                 here = gg.evaluate(qrels_frame(rows), frame, (*THREE, *OTHERS), order=order)
                 there = gg.evaluate(qrels_frame(rows), given, (*THREE, *OTHERS), order=order)
-            assert_frame_equal(there.per_query, here.per_query, rel_tol=1e-12, abs_tol=1e-12)
+            assert_frame_equal(there.per_query, here.per_query, check_exact=True)
 
 
-def infinite_scores_are_ranked_as_in_memory(put: Put) -> None:
-    """A run with infinite scores is refused; a ranking may have them."""
-    case = make_case(Random(6), queries=60, labels=(*WHOLE, -1, *FRACTIONAL))
-    assert case.ranking["score"].is_infinite().any()
-    measures = [parse_measure(name) for name in (*THREE, *OTHERS)]
-    there = RankedScores(measures, number_judgments(case.qrels))
-    one_iteration = nw.from_native(put(case.ranking.with_columns(iteration=pl.lit(1, pl.Int64))))
-    there.add(tabulate_on_engine(one_iteration, there.judgments, positions=there.positions))
-    assert_frame_equal(there.finish(), score_ranking(measures, case.ranking, case.qrels), rel_tol=1e-12, abs_tol=1e-12)
-
-
-def only_small_tables_leave(put: Put, counting: Callable[[], Any] = counted_rows) -> None:
-    given = put(large_run())
+def only_small_tables_are_collected(put: Put, counting: Callable[[], Any] = counted_rows) -> None:
+    """The run itself is read in blocks, at most twice for a result: once more if a query is in several blocks."""
+    run = large_run()
+    given = put(run)
     qrels = {f"q{k}": {f"d{n}": n % 4 for n in range(40)} for k in range(QUERIES)}
-    with no_notices(), counting() as heights:
-        gg.ledger(qrels, given)
-        gg.evaluate(qrels, given, NAMES)
+    with no_notices(), counting() as handed, mock.patch.object(run_parts, "ROWS", BLOCK):
         gg.read_run(given, gaps="empty")
         gg.read_run(given, errors="skip")
-        ledger_size = max(heights)
-        rankings = [gg.flatten(given, order=order) for order in ORDERS]
-        facts_size = max(heights)
-        gg.evaluate(qrels, given, "RR AP nDCG@10")
-        classic_size = max(heights)
+        assert not handed.readers
+        gg.ledger(qrels, given)
+        for names in (NAMES, "RR AP nDCG@10", ["P@2", "nDCG"]):
+            gg.evaluate(qrels, given, names)
         gg.evaluate(qrels, given, "RR AP nDCG@10", provider="pytrec_eval")
-    assert 0 < ledger_size <= QUERIES * ITERATIONS
-    if isinstance(given, pl.LazyFrame):  # Polars counts on its way, and ranks in memory
-        assert facts_size == classic_size == max(heights) == large_run().height
-    else:
-        assert classic_size == facts_size == ledger_size
-        assert max(heights) == QUERIES * DOCUMENTS  # the flattened ranking, for a host
-    assert all(in_memory(ranking).height == QUERIES * DOCUMENTS for ranking in rankings)
-    with no_notices(), counting() as heights:
+        assert len(handed.readers) in (0, 2 * 5), "none of Spark"
+        if not isinstance(given, pl.LazyFrame):  # ranked in memory
+            rankings = [gg.flatten(given, order=order) for order in ORDERS]
+    assert 0 < max(handed.tables) < run.height / 10
+    assert all(height <= BLOCK for heights in handed.readers for height in heights)
+    if not isinstance(given, pl.LazyFrame):
+        assert all(in_memory(ranking).height == QUERIES * DOCUMENTS for ranking in rankings)
+    with no_notices(), counting() as handed:
         _ = gg.read_run(given).rows
-    assert max(heights) == large_run().height  # such a count would have been seen
+    assert max(handed.tables) == run.height  # such a count would have been seen
+
+
+# --- Parts of whole queries -------------------------------------------------------------------------------------------
+
+
+def check_parts(put: Put, folder: Path, seed: int) -> None:
+    """Compare a random run in memory, as text in blocks, and on an engine in parts of three rows and more: values and notices.
+
+    Only equal rows tie in rank: DuckDB and Spark do not keep the order of rows.
+    """
+    case, draw = random_case(seed), Random(seed)
+    run = run_frame(case.run)
+    with no_notices():
+        qrels = gg.read_qrels(qrels_frame(case.qrels), labels=case.labels)
+    if draw.random() < 0.5:  # rows of a query in several blocks
+        run = run.sample(fraction=1, shuffle=True, seed=seed)
+    if draw.random() < 0.3:  # equal rows
+        run = pl.concat([run, run.head(2)])
+    names = [*draw.sample(NAMES, 6), *draw.sample(THREE + OTHERS, 3), "PerIteration(measure='P@2')"]
+    options: Any = {"order": draw.choice(ORDERS)}
+
+    path = write_table(run.with_columns(tag=pl.lit("t")), folder / f"{seed}.txt")
+    forms = [run, in_blocks(path, block=draw.choice([40, 400])), put(run)]
+    with mock.patch.object(run_parts, "ROWS", draw.choice([3, 10, 2**19])):
+        scored = [told(partial(gg.evaluate, qrels, form, names, **options)) for form in forms]
+        with no_notices():
+            flat, flat_there = (gg.flatten(form, **options) for form in (run, forms[-1]))
+    for scores, notices in scored[1:]:
+        assert_frame_equal(scores.per_query, scored[0][0].per_query, check_exact=True)
+        assert scores.mean() == scored[0][0].mean(), seed
+        notices = [
+            text.replace(f"{seed}: ", "") for text in notices if "ordered by doc_id" not in text
+        ]  # of equal rows
+        assert notices == scored[0][1], (seed, set(notices) ^ set(scored[0][1]))
+    assert_frame_equal(in_one_order(in_memory(flat_there)), in_one_order(flat), check_exact=True)

@@ -27,7 +27,8 @@ from goodgain.measures import MEASURES
 from goodgain.measures.declaration import DECLARATIONS
 from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
 from goodgain.options import FOR_COMMANDS
-from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, warn_of_equal_rows
+from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences
+from goodgain.ranking.order_notices import warn_of_equal_rows
 from goodgain.version import __version__
 
 #: Heading of --help -> command -> file.

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.run_in_blocks import RunFile, keep_blocks, map_ahead
+from goodgain.counting.run_in_blocks import RunFile, keep_blocks
 from goodgain.errors import count_of, notice
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.documents import DocumentMap
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
+from goodgain.formats.run_parts import map_ahead
 from goodgain.options import OPTIONS, spell
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
 

@@ -1,21 +1,18 @@
 """Makes two small tables from a run and qrels: ledger and pools. Every good-gain measure is a function of these tables.
 
-The ledger has one row per (query, iteration). The pools have one row per judged query. `tally` groups and joins the rows
-of the run on the engine of the run (any that narwhals supports). Polars works on the small results.
+The ledger has one row per (query, iteration). The pools have one row per judged query.
 """
 
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 
-from goodgain.ranking.dataframe_engines import collect, move_to_engine, to_lazy
-from goodgain.ranking.first_occurrences_and_flattening import FirstOccurrences, find_first_occurrences, find_first_rows
+from goodgain.ranking.first_occurrences_and_flattening import FirstOccurrences, find_first_occurrences
 from goodgain.ranking.ranking_table import Judgments, number_judgments
-from goodgain.schema import EMPTY_DOC, LEDGER, POOLS, Table
+from goodgain.schema import LEDGER, POOLS, Table
 
 #: The smallest exponent of a unit (`find_unit`). Much smaller units would underflow to 0.
 _LEAST_EXPONENT = -1000
@@ -33,67 +30,45 @@ class Counts(NamedTuple):
     never_searched: pl.Series  # queries of the run that never searched; they have no row in the ledger
 
 
-def count(qrels: Any, run: Any, *, rels: Sequence[float] = (2,), labels: str | None = None) -> dict[float, Counts]:
+def count(
+    qrels: pl.DataFrame, run: pl.DataFrame, *, rels: Sequence[float] = (2,), labels: str | None = None
+) -> dict[float, Counts]:
     """Count the results of each query and iteration. Return the `Counts` of each threshold.
 
     The counts are R^i (results), UR^i (new results), GR^i (new good results) and G_i (their gain) of the Retrieved Good Gain
     guideline. A document is good if its relevance is at least the threshold.
 
-    `run` is a data frame of any library: query_id, iteration (Int64), doc_id (`-` for an iteration without results). `qrels` have
-    the columns query_id, doc_id and relevance. With `labels="iteration"` they also have iteration (Int64, null for any), and a
-    document gets its label for the iteration that first returned it.
+    `run` has the columns query_id, iteration (Int64) and doc_id (`-` for an iteration without results). `qrels` have the columns
+    query_id, doc_id and relevance. With `labels="iteration"` they also have iteration (Int64, null for any), and a document gets
+    its label for the iteration that first returned it.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
     >>> qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [3.0]})
     >>> count(qrels, run)[2].ledger.select("R", "UR", "Dup", "GR", "G", "Unjudged").rows()
     [(2, 2, 0, 1, 3.0, 1), (1, 0, 1, 0, 0.0, 0)]
     """
-    judged = collect(nw.from_native(qrels).select("query_id", "doc_id", "relevance"))
+    judged = qrels.select("query_id", "doc_id", "relevance")
     if labels is not None:
         judged = judged.group_by("query_id", "doc_id").agg(pl.col("relevance").max())
     judgments = number_judgments(judged)
-    if isinstance(run, pl.DataFrame) and labels is None:
-        firsts, unit = find_first_occurrences(run), find_unit(judgments.labels.get_column("relevance"))
-        tallied = tally_first_occurrences(firsts, judgments.look_up(firsts), rels=rels, unit=unit)
-        tallied = tallied.sort("query_id", "iteration")
+    firsts = find_first_occurrences(run)
+    if labels is None:
+        relevance = judgments.look_up(firsts)
     else:
-        tallied = tally(qrels, run, rels=rels, labels=labels)
+        query_id = firsts.queries.get_column("query_id").gather(firsts.rows.get_column("query"))
+        relevance = label_by_iteration(firsts.rows.select(query_id, "doc_id", "iteration"), qrels)
+    tallied = tally_first_occurrences(firsts, relevance, rels=rels, unit=find_unit(qrels.get_column("relevance")))
+    tallied = tallied.sort("query_id", "iteration")
     return ledger_and_pools(tallied, count_pools(judgments, rels=rels), rels=rels)
-
-
-def tally(qrels: Any, run: Any, *, rels: Sequence[float], labels: str | None) -> pl.DataFrame:
-    """Count the results of each query and iteration, with the library or database that holds the run (such as DuckDB).
-
-    The columns are query_id, iteration (as in the run), R, UR, Unjudged, and two columns per threshold: GR0, G0, GR1, G1 ...
-    """
-    rows = to_lazy(nw.from_native(run))
-    judgments = move_to_engine(rows, nw.from_native(qrels).with_columns(nw.col("relevance").cast(nw.Float64)))
-    labelled = _add_labels(find_first_rows(rows, nw.col("iteration").min()), judgments, labels)
-    key = ["query_id", "iteration"]
-    is_result = (nw.col("doc_id") != EMPTY_DOC).cast(nw.Int64)
-    returned = rows.with_columns(is_result.alias("R")).group_by(key).agg(nw.col("R").sum())
-    label = nw.col("relevance")
-    unit = find_unit(collect(nw.from_native(qrels).select("relevance")).get_column("relevance"))
-    whole = (label / unit).floor() * unit if unit else label
-    good = [label >= rel for rel in rels]  # a missing label gives false or null: not good
-    one, none = nw.lit(1, nw.Int64), nw.lit(0, nw.Int64)
-    counts = {
-        "UR": one,
-        "Unjudged": label.is_null().cast(nw.Int64),
-        **{f"GR{k}": nw.when(is_good).then(one).otherwise(none) for k, is_good in enumerate(good)},
-        **{f"G{k}": nw.when(is_good).then(whole).otherwise(nw.lit(0.0)) for k, is_good in enumerate(good)},
-    }
-    rests = {f"rest{k}": nw.when(x).then(label - whole).otherwise(nw.lit(0.0)) for k, x in enumerate(good) if unit}
-    counts |= rests
-    seen = labelled.with_columns(**counts).group_by(key).agg(*(nw.col(name).sum() for name in counts))
-    tallied = collect(returned.join(seen, on=key, how="left"))
-    return tallied.with_columns(pl.col(f"G{k}") + pl.col(name) for k, name in enumerate(rests)).drop(rests)
 
 
 def tally_first_occurrences(
     firsts: FirstOccurrences, relevance: pl.Series, *, rels: Sequence[float], unit: float
 ) -> pl.DataFrame:
-    """Return the counts of `tally`. `relevance` has the label of each row of `firsts`, which are found with the order `seen`."""
+    """Count the results of each query and iteration. `relevance` has the label of each row of `firsts`, found in the order `seen`.
+
+    The columns are query_id, iteration (as in the run), R, UR, Unjudged, and two columns per threshold: GR0, G0, GR1, G1 ...
+    """
     number = firsts.iterations.height
     group = firsts.rows.get_column("group").to_numpy()
     is_judged = relevance.is_not_null().to_numpy()
@@ -112,9 +87,13 @@ def label_by_iteration(firsts: pl.DataFrame, qrels: pl.DataFrame) -> pl.Series:
 
     `firsts` has query_id, doc_id, iteration. `qrels` has query_id, doc_id, iteration (null for any) and relevance.
     """
-    rows = nw.from_native(firsts.with_row_index("row").lazy())
-    labelled = _add_labels(rows, nw.from_native(qrels.lazy()), "iteration")
-    return collect(labelled).sort("row").get_column("relevance").cast(pl.Float64)
+    labels = qrels.select("query_id", "doc_id", "iteration", pl.col("relevance").cast(pl.Float64))
+    of_iteration = labels.drop_nulls("iteration")
+    of_any = labels.filter(pl.col("iteration").is_null()).select("query_id", "doc_id", any_relevance="relevance")
+    labelled = firsts.join(
+        of_iteration, on=["query_id", "doc_id", "iteration"], how="left", maintain_order="left"
+    ).join(of_any, on=["query_id", "doc_id"], how="left", maintain_order="left")
+    return labelled.select(relevance=pl.coalesce("relevance", "any_relevance")).to_series()
 
 
 def _add_up_good(
@@ -163,7 +142,7 @@ def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
 
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
-    """Return the `Counts` of each threshold from the results of `tally` and `count_pools`. Iterations are renumbered 1..N."""
+    """Return the `Counts` of each threshold from `tally_first_occurrences` and `count_pools`. Iterations are renumbered 1..N."""
     never_searched = tallied.filter(pl.col("iteration").is_null()).get_column("query_id").cast(pl.String)
     tallied = tallied.drop_nulls("iteration")
     numbered = _number_densely(tallied).with_columns(Dup=pl.col("R") - pl.col("UR"))
@@ -181,20 +160,6 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
         rel: Counts(of_threshold(numbered, LEDGER, k), of_threshold(pools, POOLS, k), *others)
         for k, rel in enumerate(rels)
     }
-
-
-def _add_labels(firsts: nw.LazyFrame[Any], qrels: nw.LazyFrame[Any], labels: str | None) -> nw.LazyFrame[Any]:
-    if labels is None:
-        return firsts.join(qrels.select("query_id", "doc_id", "relevance"), on=["query_id", "doc_id"], how="left")
-    of_iteration = qrels.filter(~nw.col("iteration").is_null())
-    of_any = qrels.filter(nw.col("iteration").is_null()).select(
-        "query_id", "doc_id", nw.col("relevance").alias("any_relevance")
-    )
-    return (
-        firsts.join(of_iteration, on=["query_id", "doc_id", "iteration"], how="left")
-        .join(of_any, on=["query_id", "doc_id"], how="left")
-        .with_columns(nw.coalesce("relevance", "any_relevance").alias("relevance"))
-    )
 
 
 def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:

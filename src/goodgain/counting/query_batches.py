@@ -1,31 +1,26 @@
 """Splits a run into batches of whole queries. Each batch has counts per iteration and, on request, a ranking."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-import narwhals as nw
 import polars as pl
 
-from goodgain.counting.ledger import find_unit, label_by_iteration, tally, tally_first_occurrences
-from goodgain.counting.run_in_blocks import Block, RunFile, check_only_block, map_ahead, partition_by_query
+from goodgain.counting.ledger import find_unit, label_by_iteration, tally_first_occurrences
+from goodgain.counting.run_in_blocks import Block, RunFile, check_only_block, partition_by_query
 from goodgain.errors import notice
 from goodgain.files.delimited import warn_of_passed_over
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import UnnamedRows, warn_of_missing_iterations, warn_of_unnamed_rows
 from goodgain.formats.run import EMPTY_RUN
+from goodgain.formats.run_parts import ScatteredQueriesError, map_ahead
 from goodgain.options import ORDER
-from goodgain.ranking.dataframe_engines import tabulate_on_engine, warn_of_order
-from goodgain.ranking.first_occurrences_and_flattening import (
-    FirstOccurrences,
-    Orders,
-    find_first_occurrences,
-    make_ranking,
-    warn_of_equal_rows,
-    warn_of_orders,
-    warn_of_row_order,
-)
-from goodgain.ranking.ranking_table import RankingTable, tabulate_first_occurrences, tabulate_ranking
+from goodgain.ranking.first_occurrences_and_flattening import FirstOccurrences, find_first_occurrences, make_ranking
+from goodgain.ranking.order_notices import OrderFacts, add_up_facts, warn_of_facts
+from goodgain.ranking.ranking_table import Judgments, RankingTable, tabulate_first_occurrences
 
 _Result = TypeVar("_Result")
 
@@ -36,21 +31,17 @@ _PLACES = ("query_id", "iteration", "doc_id", "rank", "score")
 class QueryBatch(NamedTuple):
     """The counts and rankings of some queries of a run. No query is in two batches."""
 
-    tally: pl.DataFrame  # what `counting.ledger.tally` returns for the rows
+    tally: pl.DataFrame  # the counts of each query and iteration (`tally_first_occurrences`)
     #: query_id, doc_id, score and possibly more, the rows of a query together; None if not requested.
     ranking: pl.DataFrame | None
     table: RankingTable | None  # None if not requested
-    #: query_id, doc_id, iteration of first occurrences; None without labels by iteration.
+    #: query_id, doc_id, iteration of first occurrences; None without labels by iteration, and without a ranking.
     first_iterations: pl.DataFrame | None
     rows: pl.DataFrame | None = None  # all rows of the queries; None if not requested
-    orders: Orders = Orders()
+    facts: OrderFacts = OrderFacts()
     has_repeats: bool = False  # whether a document occurs twice in a query
     has_iterations: bool = True  # as in `Run`
     unnamed: UnnamedRows = UnnamedRows()  # as in `Run`
-    equal_rows: int = 0  # as in `FirstOccurrences`
-    in_row_order: bool = (
-        False  # whether the order of the rows, without ranks and scores, decides a ranking that is needed
-    )
 
 
 class RankingRequest(NamedTuple):
@@ -68,10 +59,6 @@ class RankingRequest(NamedTuple):
         return self.with_documents or self.with_table
 
 
-class _ScatteredQueriesError(Exception):
-    """Raised if several blocks of a file contain rows of the same query."""
-
-
 def consume_batches(
     consume: Callable[[Iterator[QueryBatch]], _Result],
     qrels: Qrels,
@@ -85,37 +72,48 @@ def consume_batches(
     If several blocks of a file have rows of one query, the call is stopped. The rows are grouped by query in temporary files, and
     a second call gets all batches. `consume` must keep nothing from the first call. `rels` are the thresholds of relevance.
     """
-    if not isinstance(run, RunFile):
-        return consume(iter([_count_run(qrels, run, rels, ranking)]))
-    count = _Counter(qrels, rels, ranking).count
-    with suppress(_ScatteredQueriesError):
-        return consume(_count_blocks(run, run.blocks(), count))
-    # Not inside an except clause, where the error would keep the first call in memory.
-    return consume(_count_blocks(run, partition_by_query(run, with_check=True), count))
-
-
-def _count_run(qrels: Qrels, run: Run, rels: Sequence[float], request: RankingRequest | None) -> QueryBatch:
-    """Count and rank a run in memory, or on the engine that holds the rows."""
-    if isinstance(run.frame, pl.DataFrame) or (request is not None and (request.with_rows or not run.lives_on_engine)):
-        batch = _Counter(qrels, rels, request).count(run)
-        warn_of_equal_rows(batch.equal_rows, about=run.name)
-        if batch.in_row_order:
-            warn_of_row_order()
-        warn_of_orders(batch.orders, paged=run.unpaged is not None)
-        return batch
-    ranking, table = None, None
-    if request is not None and request.with_table and not request.with_documents:
-        rows = nw.from_native(run.frame)
-        warn_of_order(rows, order=request.order)
-        table = tabulate_on_engine(rows, qrels.judgments, order=request.order, positions=request.positions)
-    elif request is not None:
-        ranking = run.flatten(request.order)
-        if request.with_table:
-            table = tabulate_ranking(ranking, qrels.judgments, positions=request.positions, unjudged=request.unjudged)
-    tallied = tally(qrels.frame, run.frame, rels=rels, labels=qrels.labels)
-    return QueryBatch(
-        _append_never_searched(tallied, run), ranking, table, None if qrels.labels is None else run.first_iterations
+    counter = PartCounter.of(qrels, rels, ranking)
+    if isinstance(run, RunFile):
+        with suppress(ScatteredQueriesError):
+            return consume(_count_blocks(run, run.blocks(), counter))
+        # Not inside an except clause, where the error would keep the first call in memory.
+        return consume(_count_blocks(run, partition_by_query(run, with_check=True), counter))
+    if isinstance(run.frame, pl.DataFrame):
+        batch = counter.count(run)
+        run.warn_of_facts(batch.facts)
+        return consume(iter([batch]))
+    return run.map_parts(
+        lambda batches: consume(_tell_facts(run, _check_apart(_add_never_searched(run, batches)))),
+        CountedPart(counter, run.without_rows()),
+        *counter.columns,
     )
+
+
+def _add_never_searched(run: Run, batches: Iterator[QueryBatch]) -> Iterator[QueryBatch]:
+    """Add the queries that never searched to the first batch: parts know nothing of them."""
+    first = next(batches)
+    yield first._replace(tally=_append_never_searched(first.tally, run))
+    yield from batches
+
+
+def _check_apart(batches: Iterable[QueryBatch]) -> Iterator[QueryBatch]:
+    """Yield the batches. Raise `ScatteredQueriesError` if two of them have a query in common."""
+    met = set[str]()
+    for batch in batches:
+        query_ids = batch.tally.get_column("query_id").unique().to_list()
+        if not met.isdisjoint(query_ids):
+            raise ScatteredQueriesError
+        met.update(query_ids)
+        yield batch
+
+
+def _tell_facts(run: Run, batches: Iterable[QueryBatch]) -> Iterator[QueryBatch]:
+    """Yield the batches, then give the notices on the order of the results."""
+    facts = []
+    for batch in batches:
+        facts.append(batch.facts)
+        yield batch
+    run.warn_of_facts(add_up_facts(facts))
 
 
 def _append_never_searched(tallied: pl.DataFrame, run: Run) -> pl.DataFrame:
@@ -132,82 +130,104 @@ def find_firsts(run: Run, rows: pl.DataFrame, order: str = ORDER) -> FirstOccurr
     return run.firsts[order]
 
 
-class _Counter:
-    """Counts and ranks runs in memory. Several threads may use one counter."""
+@dataclass(frozen=True)
+class PartCounter:
+    """Counts and ranks the rows of a run in memory: a whole run, or a part of whole queries.
 
-    def __init__(self, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> None:
-        self._qrels, self._rels, self._request = qrels, rels, request
-        self._columns = _PLACES if request is not None else _PLACES[:-1]
-        # Computed before threads start, because `judgments` is a cached property.
-        self._judgments, self._unit = qrels.judgments, find_unit(qrels.frame.get_column("relevance"))
+    Several threads may use one counter, and Spark sends it to its workers. So it holds what it needs of the qrels, and no more.
+    """
+
+    judgments: Judgments
+    labels: pl.DataFrame | None  # query_id, doc_id, iteration, relevance, if labels apply to iterations
+    unit: float  # of `find_unit`
+    rels: Sequence[float]
+    request: RankingRequest | None
+
+    @classmethod
+    def of(cls, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> PartCounter:
+        labels = None if qrels.labels is None else qrels.frame
+        unit = find_unit(qrels.frame.get_column("relevance"))
+        return cls(qrels.judgments, labels, unit, tuple(rels), request)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return _PLACES if self.request is not None else _PLACES[:-1]
 
     def count(self, run: Run) -> QueryBatch:
-        qrels, rows = self._qrels, run.rows.select(self._columns)
+        rows = run.rows.select(self.columns)
         firsts, first_iterations = find_firsts(run, rows), None
-        if qrels.labels is None:
-            relevance = self._judgments.look_up(firsts)
+        if self.labels is None:
+            relevance = self.judgments.look_up(firsts)
         else:
             query_id = firsts.queries.get_column("query_id").gather(firsts.rows.get_column("query"))
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
-            relevance = label_by_iteration(first_iterations, qrels.frame)
-        tallied = tally_first_occurrences(firsts, relevance, rels=self._rels, unit=self._unit)
+            relevance = label_by_iteration(first_iterations, self.labels)
+        tallied = tally_first_occurrences(firsts, relevance, rels=self.rels, unit=self.unit)
+
         whole = firsts  # before pages were cut
         if run.unpaged is not None:
             whole = find_firsts(run.unpaged, run.unpaged.rows.select(_PLACES))
-        ranking, table, orders = self._rank(run, whole, None if whole is not firsts else relevance)
+        ranking, table, facts = self._rank(run, whole, None if whole is not firsts else relevance)
         if run.unpaged is not None and first_iterations is not None:  # the labels of the ranking need these iterations
             first_iterations = run.unpaged.first_iterations
-        requested = rows if self._request is not None and self._request.with_rows else None
-        # Without the column, equal rows may be results of different searches: another notice says that iterations are missing.
-        equal_rows = 0 if run.lacks_column else whole.equal_rows
-        is_ranked = run.unpaged is not None or (self._request is not None and self._request.is_of_ranking)
-        in_row_order = run.lacks_order and is_ranked and whole.has_rankings
-        facts = orders, firsts.has_repeats, run.has_iterations, run.unnamed, equal_rows, in_row_order
-        return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, requested, *facts)
+
+        if self.request is None or not self.request.with_documents:  # what is not needed stays on Spark's workers
+            first_iterations = None
+        requested = rows if self.request is not None and self.request.with_rows else None
+        others = facts, firsts.has_repeats, run.has_iterations, run.unnamed
+        return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, requested, *others)
 
     def _rank(
         self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None
-    ) -> tuple[pl.DataFrame | None, RankingTable | None, Orders]:
-        """Return what the request asks for, and the orders of the ranking. `firsts` are those before pages were cut."""
-        if (request := self._request) is None:
-            return None, None, Orders() if run.unpaged is None else firsts.orders
+    ) -> tuple[pl.DataFrame | None, RankingTable | None, OrderFacts]:
+        """Return what the request asks for, and what is odd in the order of the rows. `firsts` are those before pages were cut."""
+        request, equal_rows = self.request, firsts.equal_rows
+        if request is None and run.unpaged is None:
+            return None, None, OrderFacts(equal_rows=0 if run.lacks_column else equal_rows)
+        if request is None:
+            return None, None, run.find_facts(firsts, equal_rows, ORDER)
         if request.order != "seen":
             ranked = run if run.unpaged is None else run.unpaged
-            firsts, relevance = find_firsts(ranked, ranked.rows.select(self._columns), request.order), None
+            firsts, relevance = find_firsts(ranked, ranked.rows.select(self.columns), request.order), None
         ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
         table = None
         if request.with_table:
-            relevance = self._judgments.look_up(firsts) if relevance is None else relevance
+            relevance = self.judgments.look_up(firsts) if relevance is None else relevance
             table = tabulate_first_occurrences(
-                firsts, self._judgments, relevance, positions=request.positions, unjudged=request.unjudged
+                firsts, self.judgments, relevance, positions=request.positions, unjudged=request.unjudged
             )
-        return ranking, table, firsts.orders
+        facts = run.find_facts(firsts, equal_rows, request.order, with_rows=request.with_rows)
+        if run.unpaged is None and not request.is_of_ranking:
+            facts = facts._replace(in_row_order=False)
+        return ranking, table, facts
 
 
-def _count_blocks(file: RunFile, blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
-    orders, unnamed, met = list[Orders](), list[UnnamedRows](), set[str]()
-    equal_rows: list[int] = []  # of each batch
-    in_row_order = False
+@dataclass(frozen=True)
+class CountedPart:
+    """Counts the rows of a part of a run. `run` has no rows."""
+
+    counter: PartCounter
+    run: Run
+
+    def __call__(self, rows: pl.DataFrame) -> QueryBatch:
+        return self.counter.count(self.run.with_frame(rows))
+
+
+def _count_blocks(file: RunFile, blocks: Iterable[Block], counter: PartCounter) -> Iterator[QueryBatch]:
+    facts, unnamed = list[OrderFacts](), list[UnnamedRows]()
+    is_empty = True
     repeats_without_iterations = False
-    for batch in _count_ahead(blocks, count):
+    for batch in _check_apart(_count_ahead(blocks, counter)):
         unnamed.append(batch.unnamed)
         repeats_without_iterations |= batch.has_repeats
         file.numbered.append(batch.has_iterations)
-        query_ids = batch.tally.get_column("query_id").unique().to_list()
-        if not met.isdisjoint(query_ids):
-            raise _ScatteredQueriesError
-        met.update(query_ids)
-        orders.append(batch.orders)
-        equal_rows.append(batch.equal_rows)
-        in_row_order |= batch.in_row_order
+        is_empty = is_empty and batch.tally.is_empty()
+        facts.append(batch.facts)
         yield batch
-    warn_of_file(file, unnamed, is_empty=not met)
-    if len(equal_rows) == 1 and equal_rows[0]:
+    warn_of_file(file, unnamed, is_empty=is_empty)
+    if len(facts) == 1 and facts[0].equal_rows:
         check_only_block(file)
-    warn_of_equal_rows(sum(equal_rows), about=file.name)
-    if in_row_order:
-        warn_of_row_order()
-    warn_of_orders(Orders(*map(sum, zip(Orders(), *orders, strict=True))), paged=file.page is not None)
+    warn_of_facts(add_up_facts(facts), about=file.name, paged=file.page is not None)
     if repeats_without_iterations and file.page is None:
         warn_of_missing_iterations(file.name)
 
@@ -220,7 +240,7 @@ def warn_of_file(file: RunFile, unnamed: Iterable[UnnamedRows], *, is_empty: boo
     warn_of_unnamed_rows(str(file.path), unnamed)
 
 
-def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) -> Iterator[QueryBatch]:
+def _count_ahead(blocks: Iterable[Block], counter: PartCounter) -> Iterator[QueryBatch]:
     """Yield the counts of each block, while threads count the next blocks.
 
     `has_repeats` is false for blocks with an `iteration` column: in such blocks, repeated documents need no notice. Blocks without
@@ -228,10 +248,10 @@ def _count_ahead(blocks: Iterable[Block], count: Callable[[Run], QueryBatch]) ->
     """
 
     def count_block(block: Block) -> QueryBatch:
-        counted = count(block.run)
+        counted = counter.count(block.run)
         lacks_column = block.frame is not None and "iteration" not in block.frame.columns
         if lacks_column:
-            return counted._replace(equal_rows=0)
+            return counted._replace(facts=counted.facts._replace(equal_rows=0))
         return counted._replace(has_repeats=False)
 
     return map_ahead(count_block, blocks)

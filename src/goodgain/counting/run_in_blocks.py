@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
-from contextvars import copy_context
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 import narwhals as nw
 import polars as pl
@@ -27,6 +22,7 @@ from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_c
 from goodgain.formats.documents import DocumentMap
 from goodgain.formats.equal_rows import check_copies, hash_identity, select_identity
 from goodgain.formats.run import Reading, Run, make_run
+from goodgain.formats.run_parts import divide_by_query, map_ahead
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 
@@ -37,12 +33,8 @@ _FILES = 200  # most open files: some systems allow a process 256
 _SHRUNK = 6  # compression and Parquet shrink a run to about a sixth
 #: Limits of a sample: rows, places to read, and bytes at each place of a file.
 _SAMPLE, _PLACES, _BYTES = 6_000, 16, 2**14
-#: Blocks that threads read ahead of the caller. Each is in memory.
-_AHEAD = 2
 #: Bytes of rows that `keep_blocks` keeps.
 _MOST_KEPT = 2**30
-
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -174,18 +166,6 @@ class Block:
         return opened._replace(rows=self.rows or opened.rows)
 
 
-def map_ahead(function: Callable[[Block], _Result], blocks: Iterable[Block]) -> Iterator[_Result]:
-    """Yield the result of a function for each block, in order, while threads compute the next results."""
-    waiting: deque[Future[_Result]] = deque()
-    with ThreadPoolExecutor(_AHEAD) as pool:
-        for block in blocks:
-            waiting.append(pool.submit(copy_context().run, function, block))
-            if len(waiting) > _AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
 def keep_blocks(runs: Mapping[str, Run | RunFile]) -> None:
     """Read the rows of files into memory, so that the next step does not read the files again.
 
@@ -314,22 +294,16 @@ def partition_by_query(file: RunFile, *, with_check: bool = False) -> Iterator[B
 
 
 def _write_partitions(file: RunFile, paths: Sequence[Path], *, with_check: bool) -> None:
-    import pyarrow as pa
-
     identities: list[pl.DataFrame] = []  # of each block
-    with ExitStack() as stack:
-        writers: dict[int, pa.RecordBatchStreamWriter] = {}
+
+    def read_frames() -> Iterator[pl.DataFrame]:
         for block in file.blocks():
             frame = _add_row_numbers(block)
             if with_check and (identity := select_identity(frame)) is not None:
                 identities.append(hash_identity(identity))
-            part = frame.get_column("query_id").hash() % len(paths)
-            for (number,), some in frame.with_columns(part=part).partition_by("part", as_dict=True).items():
-                table = some.drop("part").to_arrow()
-                if number not in writers:
-                    sink = stack.enter_context(pa.OSFile(str(paths[number]), "wb"))
-                    writers[number] = stack.enter_context(pa.ipc.new_stream(sink, table.schema))
-                writers[number].write_table(table)
+            yield frame
+
+    divide_by_query(read_frames(), paths)
     if identities:
         check_copies(pl.concat(identities), str(file.path))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import narwhals as nw
 import polars as pl
@@ -20,19 +20,20 @@ from goodgain.files.writing import write_frame
 from goodgain.formats import any_source, iterations
 from goodgain.formats.any_source import Columns, OpenFrame
 from goodgain.formats.equal_rows import check_copies, select_identity
+from goodgain.formats.run_parts import RankedPart, consume_parts, rank_on_engine
 from goodgain.options import ERRORS, FIRST, GAPS, ORDER, check_choice, spell
-from goodgain.ranking.dataframe_engines import collect, rank_on_engine, sort_unordered, to_lazy, warn_of_order
+from goodgain.ranking.dataframe_engines import collect, sort_unordered
 from goodgain.ranking.first_occurrences_and_flattening import (
     FirstOccurrences,
     add_ranks,
     find_first_occurrences,
-    find_first_rows,
     make_ranking,
-    warn_of_equal_rows,
-    warn_of_orders,
-    warn_of_row_order,
 )
+from goodgain.ranking.order_notices import OrderFacts, add_up_facts, count_tied, warn_if_tied, warn_of_facts
 from goodgain.schema import EMPTY_DOC, RUN
+
+_Result = TypeVar("_Result")
+_Total = TypeVar("_Total")
 
 _LARGEST_FIRST = 10**15
 EMPTY_RUN = "the run is empty; every judged query counts as a query without a search"
@@ -96,6 +97,7 @@ class Run(PandasFacade):
         likely_iteration: a column of the source that looks like the iteration, if no column was read as the iteration.
         lacks_column: whether the source has no column of iterations.
         lacks_order: whether the source has neither ranks nor scores, so that its rows are ranked in their order.
+        keeps_order: whether the engine of the frame keeps the order of rows. DuckDB and Spark do not.
         renamed: the columns of the source that `columns=` renamed.
         unnamed: rows without doc_id that may be results.
         never_searched: the queries that never searched; they have no row in `frame`.
@@ -124,6 +126,7 @@ class Run(PandasFacade):
     never_searched: pl.Series = field(default_factory=lambda: pl.Series("query_id", [], pl.String))
     reading: Reading = field(default=Reading())
     lacks_order: bool = False
+    keeps_order: bool = True
     # A run with other rows loses these values.
     lacks_column: bool = field(default=False, init=False)
     ids_mapped: int = field(default=0, init=False)
@@ -144,6 +147,7 @@ class Run(PandasFacade):
         """
         paged = self.with_frame(iterations.cut_into_pages(self.rows, size))
         paged.has_iterations = True
+        paged.keeps_order = True
         paged.reading = self.reading._replace(page=size)
         paged.unpaged = self
         paged.ids_mapped = self.ids_mapped
@@ -156,7 +160,13 @@ class Run(PandasFacade):
             return self.frame
         lazy: nw.LazyFrame[Any] = nw.from_native(self.frame)
         rows: pl.DataFrame = lazy.collect("polars").to_native()
-        return add_ranks(rows if lazy.implementation.is_polars() else sort_unordered(rows))
+        if self.keeps_order:
+            return add_ranks(rows)
+        rows = sort_unordered(rows)
+        if "rank" in rows.columns or self.lacks_order:
+            tied = count_tied(rows, None, order=ORDER, lacks_order=self.lacks_order)
+            warn_if_tied(tied, lacks_order=self.lacks_order)
+        return add_ranks(rows)
 
     @property
     def iteration_numbers(self) -> iterations.IterationNumbers:
@@ -167,7 +177,7 @@ class Run(PandasFacade):
     @property
     def lives_on_engine(self) -> bool:
         """Whether the rows stay on an engine such as DuckDB or Spark; false for Polars frames, which are collected."""
-        return not (isinstance(self.frame, pl.DataFrame) or nw.from_native(self.frame).implementation.is_polars())
+        return not self.keeps_order and not isinstance(self.frame, pl.DataFrame)
 
     def flatten(self, order: str = ORDER) -> pl.DataFrame:
         """Return the classic ranking. Give a notice if ranks contradict scores."""
@@ -181,28 +191,92 @@ class Run(PandasFacade):
     def _flatten(self, order: str) -> pl.DataFrame:
         if self.unpaged is not None:
             return self.unpaged.flatten(order)
-        if self.lives_on_engine:  # engines keep no order
-            return collect(nw.from_native(self.flatten_lazily(order))).sort("query_id", "rank", "doc_id")
-        firsts = find_first_occurrences(self.rows, order)
-        if not self.lacks_column:
-            warn_of_equal_rows(firsts.equal_rows, about=self.name)
-        if self.lacks_order and firsts.has_rankings:
-            warn_of_row_order()
-        warn_of_orders(firsts.orders)
-        return make_ranking(firsts, self.rows.columns)
+        check_choice("order", order)
+        if self.lives_on_engine:
+            parts = self.map_parts(list, _RankPart(self.without_rows(), order))
+            whole = pl.concat([part.ranking for part in parts], how="vertical_relaxed")
+            ranking = whole.sort("query_id", "rank", "doc_id")
+            facts = add_up_facts(part.facts for part in parts)
+        else:
+            ranking, facts = self.rank_rows(order)
+        self.warn_of_facts(facts)
+        return ranking
 
     def flatten_lazily(self, order: str) -> Any:
-        """Return the classic ranking as a lazy frame, on the engine of the run."""
+        """Return the classic ranking as a lazy frame, on the engine of the run. Give the notices of `flatten`."""
+        check_choice("order", order)
         if not self.lives_on_engine:
             return self.flatten(order).lazy()
-        ranking = rank_on_engine(nw.from_native(self.frame), order=order)
-        warn_of_order(nw.from_native(self.frame), order=order)
-        return ranking.to_native()
+        columns = nw.from_native(self.frame).collect_schema().names()
+        types = {name: kind for name, kind in RUN.polars.items() if name in {*columns, "rank", "score"}}
+        if not self._has_whole_ranks():
+            types["rank"] = pl.Float64()
+        rank = _RankPart(self.without_rows(), order, types)
+        ranking, facts = rank_on_engine(self.frame, rank, columns=columns, types=types, label=self._label_of_copies)
+        self.warn_of_facts(facts)
+        return ranking
+
+    def rank_rows(self, order: str) -> tuple[pl.DataFrame, OrderFacts]:
+        """Return the classic ranking of the rows in memory, and what is odd in their order."""
+        firsts = find_first_occurrences(self.rows, order)
+        ranking = make_ranking(firsts, self.rows.columns)
+        return ranking, self.find_facts(firsts, firsts.equal_rows, order)
+
+    def find_facts(
+        self, ranked: FirstOccurrences, equal_rows: int, order: str, *, with_rows: bool = False
+    ) -> OrderFacts:
+        """Return what is odd in the order of the rows in memory. `ranked` are the first occurrences in the given order.
+
+        `with_rows` says whether the order of all rows matters, and not only the order of the ranking.
+        """
+        # Without the column, equal rows may be results of different searches: another notice says that iterations are missing.
+        equal_rows = 0 if self.lacks_column else equal_rows
+        if self.keeps_order:
+            return OrderFacts(ranked.orders, equal_rows, in_row_order=self.lacks_order and ranked.has_rankings)
+        tied = count_tied(self.rows, None if with_rows else ranked, order=order, lacks_order=self.lacks_order)
+        return OrderFacts(ranked.orders, equal_rows, tied=tied)
+
+    def warn_of_facts(self, facts: OrderFacts) -> None:
+        warn_of_facts(facts, about=self.name, lacks_order=self.lacks_order, paged=self.unpaged is not None)
+
+    def without_rows(self) -> Run:
+        """Return a copy that can get the rows of a part (`with_frame`). It has no queries that never searched."""
+        copied = self.with_frame(None)
+        copied.never_searched = self.never_searched.clear()
+        return copied
+
+    def map_parts(
+        self, consume: Callable[[Iterator[_Result]], _Total], function: Callable[[pl.DataFrame], _Result], *names: str
+    ) -> _Total:
+        """Call `consume` with the result of `function` for each part of a lazy run (see `consume_parts`).
+
+        The parts have the columns `names` that the frame has, and the scores if there are no ranks. Without `names` they have all.
+        """
+        columns = nw.from_native(self.frame).collect_schema().names()
+        wanted = {*(names or columns), *(() if "rank" in columns else ("score",))}
+        used = [name for name in columns if name in wanted]
+        label, keeps_order = self._label_of_copies, self.keeps_order
+        return consume_parts(consume, self.frame, function, columns=used, keeps_order=keeps_order, label=label)
+
+    @property
+    def _label_of_copies(self) -> str | None:
+        """The name of the source in an error that the run consists of copies; None if this cannot be known."""
+        return None if self.lacks_column else f"the {RUN.name} frame"
+
+    def _has_whole_ranks(self) -> bool:
+        """Return whether ranks are whole numbers. The engine is queried only if ranks are floats."""
+        frame = nw.from_native(self.frame)
+        kind, rank = frame.collect_schema().get("rank"), nw.col("rank")
+        if kind is None or not kind.is_float():
+            return True
+        return not len(collect(frame.filter((rank != rank.round()) | (rank.abs() >= 2.0**53)).select("rank").head(1)))
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:
         """A frame with query_id, doc_id and iteration (the first iteration that returned the document)."""
-        return collect(find_first_rows(to_lazy(nw.from_native(self.frame)), nw.col("iteration").min()))
+        firsts = find_first_occurrences(self.rows.select("query_id", "iteration", "doc_id", "rank"))
+        query_id = firsts.queries.get_column("query_id").gather(firsts.rows.get_column("query"))
+        return firsts.rows.select(query_id, "doc_id", "iteration")
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[ScoredDoc]:
         """Return the flattened ranking as named tuples. The arguments are for compatibility with pandas and are ignored."""
@@ -217,6 +291,19 @@ class Run(PandasFacade):
             return f"Run({name}{type(self.frame).__module__.split('.')[0]} frame)"
         queries = count_of(self.frame.get_column("query_id").n_unique(), "query", "queries")
         return f"Run({name}{queries}, {count_of(self.frame.height, 'row')})"
+
+
+@dataclass(frozen=True)
+class _RankPart:
+    """Ranks the rows of a part. `types` are the types of the columns, if they must be the same in all parts."""
+
+    run: Run  # without rows
+    order: str
+    types: Mapping[Any, pl.DataType] | None = None
+
+    def __call__(self, rows: pl.DataFrame) -> RankedPart:
+        ranking, facts = self.run.with_frame(rows).rank_rows(self.order)
+        return RankedPart(ranking if self.types is None else ranking.cast(self.types), facts)
 
 
 def read_run(
@@ -316,6 +403,7 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
     if "tag" in columns:
         _check_tags(frame, rows)
     run.lacks_order = not {"rank", "score"} & {*columns}
+    run.keeps_order = isinstance(frame, nw.DataFrame) or frame.implementation.is_polars()
     frame = frame.select([column for column in RUN.columns if column in (*columns, "iteration")])
     if isinstance(frame, nw.DataFrame):
         frame = nw.from_native(add_ranks(frame.to_native()))

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import ir_measures
-import narwhals as nw
 import polars as pl
 
 from goodgain.counting.ledger import Counts, count
@@ -65,8 +64,8 @@ class RaisedScores:
                 raised[f"G{k}"] = pl.col(f"G{k}") + pl.col("Unjudged") * self._label
         self._good_gain.add(tallied.with_columns(**raised))
         if self._ranked is not None and table is not None:
-            rows = nw.from_native(table.rows).drop("doc_id", strict=False)
-            labelled = rows.with_columns(nw.col("relevance").fill_null(self._label)).to_native()
+            rows = table.rows.drop("doc_id", strict=False)
+            labelled = rows.with_columns(pl.col("relevance").fill_null(self._label))
             self._ranked.add(RankingTable(labelled, table.retrieved))
 
     def finish(self) -> pl.DataFrame:
@@ -104,7 +103,7 @@ def _add_to_iterations(
         .join(judged, on=_DOCUMENT, how="anti")
         .join(numbers, on=["query_id", "number"])
     )
-    counts = count(qrels.frame, run.frame, rels=find_thresholds(measures))
+    counts = count(qrels.frame, run.rows, rels=find_thresholds(measures))
     added = _score_each_iteration(counts, measures, unjudged.select("query_id", "iteration").unique(), label)
     joined = unjudged.join(added, on=["query_id", "iteration"])
     return {str(m): joined.select(*_DOCUMENT, added=str(m)) for m in measures}

@@ -4,41 +4,43 @@ Formulas use sums over the documents at ranks 1..cutoff (`Ranks`), and counts of
 ir_measures compute all other classic measures.
 """
 
-from __future__ import annotations  # narwhals takes long to import, and waits
+from __future__ import annotations
 
 import math
 from functools import partial
 
+import polars as pl
+
 from goodgain.measures.declaration import declare
 from goodgain.measures.not_in_ir_measures import IDEAL, MAX_REL, compute_dcg, compute_ideal_dcg, place_for_dcg
-from goodgain.measures.terms import Ranks, divide, divide_rows, nw
+from goodgain.measures.terms import Ranks, divide, divide_rows
 
 _TREC_EVAL = "trec_eval 9, "
 #: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP to a sum of 1.
 _DEEPEST = 1000
 
 
-def _compute_set_f(ranks: Ranks) -> nw.Expr:
+def _compute_set_f(ranks: Ranks) -> pl.Expr:
     found = ranks.total(ranks.relevant)
     precision, recall = divide(found, ranks.num_ret), divide(found, ranks.num_rel)
     x = float(ranks.parameters["beta"])
     return divide((x + 1) * precision * recall, x * precision + recall)
 
 
-def _count_needed(ranks: Ranks) -> nw.Expr:
+def _count_needed(ranks: Ranks) -> pl.Expr:
     """Return how many relevant documents IPrec's recall needs. A fraction of at least 0.1 is rounded up, as in trec_eval 9."""
     recall = float(f"{ranks.parameters['recall']:.2f}")
     return (recall * ranks.num_rel + 0.9).floor()
 
 
-def _compute_rbp(ranks: Ranks) -> nw.Expr:
+def _compute_rbp(ranks: Ranks) -> pl.Expr:
     p = float(ranks.parameters["p"])
-    weight = nw.when(ranks.k <= _DEEPEST).then(nw.lit(p) ** (ranks.k - 1)).otherwise(nw.lit(0.0))
+    weight = pl.when(ranks.k <= _DEEPEST).then(pl.lit(p) ** (ranks.k - 1)).otherwise(pl.lit(0.0))
     return divide_rows(ranks.total(weight * ranks.relevant), math.fsum(p**k for k in range(_DEEPEST)))
 
 
-def _compute_err(ranks: Ranks) -> nw.Expr:
-    satisfied = (nw.lit(2.0) ** ranks.label.clip(0) - 1) / 2.0 ** ranks.parameters.get("max_rel", MAX_REL.default)
+def _compute_err(ranks: Ranks) -> pl.Expr:
+    satisfied = (pl.lit(2.0) ** ranks.label.clip(0) - 1) / 2.0 ** ranks.parameters.get("max_rel", MAX_REL.default)
     return ranks.total(satisfied * ranks.product_before(1 - satisfied) / ranks.k)
 
 
@@ -112,7 +114,7 @@ _declare(
     "R-Precision",
     "relevant documents at ranks <= R / R, R = relevant documents",
     lambda ranks: divide(
-        ranks.total(nw.when(ranks.k <= ranks.num_rel).then(ranks.relevant).otherwise(nw.lit(0.0))), ranks.num_rel
+        ranks.total(pl.when(ranks.k <= ranks.num_rel).then(ranks.relevant).otherwise(pl.lit(0.0))), ranks.num_rel
     ),
     source=_TREC_EVAL + "Rprec",
 )
@@ -144,9 +146,9 @@ _declare(
     "Interpolated Precision at a recall",
     "highest precision at any rank with at least floor(recall * R + 0.9) relevant documents so far; R = relevant documents",
     lambda ranks: ranks.highest(
-        nw.when(ranks.relevant_so_far >= _count_needed(ranks))
+        pl.when(ranks.relevant_so_far >= _count_needed(ranks))
         .then(ranks.relevant * ranks.relevant_so_far / ranks.k)
-        .otherwise(nw.lit(0.0))
+        .otherwise(pl.lit(0.0))
     ),
     source=_TREC_EVAL + "iprec_at_recall",
     takes=lambda parameters: math.isclose(parameters["recall"], round(parameters["recall"], 2), abs_tol=1e-12),

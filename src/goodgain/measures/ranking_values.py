@@ -2,11 +2,8 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
 
 import ir_measures
-import narwhals as nw
 import polars as pl
 
 from goodgain.errors import MeasureError
@@ -15,7 +12,6 @@ from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_null_rule
 from goodgain.measures.parameters import read_parameters
 from goodgain.measures.terms import Ranks, Sums
-from goodgain.ranking.dataframe_engines import collect, move_to_engine
 from goodgain.ranking.ranking_table import Judgments, RankingTable, name_relevant, number_judgments, tabulate_ranking
 
 _Gains = tuple[tuple[float, float], ...]
@@ -27,7 +23,7 @@ class RankedScores:
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.judgments = judgments
         self.positions = find_positions(measures)
-        self._values: dict[str, nw.Expr] = {}  # by the names of the measures, over the columns that `finish` joins
+        self._values: dict[str, pl.Expr] = {}  # by the names of the measures, over the columns that `finish` joins
         self._of_rows = Sums()
         self._of_ideals: dict[_Gains, Sums] = {}
         for measure in measures:
@@ -45,53 +41,32 @@ class RankedScores:
         ideal = Ranks(measure, "k", sums=of_ideal, prefix="ideal ")
         value = declared.formula(Ranks(measure, declared.position(parameters), sums=self._of_rows, ideal=ideal))
         if declared.family == "classic":  # as in ir_measures, for a query that the run lacks
-            value = nw.when(nw.col("NumRet") > 0).then(value).otherwise(nw.lit(0.0))
+            value = pl.when(pl.col("NumRet") > 0).then(value).otherwise(pl.lit(0.0))
         self._values[str(measure)] = value
 
     def add(self, table: RankingTable) -> None:
         """Add the ranking table of some queries; each query is in only one table."""
-        if table.retrieved is None:
-            self._add_lazy(nw.from_native(table.rows))
-            return
-        labelled = table.rows.drop_nulls("relevance")
         # Not lazy: a lazy plan is a sixth faster, but its order of rows varies, and with it the last digit of sums.
-        rows, judged = (nw.from_native(frame, eager_only=True) for frame in (labelled, self._judged))
-        self._sums.append(self._sum_rows(rows, judged, self._of_rows).to_native())
+        rows = table.rows.drop_nulls("relevance")
+        same_as_k = [pl.col("k").alias(name) for name in self.positions if name not in rows.columns]
+        rows = rows.with_columns(same_as_k)
+        if self._of_rows.rels:
+            counts = self._judged.select("query", *(name_relevant(rel) for rel in sorted(self._of_rows.rels)))
+            rows = rows.join(counts, on="query", how="left", maintain_order="left")
+        self._sums.append(self._of_rows.aggregate(rows))
         self._retrieved.append(table.retrieved)
-
-    def _add_lazy(self, rows: nw.LazyFrame[Any]) -> None:
-        """Add a lazy ranking. Its query engine, such as DuckDB, computes the sums, and only one row per query is loaded."""
-        counting = replace(self._of_rows, summed=self._of_rows.summed | {"NumRet": nw.lit(1.0)})
-        numbered = nw.from_native(self._judged.with_columns(pl.col("query").cast(pl.Int64)))
-        summed = collect(self._sum_rows(rows, move_to_engine(rows, numbered), counting))
-        summed = summed.with_columns(pl.col("query").cast(pl.UInt32))
-        self._retrieved.append(summed.select("query", pl.col("NumRet").cast(pl.Int64)))
-        self._sums.append(summed.drop("NumRet"))
-
-    def _sum_rows(self, rows: Any, judged: Any, sums: Sums) -> Any:
-        present = rows.collect_schema().names()
-        same_as_k = [nw.col("k").alias(name) for name in self.positions if name not in present]
-        if same_as_k:
-            rows = rows.with_columns(*same_as_k)
-        if sums.rels:
-            counts = judged.select("query", *(name_relevant(rel) for rel in sorted(sums.rels)))
-            rows = rows.join(counts, on="query", how="left")
-        return sums.aggregate(rows)
 
     def finish(self) -> pl.DataFrame:
         """Return a frame with the column `query_id` (all judged queries, sorted), and a Float64 column per measure."""
         columns = [pl.concat(self._retrieved), pl.concat(self._sums)]
         for gains, sums in self._of_ideals.items():
             if sums.summed or sums.highest:
-                ideals = nw.from_native(self.judgments.rank_ideally(dict(gains)), eager_only=True)
-                columns.append(sums.aggregate(ideals).to_native())
+                columns.append(sums.aggregate(self.judgments.rank_ideally(dict(gains))))
         joined = self._judged
         for found in columns:  # a query without a row has an empty ranking
             joined = joined.join(found, on="query", how="left", maintain_order="left")
-        queries = nw.from_native(joined.fill_null(0), eager_only=True)
-        values = queries.select(
-            "query_id", **{name: value.cast(nw.Float64) for name, value in self._values.items()}
-        ).to_native()
+        queries = joined.fill_null(0)
+        values = queries.select("query_id", **{name: value.cast(pl.Float64) for name, value in self._values.items()})
         for name in values.columns[1:]:
             odd = values.get_column("query_id").filter(~values.get_column(name).is_finite())
             if len(odd):

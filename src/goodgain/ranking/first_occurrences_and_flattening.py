@@ -1,17 +1,12 @@
-"""Finds first occurrences (the rows of a run in which a document is new to the query), and makes the classic ranking of them.
-
-`find_first_occurrences` works in memory. `dataframe_engines` follows the same rules on other engines.
-"""
+"""Finds first occurrences (the rows of a run in which a document is new to the query), and makes the classic ranking of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 
-from goodgain.errors import count_of, notice
 from goodgain.options import OPTIONS, ORDER, check_choice
 from goodgain.schema import EMPTY_DOC, RUN
 
@@ -20,23 +15,6 @@ _SEEN = ("iteration", "rank")
 #: Order -> the columns that sort the first occurrences of a query. `position` counts the results of an iteration; `last`
 #: has only the results of the last iteration.
 PLACED_BY: dict[str, tuple[str, ...]] = {"seen": _SEEN, "interleaved": ("position", "iteration"), "last": _SEEN}
-
-
-def find_first_rows(rows: nw.LazyFrame[Any], *values: nw.Expr) -> nw.LazyFrame[Any]:
-    """Return one row per query_id and doc_id. The expressions `values` aggregate all results of this query and document.
-
-    A minimum in `values` finds the first occurrence of a document, for example by the smallest iteration, then the smallest rank.
-    """
-    return rows.filter(nw.col("doc_id") != EMPTY_DOC).group_by("query_id", "doc_id").agg(*values)
-
-
-def keeps_scores(one_iteration: Any, results: Any, kept: Any) -> Any:
-    """Return whether a query has one iteration and no repeats. Such a query keeps its rows, ranks and scores.
-
-    Any other query gets the scores n, n-1, ..., 1. The arguments are columns of any library. `results` counts all results,
-    including repeats; `kept` counts only first occurrences.
-    """
-    return one_iteration & (results == kept)
 
 
 class Orders(NamedTuple):
@@ -77,9 +55,12 @@ class FirstOccurrences:
 
     @property
     def keep_scores(self) -> Any:
-        """For each query, whether the ranking keeps the rows and scores of the run (see `keeps_scores`)."""
+        """For each query, whether it has one iteration and no repeats. Such a query keeps its rows, ranks and scores.
+
+        Any other query gets the scores n, n-1, ..., 1.
+        """
         length, results = (self.queries.get_column(name).to_numpy() for name in ("length", "results"))
-        return keeps_scores(length == 1, results, self.kept)
+        return (length == 1) & (results == self.kept)
 
     @property
     def orders(self) -> Orders:
@@ -114,10 +95,10 @@ def find_first_occurrences(run: pl.DataFrame, order: str = ORDER) -> FirstOccurr
     query, query_ids = number_queries(run.get_column("query_id"))
     rows = run.drop("query_id").insert_column(0, query).with_row_index("line")
     key = ["query", *(name for name in PLACED_BY["seen"] if name in run.columns)]
-    is_sorted, equals_next = _compare_neighbours(rows, key)
+    is_sorted, equals_next = compare_neighbours(rows, key)
     if not is_sorted:
         rows = rows.sort(key, maintain_order=True)
-        _, equals_next = _compare_neighbours(rows, key)
+        _, equals_next = compare_neighbours(rows, key)
     equal_rows = _count_equal_rows(rows, equals_next) if "rank" in key else 0
     results, iterations = _number_iterations(rows)
     used = iterations
@@ -161,7 +142,7 @@ def count_in_query(queries: pl.Series) -> pl.Series:
     return pl.Series("k", np.arange(1, len(queries) + 1) - np.repeat(before, lengths), dtype=pl.Int64)
 
 
-def _compare_neighbours(rows: pl.DataFrame, key: Sequence[str]) -> tuple[bool, Any]:
+def compare_neighbours(rows: pl.DataFrame, key: Sequence[str]) -> tuple[bool, Any]:
     """Return whether rows are sorted by `key`, and for each row but the last whether it equals the next row in `key`.
 
     Most files are sorted, and this check is faster than sorting.
@@ -232,78 +213,18 @@ def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFra
     place = count_in_query(query).alias("place")
     kept = pl.Series("kept", firsts.kept).gather(query)
     placed = firsts.rows.with_columns(firsts.queries.get_column("query_id").gather(query), keeps, place, kept)
-    ranking = nw.from_native(placed).with_columns(**flatten_columns()).to_native()
+    new_score = (pl.col("kept") + 1 - pl.col("place")).cast(pl.Float64)
+    ranking = placed.with_columns(
+        rank=pl.when("keeps").then("rank").otherwise("place"),
+        score=pl.when("keeps").then("score").otherwise(new_score),
+        iteration=pl.when("keeps").then("iteration").otherwise(1).cast(pl.Int64),
+    )
     if keeps.any():  # a query that keeps its scores keeps the order of its rows too
         key = ranking.select("query", place=pl.when("keeps").then("line").otherwise("place"))
         same = pl.col("query") == pl.col("query").shift(1)
         if key.select((same & (pl.col("place") < pl.col("place").shift(1))).any()).item():
             ranking = ranking.with_columns(key.get_column("place")).sort("query", "place")
     return ranking.select(columns)
-
-
-def flatten_columns() -> dict[str, nw.Expr]:
-    """Return narwhals expressions that compute rank, score and iteration of a ranking.
-
-    The frame needs three columns: `keeps` (the result of `keeps_scores`), `place` (1, 2, 3 ... in the order of the ranking) and
-    `kept` (the number of first occurrences).
-    """
-    keeps, place = nw.col("keeps"), nw.col("place")
-    return {
-        "rank": nw.when(keeps).then(nw.col("rank")).otherwise(place),
-        "score": nw.when(keeps).then(nw.col("score")).otherwise((nw.col("kept") + 1 - place).cast(nw.Float64)),
-        "iteration": nw.when(keeps).then(nw.col("iteration")).otherwise(nw.lit(1)).cast(nw.Int64),
-    }
-
-
-def warn_of_equal_rows(number: int, *, about: str | None) -> None:
-    """Give a notice about the equal rows of a run. `about` is the name of the run."""
-    if number:
-        equal = f"{number:,} row{' equals' if number == 1 else 's equal'} an earlier row in query, iteration, doc_id and rank"
-        notice(
-            "equal_rows",
-            f"{equal}. They count as repeats: right if a step made the same call twice. If rows were written twice, remove "
-            "the copies.",
-            about=about,
-        )
-
-
-def warn_of_orders(orders: Orders, *, paged: bool = False) -> None:
-    """Give a notice if ranks contradict scores, and another if some queries' results are sorted by score and others' by rank.
-
-    A run of single searches gets a notice only if its scores are all equal, or rise at a worse rank: some ties are usual.
-    `paged` says whether the ranking of the run was cut into pages.
-    """
-    if queries := orders.contradicting:
-        notice(
-            "ranks_contradict_scores",
-            f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
-            "their ranking follows the ranks. If the scores are right, renumber the ranks by score. Queries with one search "
-            "and no repeats keep their scores.",
-        )
-    if orders.by_score and orders.several:
-        notice(
-            "order_by_score",
-            f"in {count_of(orders.by_score, 'query', 'queries')} with one search, classic measures sort by score, not by rank "
-            "(ties by doc_id, as in trec_eval). Queries with several searches follow the ranks. To sort all queries alike, "
-            "make scores fall as ranks rise.",
-        )
-    elif orders.against_ranks:
-        what = "pages and classic measures" if paged else "classic measures"
-        notice(
-            "order_by_score",
-            f"in {count_of(orders.against_ranks, 'query', 'queries')} with one search, {what} sort by score, not by rank "
-            "(ties by doc_id, as in trec_eval). If the ranks are right, make scores fall as ranks rise.",
-        )
-
-
-def warn_of_row_order() -> None:
-    """Say that rows are ranked in their order. This matters for classic measures and pages of iterations with several results."""
-    notice(
-        "row_order",
-        "the run has no column rank or score, so results are ranked in the order of its rows. If this is another order, add ranks "
-        "or scores.",
-        minor=True,
-    )
 
 
 def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:

@@ -92,9 +92,9 @@ class RankingTable(NamedTuple):
     """The ranked documents of each query, with positions and labels."""
 
     #: query, k (1..n), relevance (Float64), k_id and k_gdeval if they differ from k, and possibly doc_id. A document without a
-    #: label has no row, or null as its relevance. A ranking on its engine is a lazy frame with a row for every document.
-    rows: Any
-    retrieved: pl.DataFrame | None  # query, NumRet (documents) of each judged query with results; None for a lazy frame
+    #: label has no row, or null as its relevance.
+    rows: pl.DataFrame
+    retrieved: pl.DataFrame  # query, NumRet (documents) of each judged query with results
 
 
 def name_relevant(rel: float) -> str:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any, Literal, NamedTuple
 
-import narwhals as nw
 import numpy as np
 import polars as pl
 import polars.selectors as cs
@@ -33,7 +32,6 @@ from goodgain.measures.names import Measures, needs_results, parse_measures
 from goodgain.measures.scores import join_queries
 from goodgain.measures.terms import divide_rows
 from goodgain.options import check_whole_number, spell
-from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
 from goodgain.statistics.statistical_tests import RESIDUE, Settings, Vector, find_intervals
 
@@ -300,9 +298,9 @@ def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> tu
 
 
 def _take_hits(table: RankingTable, judgments: Judgments, rel: float) -> pl.DataFrame:
-    rows = nw.from_native(table.rows).filter(nw.col("relevance") >= rel).select("query", "k")
-    hits = collect(rows.lazy() if isinstance(rows, nw.DataFrame) else rows)
-    hits = hits.select(pl.col("query").cast(pl.UInt32), pl.col("k").cast(pl.Int64))
+    hits = table.rows.filter(pl.col("relevance") >= rel).select(
+        pl.col("query").cast(pl.UInt32), pl.col("k").cast(pl.Int64)
+    )
     relevant = judgments.labels.filter(pl.col("relevance") >= rel).group_by("query").agg(R=pl.len().cast(pl.Int64))
     hits = hits.join(relevant.with_columns(pl.col("query").cast(pl.UInt32)), on="query", how="left")
     query_id = judgments.query_ids.gather(hits.get_column("query")).alias("query_id")

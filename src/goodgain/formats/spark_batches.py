@@ -1,0 +1,41 @@
+"""Reads and writes the Arrow batches of Spark's workers. Workers import this module; the driver does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+#: Rows of a part on a worker. A query with more rows is a part of its own.
+_ROWS = 2**19
+
+
+def cut_between_queries(batches: Any) -> Iterator[pl.DataFrame]:
+    """Yield the rows of Arrow batches, which are sorted by query, in parts of whole queries."""
+    kept: list[pl.DataFrame] = []
+    for batch in batches:
+        kept.append(pl.DataFrame(batch))
+        if sum(map(len, kept)) < _ROWS:
+            continue
+        rows = pl.concat(kept)
+        query_ids = rows.get_column("query_id")
+        others = (query_ids != query_ids[-1]).arg_true()
+        end = int(others[-1]) + 1 if len(others) else 0
+        kept = [rows[end:]]
+        if end:
+            yield rows[:end].rechunk()
+    if any(map(len, kept)):
+        yield pl.concat(kept, rechunk=True)
+
+
+def spell_for_spark(rows: pl.DataFrame) -> Iterator[Any]:
+    """Yield rows as Arrow batches with the types of Spark, which knows no large strings."""
+    import pyarrow as pa
+
+    table = rows.to_arrow()
+    types = [
+        pa.field(field.name, pa.string() if pa.types.is_large_string(field.type) else field.type)
+        for field in table.schema
+    ]
+    yield from table.cast(pa.schema(types)).to_batches()

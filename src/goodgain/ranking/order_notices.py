@@ -1,0 +1,118 @@
+"""Counts what is odd in the order of a run's results, part by part, and gives the notices for the whole run."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import polars as pl
+
+from goodgain.errors import count_of, notice
+from goodgain.ranking.first_occurrences_and_flattening import FirstOccurrences, Orders
+from goodgain.schema import EMPTY_DOC
+
+
+class OrderFacts(NamedTuple):
+    """What is odd in the order of the results of some queries."""
+
+    orders: Orders = Orders()
+    equal_rows: int = 0  # as in `FirstOccurrences`
+    in_row_order: bool = False  # whether a ranking follows the order of the rows, because there are no ranks and scores
+    tied: int = 0  # results that are ordered by doc_id, because the frame does not keep the order of rows
+
+
+def add_up_facts(parts: Iterable[OrderFacts]) -> OrderFacts:
+    """Return the facts of a whole run from those of its parts, which share no query."""
+    facts = list(parts)
+    orders = Orders(*map(sum, zip(Orders(), *(part.orders for part in facts), strict=True)))
+    equal_rows = sum(part.equal_rows for part in facts)
+    tied = sum(part.tied for part in facts)
+    return OrderFacts(orders, equal_rows, any(part.in_row_order for part in facts), tied)
+
+
+def count_tied(rows: pl.DataFrame, firsts: FirstOccurrences | None, *, order: str, lacks_order: bool) -> int:
+    """Count the results that share a rank within an iteration, or all of several results if the run `lacks_order`.
+
+    `rows` is sorted by query_id and iteration. If `firsts` is given, results of queries that keep their scores do not count:
+    they are sorted by score.
+    """
+    place = ["query_id", "iteration"]
+    if order == "last":
+        rows = rows.filter(pl.col("iteration") == pl.col("iteration").max().over("query_id"))
+    results = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(place if lacks_order else [*place, "rank"])
+    same = pl.all_horizontal(pl.all() == pl.all().shift(1)).fill_null(False)
+    is_tied = results.select(same | same.shift(-1, fill_value=False)).to_series()
+    tied = results.filter(is_tied)
+    if firsts is not None and not lacks_order and not tied.is_empty():
+        keeping = firsts.queries.get_column("query_id").filter(pl.Series(firsts.keep_scores))
+        tied = tied.filter(~pl.col("query_id").is_in(keeping.implode()))
+    return tied.height
+
+
+def warn_of_facts(facts: OrderFacts, *, about: str | None, lacks_order: bool = False, paged: bool = False) -> None:
+    """Give the notices on a run. `about` is its name. For `paged`, see `warn_of_orders`, for `lacks_order`, see `count_tied`."""
+    warn_of_equal_rows(facts.equal_rows, about=about)
+    if facts.in_row_order:
+        warn_of_row_order()
+    warn_of_orders(facts.orders, paged=paged)
+    warn_if_tied(facts.tied, lacks_order=lacks_order)
+
+
+def warn_if_tied(results: int, *, lacks_order: bool) -> None:
+    if results:
+        reason = "neither rank nor score" if lacks_order else "ties in rank"
+        number = count_of(results, "result has", "results have")
+        notice(
+            "order_by_doc_id",
+            f"{number} {reason}: they are ordered by doc_id, because the frame does not keep the order of rows",
+            minor=True,
+        )
+
+
+def warn_of_equal_rows(number: int, *, about: str | None) -> None:
+    """Give a notice about the equal rows of a run. `about` is the name of the run."""
+    if number:
+        equal = f"{number:,} row{' equals' if number == 1 else 's equal'} an earlier row in query, iteration, doc_id and rank"
+        notice(
+            "equal_rows",
+            f"{equal}. They count as repeats: right if a step made the same call twice. If rows were written twice, remove "
+            "the copies.",
+            about=about,
+        )
+
+
+def warn_of_orders(orders: Orders, *, paged: bool = False) -> None:
+    """Give a notice if ranks contradict scores, and another if some queries' results are sorted by score and others' by rank.
+
+    A run of single searches gets a notice only if its scores are all equal, or rise at a worse rank: some ties are usual.
+    `paged` says whether the ranking of the run was cut into pages.
+    """
+    if queries := orders.contradicting:
+        notice(
+            "ranks_contradict_scores",
+            f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
+            "their ranking follows the ranks. If the scores are right, renumber the ranks by score. Queries with one search "
+            "and no repeats keep their scores.",
+        )
+    if orders.by_score and orders.several:
+        notice(
+            "order_by_score",
+            f"in {count_of(orders.by_score, 'query', 'queries')} with one search, classic measures sort by score, not by rank "
+            "(ties by doc_id, as in trec_eval). Queries with several searches follow the ranks. To sort all queries alike, "
+            "make scores fall as ranks rise.",
+        )
+    elif orders.against_ranks:
+        what = "pages and classic measures" if paged else "classic measures"
+        notice(
+            "order_by_score",
+            f"in {count_of(orders.against_ranks, 'query', 'queries')} with one search, {what} sort by score, not by rank "
+            "(ties by doc_id, as in trec_eval). If the ranks are right, make scores fall as ranks rise.",
+        )
+
+
+def warn_of_row_order() -> None:
+    """Say that rows are ranked in their order. This matters for classic measures and pages of iterations with several results."""
+    notice(
+        "row_order",
+        "the run has no column rank or score, so results are ranked in the order of its rows. If this is another order, add ranks "
+        "or scores.",
+        minor=True,
+    )
