@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from goodgain.logs.traces.expected_values import format_place
-from goodgain.logs.traces.tools import ChosenTools, extract_queries, list_other_arguments
+from goodgain.logs.traces.tools import ChosenTools, extract_queries, split_arguments
 
 #: The status of a search. `unparsed`: no reader could read the output. `unrecorded`: the log lacks the output.
 Status = Literal["ok", "empty", "error", "unparsed", "unrecorded"]
@@ -80,11 +80,13 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
         """The queries of the call. They are extracted only on demand, because most conversions do not need them."""
         return extract_queries(self.asked)
 
-    @property
-    def other_arguments(self) -> str | None:
-        """All arguments beside the queries, as JSON with sorted keys; None if there are none."""
-        others = list_other_arguments(self.arguments)
-        return json.dumps(others, sort_keys=True, ensure_ascii=False, default=str) if others else None
+    def describe(self) -> tuple[str | None, str | None]:
+        """Return the queries as one text, and all other arguments as JSON with sorted keys. None stands for none."""
+        queries, others = split_arguments(self.arguments)
+        if self.asked is not self.arguments:
+            queries = self.queries
+        text = "; ".join(queries) or None
+        return text, json.dumps(others, sort_keys=True, ensure_ascii=False, default=str) if others else None
 
 
 class ToolCall(msgspec.Struct, gc=False):

@@ -92,6 +92,8 @@ _PASSED_KEYS = (
 
 #: Arguments that hold the query, the best first.
 _QUERY_KEYS = ("queries", "query", "q", "search_query", "user_query", "search_queries", "question", "input", "keywords")
+#: Values of arguments that say nothing.
+_NO_VALUES: tuple[Any, ...] = (None, "", [], {})
 
 
 @lru_cache(maxsize=4096)
@@ -273,26 +275,25 @@ def find_unused_tools(is_search: ChosenTools, called: Collection[str]) -> list[s
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:
     """Return the queries in the arguments of a call; an empty tuple if there are none."""
-    arguments = _parse_arguments(arguments)
-    if isinstance(arguments, dict):
-        arguments = _take_keywords(arguments)
-        key = _find_query_key(arguments)
-        return () if key is None else _collect_texts(arguments[key])
-    return _collect_texts(arguments)
+    return split_arguments(arguments)[0]
 
 
-def list_other_arguments(arguments: Any) -> dict[str, Any]:
-    """Return the arguments of a call beside its queries, such as the number of a page. Arguments without a value are left out.
+def split_arguments(arguments: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the queries in the arguments of a call, and the other arguments, such as the number of a page.
 
-    >>> list_other_arguments('{"query": "dam", "page": 2, "site": null}'), list_other_arguments("dam")
-    ({'page': 2}, {})
+    Arguments without a value are left out.
+
+    >>> split_arguments('{"query": "dam", "page": 2, "site": null}'), split_arguments("dam")
+    ((('dam',), {'page': 2}), (('dam',), {}))
     """
     arguments = _parse_arguments(arguments)
     if not isinstance(arguments, dict):
-        return {}
+        return _collect_texts(arguments), {}
     arguments = _take_keywords(arguments)
     query_key = _find_query_key(arguments)
-    return {key: value for key, value in arguments.items() if key != query_key and value not in (None, "", [], {})}
+    queries = () if query_key is None else _collect_texts(arguments[query_key])
+    others = {key: value for key, value in arguments.items() if key != query_key and value not in _NO_VALUES}
+    return queries, others
 
 
 def _parse_arguments(arguments: Any) -> Any:

@@ -251,8 +251,8 @@ class Conversation:
 
     def hold(self, value: Any, at: str, *, is_state: bool = False) -> None:
         """Remember an object of the log that belongs to the latest step, because it may hold results that no call holds."""
-        last = self._turns[-1] if self._turns else None
-        step = last.steps[-1] if last and last.steps else None
+        steps = self._turns[-1].steps if self._turns else None
+        step = steps[-1] if steps else None
         self._holders.append(Holder(value, at, len(self._turns), step, is_state))
 
     def read_file(self, lines: Iterable[tuple[Any, str]]) -> Trace:
@@ -325,11 +325,11 @@ class Conversation:
 
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
         """Report unread fields that look like a search. If `item` has no content, also report fields that look like content."""
-        lacks = [name for name in ("content", "message", "output") if name in read and item.get(name) is None]
         for key, value in item.items():
             if key in read:
                 continue
-            if overlooked.looks_like_search(key, value) or (lacks and overlooked.is_content(key, value)):
+            lacks_content = any(name in read and item.get(name) is None for name in ("content", "message", "output"))
+            if overlooked.looks_like_search(key, value) or (lacks_content and overlooked.is_content(key, value)):
                 expected = f"calls, results and texts in {', '.join(sorted(read))}"
                 self.source.not_understood(f"field {key!r} of {of}", f"{at}/{key}", expected)
 

@@ -113,12 +113,9 @@ class ResultRows:
     def to_frame(self, names: Sequence[str] = tuple(RESULTS_SCHEMA)) -> pl.DataFrame:
         columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
         # The arguments of calls are parsed only here, on demand.
-        if columns and "search_query" in names:
-            calls = columns["search_query"]
-            columns["search_query"] = tuple(None if call is None else "; ".join(call.queries) or None for call in calls)
-        if columns and "arguments" in names:
-            calls = columns["arguments"]
-            columns["arguments"] = tuple(None if call is None else call.other_arguments for call in calls)
+        if columns and ("search_query" in names or "arguments" in names):
+            texts = [(None, None) if search is None else search.describe() for search in columns["arguments"]]
+            columns["search_query"], columns["arguments"] = zip(*texts, strict=True)
         of_searches = [name for name in _OF_SEARCHES if name in names]
         searches = pl.DataFrame([pl.Series(name, columns.get(name, ()), RESULTS_SCHEMA[name]) for name in of_searches])
         counts = pl.Series(self._counts, dtype=pl.UInt32)

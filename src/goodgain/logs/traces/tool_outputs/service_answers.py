@@ -130,13 +130,15 @@ def _read_url_keys(item: Object) -> list[Any] | None:
 
 def _read_milvus(hits: list[Object]) -> list[Object] | None:
     """Read Milvus hits with `id`, `distance`, and the document's fields in `entity`."""
-    if not all(isinstance(hit.get("entity"), dict) and "distance" in hit for hit in hits):
+    if "entity" not in hits[0] or not all(isinstance(hit.get("entity"), dict) and "distance" in hit for hit in hits):
         return None
     return [{"metadata" if key == "entity" else key: value for key, value in hit.items()} for hit in hits]
 
 
 def _read_openai_files(hits: list[Object]) -> list[Object] | None:
     """Read hits of OpenAI's vector stores. A hit is a passage of a file, with a `file_id` and a `filename`."""
+    if "file_id" not in hits[0]:
+        return None
     hits = [{**hit, "filename": hit["file_name"]} if "file_name" in hit else hit for hit in hits]  # as Azure names it
     if not all("file_id" in hit and "filename" in hit and ("text" in hit or "content" in hit) for hit in hits):
         return None
@@ -151,6 +153,8 @@ def _read_openai_files(hits: list[Object]) -> list[Object] | None:
 
 def _read_bedrock(hits: list[Object]) -> list[Object] | None:
     """Read passages of Bedrock's knowledge bases. The text is in `content`, the address in an inner object of `location`."""
+    if not isinstance(hits[0].get("content"), dict):
+        return None
     if not all(isinstance(content := hit.get("content"), dict) and "text" in content for hit in hits):
         return None
     found = []
@@ -165,6 +169,8 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
     """Remove pictures from a list of results. A picture is recognised by the `type` image and by its other keys."""
     images = [hit for hit in hits if hit.get("type") == "image"]
+    if not images:
+        return None
     pictures = [one for one in images if "image_url" in one or ("url" in one and one.keys() <= _PICTURE_KEYS)]
     return [hit for hit in hits if hit not in pictures] if 0 < len(pictures) < len(hits) else None
 

@@ -144,7 +144,7 @@ def _strip_rest(link: Entry) -> Entry:
 def is_heading(line: str) -> bool:
     """Return whether a line may stand above a list: a blank line, a Markdown heading, or a line `... results ...:`."""
     line = line.strip()
-    if not line or line.startswith("#") or set(line) <= set("-=*_"):
+    if line.startswith("#") or not line.strip("-=*_"):
         return True
     return len(line) <= _LONGEST_HEADING and line.endswith(":") and _names_results(line)
 

@@ -15,7 +15,7 @@ from goodgain.logs.dedup.document_types import snake_case
 from goodgain.logs.traces.model import Result
 from goodgain.logs.traces.tool_outputs.overlooked_results import CALL_TYPE, NO_RESULTS
 from goodgain.logs.traces.tool_outputs.readers import read_output
-from goodgain.logs.traces.tool_outputs.result_objects import BARE_ID, Object, normalise_key, read_object
+from goodgain.logs.traces.tool_outputs.result_objects import BARE_ID, Object, make_key_plan, normalise_key, read_object
 from goodgain.logs.traces.tool_outputs.service_answers import OBJECT_SHAPES
 from goodgain.logs.traces.tool_outputs.text_lists import is_url
 
@@ -179,15 +179,25 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope)
 
 
 def _may_hold_lists(value: Any, depth: int) -> bool:
-    """Return whether a value has a list of objects other than messages, or of URLs. Most records of chats have none."""
+    """Return whether a value has a list of objects that may be results, or of URLs. Most records of chats have none."""
     if isinstance(value, dict):
-        return depth > 0 and any(
-            _may_hold_lists(held, depth - 1) for held in value.values() if isinstance(held, (dict, list))
-        )
+        if depth == 0:
+            return False
+        return any(isinstance(inner, (dict, list)) and _may_hold_lists(inner, depth - 1) for inner in value.values())
     first = value[0] if value else None
     if isinstance(first, dict):
-        return _NOT_OF_RESULTS.isdisjoint(first)
+        return _may_be_result(tuple(first))
     return isinstance(first, str) and "://" in first
+
+
+@lru_cache(maxsize=1024)
+def _may_be_result(keys: tuple[str, ...]) -> bool:
+    """Return whether an object with these keys may be a result: no key is of a message, and one names a document or its text."""
+    if not _NOT_OF_RESULTS.isdisjoint(keys):
+        return False
+    plan = make_key_plan(keys)
+    has_ids = any(is_id for _, _, is_id in plan.others)
+    return bool(plan.steps or plan.containers or has_ids or not _FILE_KEYS.isdisjoint(keys))
 
 
 #: The place of the value around, or None, and the last key.
@@ -303,7 +313,8 @@ def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultLi
     if all(isinstance(member, str) for member in some):
         return _judge_texts(members, place, way)
     objects = list(filter(_is_object, some))
-    if 2 * len(objects) < len(some) or any(map(_is_of_conversation, objects)):
+    may_be_results = [member for member in objects if _may_be_result(tuple(member))]
+    if 2 * len(may_be_results) < len(some) or any(map(_is_of_conversation, objects)):
         return None
     results = list(map(_read_member, objects))
     holds_passages = way.was_searched or normalise_key(way.key) in PASSAGE_KEYS
