@@ -22,9 +22,11 @@ WRITES = {(name, command) for name in ("results", "queries", "costs", "uses", "o
 #: Option and command: not the order of iterations in a ranking, but that of the searches of several logs of one query.
 OF_LOGS = {("order", "convert"), ("order", "annotate")}
 #: Option and command -> another default than the declared one: a call without measures has no rel of a measure.
-OTHER_COMMANDS = {("rel", "funnel"): 2}
+OTHER_COMMANDS = {("rel", "funnel"): 2, ("rel", "pr"): 1}
 #: Option and function -> another default than the declared one.
 OTHER_FUNCTIONS = {
+    ("bounds", "define"): None,  # the smallest and the largest value
+    ("costs", "define"): (),  # the columns that a function reads
     ("rel", "funnel"): 2,
     ("costs", "read_traces"): False,
     ("order", "read_traces"): "time",  # as in OF_LOGS
@@ -143,8 +145,9 @@ def test_messages_spell_options_that_some_command_has() -> None:
 WRITTEN = re.compile(r"(?:^|(?<=\s)|(?<=\s\())([a-z_]+)=(?:'[^']*'|True|False|None|(?=[\s,;:.)]|$))")
 
 
-#: Arguments of functions that no command calls, and the parameter `rel` of measures.
+#: Arguments of functions that no command calls, and the parameters `rel` and `full` of measures.
 OF_PYTHON = {
+    "nugget_measures.py: full=",
     "any_source.py: label=",
     "providers.py: rel=",
     "mlflow.py: over=",

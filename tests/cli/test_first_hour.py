@@ -70,7 +70,7 @@ def test_values_are_the_same_in_every_form() -> None:
 
 
 HEADINGS = {
-    "Score": ["evaluate", "ledger", "curve", "measures"],
+    "Score": ["evaluate", "ledger", "curve", "pr", "measures"],
     "Compare": ["compare", "explain", "report"],
     "From logs": ["convert", "dedup", "funnel", "annotate"],
     "Judge": ["pool", "label", "judge"],

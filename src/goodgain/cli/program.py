@@ -37,6 +37,7 @@ _FILES = {
         "evaluate": "evaluate_command",
         "ledger": "search_commands",
         "curve": "search_commands",
+        "pr": "search_commands",
         "measures": "program",
     },
     "Compare": {"compare": "compare_commands", "explain": "search_commands", "report": "compare_commands"},

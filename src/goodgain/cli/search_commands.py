@@ -1,4 +1,4 @@
-"""The commands `ledger`, `curve`, `explain` and `funnel`."""
+"""The commands `ledger`, `curve`, `pr`, `explain` and `funnel`."""
 
 import sys
 from pathlib import Path
@@ -120,6 +120,42 @@ def curve(given: shared.Given) -> None:
         (print if is_table else shared.say)(line)
     if given.plot is not None:
         write_picture(draw_curves(frame), given.plot)
+        shared.say(f"picture: {given.plot}")
+
+
+@shared.command(
+    "goodgain pr qrels_examples/rankings/qrels.txt 1=qrels_examples/rankings/a_and_c.run 2=qrels_examples/rankings/b_and_d.run",
+    "goodgain pr qrels_examples/rankings/qrels.txt qrels_examples/rankings/a_and_c.run --points raw -q -o csv",
+)
+@shared.qrels_argument
+@shared.runs_argument
+@shared.declared_option("rel", default=1)
+@shared.choice_option(
+    "--points",
+    ("eleven", "all", "raw"),
+    "Recall 0, 0.1 ... 1; every recall that a query reaches; or, with -q, the precision at each relevant document.",
+)
+@click.option("-q", "--by-query", is_flag=True, help="Print the points of each query, not their mean.")
+@shared.plot_option
+@shared.output_option("csv")
+@shared.spreadsheet_option
+@shared.declared_option("order")
+@shared.reading_options
+def pr(given: shared.Given) -> None:
+    """Print precision over recall, of the ranking without repeats that classic measures use.
+
+    QRELS and RUN are as in evaluate. Points are interpolated: the highest precision at the same or a higher recall. The points
+    of --points raw are not: they are the precision and the recall at each relevant document, for a plot of your own.
+    """
+    shared.check_outputs([given.plot, given.output.path], [given.qrels, *shared.find_files(given.runs)])
+    if given.plot is not None and given.points == "raw":
+        raise InputError("--plot draws interpolated precision. Leave out --points raw.")
+    x = shared.make_experiment(given)
+    with show_progress():
+        frame = x.pr_curve(points=given.points, per_query=given.by_query)
+    print_frame(frame, given.output, spreadsheet=given.spreadsheet)
+    if given.plot is not None:
+        write_picture(plots.precision_recall(frame).figure, given.plot)  # type: ignore[arg-type]  # not a subfigure: it is new
         shared.say(f"picture: {given.plot}")
 
 

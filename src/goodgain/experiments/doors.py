@@ -178,6 +178,7 @@ def pr_curve(
         runs: maps names of one or more systems to runs (inputs of `read_run`). Large files are read in blocks.
         points: `eleven` means recall 0, 0.1, ..., 1. `all` means every recall above 0 that the system reaches in any query.
             With `per_query`, a query has only the recalls reached in this query. Beyond the last point, the precision is 0.
+            `raw`, with `per_query`, means the precision at each relevant document, without interpolation.
         per_query: return the values of each query instead of their mean.
         {options}
 

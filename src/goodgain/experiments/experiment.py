@@ -103,8 +103,8 @@ class Experiment(Scoring):
             return draw_curve(self, parsed, **arguments)
 
     def pr_curve(self, *, points: Points = "eleven", per_query: bool = False) -> pl.DataFrame:
-        """Return interpolated precision over recall for each run, as `gg.pr_curve` does. If `rel` is None, 1 is used."""
-        check_points(points)
+        """Return precision over recall for each run, as `gg.pr_curve` does. If `rel` is None, 1 is used."""
+        check_points(points, per_query=per_query)
         rel = 1 if self._options["rel"] is None else self._options["rel"]
         check_rel(rel)
         with self.tell():

@@ -168,7 +168,7 @@ def _check_costs(name: str, costs: str | Sequence[str]) -> tuple[str, ...]:
     columns = (costs,) if isinstance(costs, str) else tuple(costs)
     for column in columns:
         if column not in COSTS:
-            raise MeasureError(f"{name}: costs={column!r} is not one of {', '.join(COSTS)}. Choose from them.")
+            raise MeasureError(f"{name}: the costs {column!r} are not one of {', '.join(COSTS)}. Choose from them.")
     return columns
 
 
@@ -177,7 +177,9 @@ def _write_bounds(name: str, bounds: tuple[float, float] | None) -> tuple[str, s
         return "-inf", ""
     is_pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2 and all(map(is_number, bounds))
     if not is_pair or bounds[0] >= bounds[1]:
-        raise MeasureError(f"{name}: bounds={bounds!r} is not a smaller and a larger number. Write (0, 1), or None.")
+        raise MeasureError(
+            f"{name}: the bounds {bounds!r} are not a smaller and a larger number. Write (0, 1), or None."
+        )
     least, most = bounds
     return f"{least:g}", f"{most:g}"
 

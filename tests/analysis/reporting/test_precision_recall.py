@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.counting.run_in_blocks import RunFile
+from tests.support.command import run_command
 from tests.support.counts import how_many
 from tests.support.random_runs import Shape
 from tests.support.random_runs import make_case as make_agent_case
@@ -98,6 +99,39 @@ def test_all_points_of_random_rankings_are_those_of_the_definition(seed: int) ->
     for recall, mean in means.select("recall", "precision").iter_rows():
         values = [interpolate(rankings[query], relevant[query], exact_recall[recall]) for query in case.labels]
         assert mean == pytest.approx(float(sum(values) / len(values)), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_raw_points_of_random_rankings_are_the_precision_at_each_relevant_document(seed: int) -> None:
+    case = make_finite_case(seed)
+    with no_notices():
+        found = gg.pr_curve(case.labels, {"x": case.scores}, points="raw", per_query=True)
+    wanted = []
+    for query, labels in case.labels.items():
+        relevant, number = find_relevant(labels, 1), 0
+        for rank, doc in enumerate(in_trec_evals_order(case.scores.get(query, {})), 1):
+            if doc in relevant:
+                number += 1
+                wanted.append((query, number / len(relevant), number / rank))
+    assert sorted(found.drop("system").rows()) == sorted(wanted)
+
+
+def test_raw_points_have_no_mean() -> None:
+    with pytest.raises(gg.InputError, match=r"points='raw': queries reach different recalls.* Give per_query=True"):
+        gg.pr_curve({"q": {"a": 1}}, {"x": {"q": {"a": 1.0}}}, points="raw")
+
+
+def test_the_command_prints_what_the_function_returns_and_draws_it(tmp_path: Path) -> None:
+    folder = ROOT / "qrels_examples" / "rankings"
+    qrels, run = folder / "qrels.txt", folder / "a_and_c.run"
+    for points, more in (("eleven", []), ("all", []), ("raw", ["--by-query"])):
+        done = run_command("pr", qrels, f"x={run}", "--points", points, *more, "-o", "csv")
+        wanted = gg.pr_curve(qrels, {"x": run}, points=points, per_query=bool(more))  # type: ignore[arg-type]  # a text
+        assert pl.read_csv(done.stdout.encode()).equals(wanted.with_columns(system=pl.lit("x"))), done.stderr
+    drawn = run_command("pr", qrels, run, "--plot", tmp_path / "a.svg", cwd=tmp_path)
+    assert drawn.returncode == 0 and (tmp_path / "a.svg").read_text().startswith("<?xml")
+    refused = run_command("pr", qrels, run, "--points", "raw", "-q", "--plot", tmp_path / "b.svg")
+    assert refused.returncode == 2 and "--plot draws interpolated precision" in refused.stderr
 
 
 def test_all_points_have_the_same_digits_in_every_call_and_whatever_the_order_of_queries() -> None:

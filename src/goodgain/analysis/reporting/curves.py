@@ -31,7 +31,7 @@ from goodgain.measures.ledger_values import (
 from goodgain.measures.names import Measures, needs_results, parse_measures
 from goodgain.measures.scores import join_queries
 from goodgain.measures.terms import divide_rows
-from goodgain.options import check_whole_number, spell
+from goodgain.options import FOR_COMMANDS, check_whole_number, spell
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
 from goodgain.statistics.statistical_tests import RESIDUE, Settings, Vector, find_intervals
 
@@ -49,7 +49,7 @@ _WITHOUT_RESULTS = {"without_results": pl.Int64}
 #: Values resampled together: 80 MB at 8 bytes each. They share their random draws.
 _CELLS = 10_000_000
 
-Points = Literal["eleven", "all"]
+Points = Literal["eleven", "all", "raw"]
 #: The eleven levels in tenths, and as recall. Polars rounds twice when it divides by a number: 3 / 10 would not be 0.3.
 _LEVELS = pl.DataFrame({"level": range(11), "recall": [i / 10 for i in range(11)]})
 
@@ -245,9 +245,14 @@ def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dic
                 yield row | {"low": low, "high": high}
 
 
-def check_points(points: str) -> None:
-    if points not in ("eleven", "all"):
-        raise InputError(f"points={points!r} is not 'eleven' or 'all'")
+def check_points(points: str, *, per_query: bool) -> None:
+    if points not in ("eleven", "all", "raw"):
+        raise InputError(f"{spell('points', points)} is not 'eleven', 'all' or 'raw'")
+    if points == "raw" and not per_query:
+        remedy = "--by-query" if FOR_COMMANDS.get() else "per_query=True"
+        raise InputError(
+            f"{spell('points', 'raw')}: queries reach different recalls, so only interpolated points have a mean. Give {remedy}."
+        )
 
 
 def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per_query: bool) -> pl.DataFrame:
@@ -259,7 +264,8 @@ def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per
         levels = found.partition_by("recall", maintain_order=True, as_dict=True)
         rows = [(recall, math.fsum(of.get_column("precision")) / of.height) for (recall,), of in levels.items()]
         return pl.DataFrame(rows, schema={"recall": pl.Float64, "precision": pl.Float64}, orient="row")
-    found = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), "precision")
+    precision = "precision" if points == "all" else pl.col("at_rank").alias("precision")
+    found = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), precision)
     return found if per_query else _average_steps(found, len(query_ids))
 
 
@@ -267,7 +273,8 @@ def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple
     """Return two things: a frame with a row per relevant document in the ranking, and the coverage.
 
     The columns are query_id, R (number of relevant documents of the query), so_far (number of relevant documents up to this
-    rank) and precision (the highest precision at this rank or a later rank). Rows are sorted by query_id and rank.
+    rank), at_rank (the precision at this rank) and precision (the highest precision at this rank or a later rank). Rows are
+    sorted by query_id and rank.
     """
     warn_of_likely_iteration(run.likely_iteration)
     request = RankingRequest(order, with_documents=qrels.labels is not None, with_table=qrels.labels is None)
@@ -277,9 +284,9 @@ def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple
     warn_of_run(qrels, run, coverage)
     so_far = pl.int_range(1, pl.len() + 1).over("query_id")
     ranked = found.sort("query_id", "k").with_columns(so_far=so_far)
-    ranked = ranked.with_columns(precision=pl.col("so_far") / pl.col("k"))
-    highest = pl.col("precision").reverse().cum_max().reverse().over("query_id")
-    return ranked.select("query_id", "R", "so_far", precision=highest), coverage
+    ranked = ranked.with_columns(at_rank=pl.col("so_far") / pl.col("k"))
+    highest = pl.col("at_rank").reverse().cum_max().reverse().over("query_id")
+    return ranked.select("query_id", "R", "so_far", "at_rank", precision=highest), coverage
 
 
 def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> tuple[pl.DataFrame, Coverage]:
