@@ -159,7 +159,8 @@ class Experiment(Scoring):
         with self.tell():
             rel = self._options["rel"]
             check_uses(self.opened.qrels, uses)
-            return funnel(self.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
+            found = funnel(self.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
+            return found.in_order(self.systems)
 
     def check(
         self, lines: str | Iterable[str], *, baseline: str | None = None, family: str | None = None

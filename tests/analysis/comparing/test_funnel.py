@@ -46,6 +46,13 @@ def test_the_uses_of_the_example_are_what_convert_and_read_traces_write(tmp_path
     assert gg.funnel(QRELS, uses).frame.equals(gg.funnel(QRELS, USES_FILE).frame)
 
 
+def test_the_funnel_of_an_experiment_has_its_order_of_systems() -> None:
+    run = pl.DataFrame({"query_id": ["q1"], "iteration": [1], "doc_id": ["a"]})
+    uses = table([use("a", system=name, returned_at=1) for name in ("new", "old", "other")])
+    x = gg.Experiment({"q1": {"a": 2}}, {"old": run, "new": run})
+    assert x.funnel(uses).frame["system"].to_list() == [*x.curve("CG")["system"].to_list(), "other"]
+
+
 # Brute force: documents in dictionaries, counted one by one.
 
 
