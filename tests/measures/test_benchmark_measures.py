@@ -89,7 +89,7 @@ def test_both_ends_of_iterations_for_all_good_results_are_counted(tmp_path: Path
     for asked, labels in (("AllGood", qrels), ("IterationsForAllGoodResults", {"found": {"a": 2}})):
         with pytest.warns(gg.GoodgainNotice) as given:
             gg.evaluate(labels, run, asked)
-            warnings.warn("one at least", gg.GoodgainNotice, stacklevel=1)
+            warnings.warn(gg.GoodgainNotice("any", "one at least"), stacklevel=1)
         assert not any("the best value" in str(one.message) for one in given)
 
 
