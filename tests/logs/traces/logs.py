@@ -195,6 +195,7 @@ anthropic, inspect_ai, openai_chat = (WRITERS[name][0] for name in ("anthropic",
 WITHOUT_STORY = {
     "retrieved_contexts": "a record is one search, without its call",
     "dspy": "a step is one call, without an id, and a failure is a text",
+    "inspect_scout": "a table, whose messages are those of inspect_ai",
     "promptfoo": "a result is one search, without its call",
     "chatgpt_export": "the export has neither ids of calls nor failures, and one list for several searches",
 }

@@ -71,6 +71,7 @@ class Summary(msgspec.Struct):
     documents_beside: int = 0
     doubtful_lists: int = 0
     shared_documents: int = 0
+    lost_searches: int = 0
     unread: int = 0
     searches_with_unread: int = 0
     unknown_urls: Counter[str] = msgspec.field(default_factory=Counter)
@@ -364,6 +365,8 @@ COUNTER_NOTICES = {
     "shared_documents": "in {count:search|searches}, the first at {first}, several results have one doc_id but "
     "different chunk ids. "
     "They count as one document that repeats. To judge chunks, leave out doc_id in the log.",
+    "lost_searches": "{count:trajectory of Codex may lack its|trajectories of Codex may lack their} web searches, the first at "
+    "{first}. Exporters leave out the searches that Codex makes itself. Convert Codex's own rollouts.",
     "doubtful_lists": "{count:record without a search holds|records without a search hold} lists with ids or "
     "titles, the first at "
     "{first}. If they are results of a search, name the key of the list with {tools}.",

@@ -2,7 +2,8 @@
 
 A step of the agent is a step of the trace; a step of the user begins a turn. Results are paired with calls by `source_call_id`.
 
-Lost: Searches of subagents. A notice gives their number; convert the trajectories of the subagents too.
+Lost: Searches of subagents. A notice gives their number; convert the trajectories of the subagents too. Exporters such as
+VibeLens leave out the web searches of Codex. A notice says so; convert Codex's own rollouts.
 Query id: `extra.query_id`, else `session_id`, else `trajectory_id`. The name of the evaluated system is `agent.name`.
 Costs: `metrics` of a step, `cost_usd`, and seconds since the `timestamp` of the previous step.
 """
@@ -22,7 +23,14 @@ from goodgain.logs.traces.conversations.record_objects import (
     walk_objects,
 )
 from goodgain.logs.traces.conversations.tool_calls import expect_output
-from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, object_or_empty, unexpected_value
+from goodgain.logs.traces.expected_values import (
+    as_word,
+    expect_id,
+    expect_object,
+    format_place,
+    object_or_empty,
+    unexpected_value,
+)
 
 
 def sniff(head: FileHead) -> bool:
@@ -50,6 +58,14 @@ class _Trajectory(Conversation):
         self.session_id = expect_id(record.get("session_id"), f"{at}/session_id")
         trajectory = expect_id(record.get("trajectory_id"), f"{at}/trajectory_id")
         self.query_id, self.tag = own or self.session_id or trajectory, text_or_none(agent.get("name")) or self.tag
+        if as_word(agent.get("name")).lower().startswith("codex"):
+            self._report_lost_searches(at)
+
+    def _report_lost_searches(self, at: str) -> None:
+        """Report a trajectory of Codex that may lack its web searches: it has no search, or has the fields of VibeLens."""
+        has_search = any(self.source.counts(call) for turn in self._turns for call in turn.calls)
+        if not has_search or "first_message" in self.record:
+            self.source.summary.count("lost_searches", format_place(at))
 
     def _report_subagents(self, field: str, at: str, remedy: str = "") -> None:
         what = f"{field} (searches of subagents are not read{remedy})"

@@ -50,8 +50,8 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_sample(record: dict[str, Any]) -> bool:
-    # Other records of messages may have an id and an epoch too.
-    return {"id", "epoch", "input", "target", "messages"} <= record.keys()
+    # Other records of messages may have an id and an epoch too. A row of Inspect Scout has all fields, and its messages as text.
+    return {"id", "epoch", "input", "target", "messages"} <= record.keys() and "transcript_id" not in record
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -93,6 +93,13 @@ def _read_model(log: dict[str, Any], at: str) -> str | None:
 
 def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | None) -> Trace:
     query_id = require_id(sample, at, "id", "the sample's id")
+    trace = read_transcript(source, sample, at, query_id, model)
+    trace.run = expect_id(sample.get("epoch"), f"{at}/epoch") or "1"
+    return trace
+
+
+def read_transcript(source: Source, sample: dict[str, Any], at: str, query_id: str, model: str | None) -> Trace:
+    """Return the trace of an object with `messages` and `events` of Inspect."""
     reader = _Messages(source, sample)
     events = objects_in(sample.get("events"))
     usages = _read_usages(events) if source.costs else {}
@@ -105,9 +112,7 @@ def _read_sample(source: Source, sample: dict[str, Any], at: str, model: str | N
         if name and source.is_search(name) and not reader.has_call(text_or_none(event.get("id"))):
             what = f"tool event {name!r} outside the sample's messages"
             source.not_understood(what, f"{at}/events", "searches in the sample's messages")
-    trace = reader.trace(at, query_id=query_id, tag=model)
-    trace.run = expect_id(sample.get("epoch"), f"{at}/epoch") or "1"
-    return trace
+    return reader.trace(at, query_id=query_id, tag=model)
 
 
 def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
