@@ -21,7 +21,6 @@ from goodgain.scoring.kept import KeyedBy, by_content
 from goodgain.scoring.opened import Opened, find_name
 from goodgain.scoring.scoring import Scoring, notices_for
 from goodgain.scoring.steps import score_runs
-from goodgain.statistics.statistical_tests import Draw
 
 #: The arguments of `compare` that are tables; they are read at each call.
 _TABLES = ("groups", "outcomes", "baseline_file")
@@ -58,7 +57,6 @@ def compare_systems(x: Scoring, measures: Measures, arguments: Mapping[str, Any]
         KeyedBy(baseline, None),  # the table of the question
         KeyedBy(notices_on_labels, [str(notice) for notice in notices_on_labels]),
         KeyedBy(unread, repr(unread)),
-        x.draw,
     )
 
 
@@ -70,7 +68,6 @@ def _compare(
     baseline: Scores | None,
     notices_on_labels: list[GoodgainNotice],
     unread: Mapping[str, Any],
-    draw: Draw,
 ) -> Comparison:
     query_ids = opened.qrels.query_ids
     other_names = {name: find_name(run) for name, run in opened.runs.items()}
@@ -81,7 +78,7 @@ def _compare(
     for name, run in opened.runs.items():
         left_out = incomplete.get(name)
         scored[name] = question.finish_run(opened.qrels, run, scores[name], baseline, left_out, nothing)
-    return compare_scores(question, query_ids, scored, baseline, notices, unread, incomplete, draw)
+    return compare_scores(question, query_ids, scored, baseline, notices, unread, incomplete)
 
 
 def _score_nothing(x: Scoring, question: Question) -> Scores:

@@ -20,8 +20,10 @@ Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 #: A difference at most this large, relative to the two values, is a rounding error and counts as zero.
 RESIDUE = 1e-12
-#: Cells of one block of random signs or resamples: 32 MB at 8 bytes each.
+#: Cells of one block of resamples: 32 MB at 8 bytes each.
 _BLOCK = 4_000_000
+#: Cells of one block of random signs: 3 MB, which a processor's cache holds. Larger blocks take three times as long.
+_BLOCK_OF_SIGNS = 400_000
 #: The largest number of cells in cached samples: 64 MB.
 _MOST_KEPT = 32_000_000
 #: Nodes of the two quadratures: within 1e-9 of SciPy up to 100 systems.
@@ -122,31 +124,53 @@ def run_randomisation_test(differences: Matrix, *, seed: int = SEED, resamples: 
     [0.25, 1.0]
     """
     pairs, n = differences.shape
-    observed = np.abs(differences.sum(axis=1))
-    reached = observed - RESIDUE * np.abs(differences).sum(axis=1)  # rounding must not break a tie
-
-    is_exact = n < 64 and 2**n <= resamples
-    drawn_bits = _list_all_bits(n, pairs) if is_exact else _draw_bits(n, pairs, seed, resamples)
-    as_far = np.zeros(pairs, dtype=np.int64)
-    for bits in drawn_bits:  # a row per resample, a column per query
-        signs = 1.0 - 2.0 * bits
-        as_far += (np.abs(signs @ differences.T) >= reached).sum(axis=0)
-
-    exact: Vector = as_far / 2**n
-    return exact if is_exact else (as_far + 1) / (resamples + 1)
+    draws = count_draws(n, resamples)
+    reach = find_reach(differences)
+    as_far = np.ones(pairs, dtype=np.int64)  # the observed signs are a draw too
+    for signs in draw_signs(n, pairs, seed=seed, resamples=resamples):
+        as_far += (np.abs(signs @ differences.T) >= reach).sum(axis=0)
+    p: Vector = as_far / (draws + 1)
+    return p
 
 
-def _list_all_bits(n: int, pairs: int) -> Iterator[NDArray[np.integer]]:
-    first = 0
-    for rows in _split_resamples(2**n, max(n, pairs)):
+def find_reach(differences: Matrix) -> Vector:
+    """Return the sum from which on random signs are as far from 0 as the observed signs; rounding must not break a tie."""
+    reach: Vector = np.abs(differences.sum(axis=1)) - RESIDUE * np.abs(differences).sum(axis=1)
+    return reach
+
+
+def count_draws(n: int, resamples: int) -> int:
+    """Return the number of draws of signs, without the observed signs: `resamples`, or all if there are at most so many.
+
+    >>> count_draws(6, 9999), count_draws(14, 9999)
+    (63, 9999)
+    """
+    return 2**n - 1 if _are_all_tried(n, resamples) else resamples
+
+
+def draw_signs(n: int, pairs: int, *, seed: int, resamples: int) -> Iterator[Matrix]:
+    """Yield the signs of the randomisation test in blocks: a row per draw, a column per query. `pairs` limits the blocks."""
+    columns = max(n, pairs)
+    blocks = _list_all_bits(n, columns) if _are_all_tried(n, resamples) else _draw_bits(n, columns, seed, resamples)
+    for bits in blocks:
+        yield 1.0 - 2.0 * bits.astype(np.float64)
+
+
+def _are_all_tried(n: int, resamples: int) -> bool:
+    return n < 64 and 2**n <= resamples
+
+
+def _list_all_bits(n: int, columns: int) -> Iterator[NDArray[np.integer]]:
+    first = 1  # 0 has the observed signs
+    for rows in _split_resamples(2**n - 1, columns, _BLOCK_OF_SIGNS):
         numbers = np.arange(first, first + rows)
         yield (numbers[:, None] >> np.arange(n)) & 1
         first += rows
 
 
-def _draw_bits(n: int, pairs: int, seed: int, resamples: int) -> Iterator[NDArray[np.integer]]:
+def _draw_bits(n: int, columns: int, seed: int, resamples: int) -> Iterator[NDArray[np.integer]]:
     random = np.random.default_rng(seed)
-    for rows in _split_resamples(resamples, max(n, pairs)):
+    for rows in _split_resamples(resamples, columns, _BLOCK_OF_SIGNS):
         # one random number gives 64 bits
         drawn = random.integers(0, 2**64, size=(rows, -(-n // 64)), dtype=np.uint64).astype("<u8", copy=False)
         yield np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
@@ -241,8 +265,8 @@ class KeptDraws:
         return (times.astype(np.float64) for times in self._kept)
 
 
-def _split_resamples(resamples: int, columns: int) -> Iterator[int]:
-    size = max(1, _BLOCK // columns)
+def _split_resamples(resamples: int, columns: int, cells: int = _BLOCK) -> Iterator[int]:
+    size = max(1, cells // columns)
     for start in range(0, resamples, size):
         tell_progress("resampling", start, resamples)
         yield min(size, resamples - start)

@@ -88,16 +88,15 @@ def test_a_large_file_in_blocks_gives_the_same_curve(
 
 
 def check_intervals(found: pl.DataFrame, qrels: Path, run: object, measures: str, **options: float) -> None:
-    """The interval of a mean is the one that `compare` gives for the difference from a system that never searches."""
+    """The interval of a mean is the one that `evaluate` gives for the cutoff."""
     with no_notices():
-        systems = {"nothing": {"q01": {"-": 0.0}}, "new": run}
-        compared = gg.compare(qrels, systems, measures, **options)  # type: ignore[arg-type]  # by name
-    stated = {row["measure"]: (row["low"], row["high"]) for row in compared.pairs.iter_rows(named=True)}
+        stated = gg.evaluate(qrels, run, measures, interval=True, **options).intervals  # type: ignore[arg-type]  # by name
+    assert stated is not None
     for measure, i, low, high in found.select("measure", "iteration", "low", "high").iter_rows():
         assert (low, high) == pytest.approx(stated[f"{measure}@{i}"], rel=1e-12, abs=1e-12)
 
 
-def test_the_interval_of_a_mean_is_the_one_that_compare_gives_for_the_difference_from_nothing() -> None:
+def test_the_interval_of_a_mean_is_the_one_that_evaluate_gives() -> None:
     qrels, run = (EXAMPLES / "two_agents" / name for name in ("qrels.txt", "late.run"))
     found = gg.curve(qrels, {"late": run}, "CG SRE nCG", seed=7, alpha=0.1)
     assert found.filter((pl.col("low") > pl.col("mean")) | (pl.col("high") < pl.col("mean"))).is_empty()
@@ -181,7 +180,7 @@ def test_several_runs_are_averaged_query_by_query(over: str | None, seed: int) -
 
 
 @pytest.mark.slow
-def test_the_means_and_intervals_of_several_runs_are_those_of_evaluate_and_compare() -> None:
+def test_the_means_and_intervals_of_several_runs_are_those_of_evaluate() -> None:
     found = gg.curve(REPEATED / "qrels.txt", RUNS, "CG SRE nCG", seed=7)
     for name, runs in RUNS.items():
         means = list_means(found, name)

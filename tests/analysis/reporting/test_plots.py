@@ -265,7 +265,9 @@ def test_bars_are_as_high_as_the_data_say() -> None:
 
 
 def test_a_difference_shows_the_mean_and_the_interval_of_the_comparison() -> None:
-    compared = gg.compare(QRELS, REDUNDANCY, "SRE@3 SRR@3", baseline="lean")
+    two_agents = QRELS.parents[1] / "two_agents"
+    agents = [two_agents / f"{name}.run" for name in ("quick", "late")]
+    compared = gg.compare(two_agents / "qrels.txt", dict(zip("ab", agents, strict=True)), "SRE@3 SRR@3", alpha=0.1)
     ax = plots.per_query(compared, "SRR@3")
     pair = compared.pairs.row(1, named=True)
     assert ax.lines[1].get_xdata() == [pair["difference"]] * 2
@@ -273,15 +275,20 @@ def test_a_difference_shows_the_mean_and_the_interval_of_the_comparison() -> Non
     assert (span.x0, span.x1) == pytest.approx((pair["low"], pair["high"]))
     *bars, band = (patch.get_zorder() for patch in ax.patches)
     assert band < min(bars)
-    assert f"worse 2, mean {pair['difference']:+.3g}" in ax.get_title(loc="left")
+    assert f"mean {pair['difference']:+.3g}" in ax.get_title(loc="left")
+    assert ax.figure.legends[0].get_texts()[-1].get_text() == "90 % interval over queries"
+
+
+def test_a_difference_of_too_few_queries_has_no_band() -> None:
+    ax = plots.per_query(gg.compare(QRELS, REDUNDANCY, "SRR@3"))
+    assert ax.figure.legends[0].get_texts()[-1].get_text() == "mean"
+    assert len(ax.patches) == 2  # a bar per query
 
 
 def test_the_legend_says_the_level_of_an_interval() -> None:
-    compared = gg.compare(QRELS, REDUNDANCY, "SRR@3", alpha=0.1)
     for ax, wanted in (
         (plots.curve(gg.curve(QRELS, REDUNDANCY, "CG")), "95 % interval over queries"),
         (plots.curve(gg.curve(QRELS, REDUNDANCY, "CG", alpha=0.2), alpha=0.2), "80 % interval over queries"),
-        (plots.per_query(compared), "90 % interval over queries"),
     ):
         assert ax.figure.legends[0].get_texts()[-1].get_text() == wanted
 

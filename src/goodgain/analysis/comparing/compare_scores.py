@@ -49,7 +49,7 @@ from goodgain.formats.run import Reading
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.scores import Scores, average_scores, sign_reading
-from goodgain.statistics.statistical_tests import Draw, Matrix
+from goodgain.statistics.statistical_tests import Matrix
 
 _VALUES = ("query_id", "measure", "system", "value")
 #: The name of an `.unread` file, and the ids of its queries: convert could not read them.
@@ -92,7 +92,6 @@ def compare_scores(
     notices_on_inputs: Sequence[GoodgainNotice],
     unread: Mapping[str, Unread],
     incomplete: Mapping[str, pl.Series],
-    draw: Draw,
 ) -> Comparison:
     """Compare systems by their scores on the judged queries. `of_baseline_file` has the scores of the baseline file."""
     scores_of_runs = {name: run.scores for name, run in runs.items()}
@@ -108,7 +107,8 @@ def compare_scores(
     systems = tabulate_systems(scores, matrices)
     means = tabulate_means(tested, question.better, question.systems)
     nothing = question.find_nothing(query_ids, scores)
-    pairs = add_costs(question.decide(question.test(tested, nothing, draw), scores), systems)
+    decided = question.decide(question.test(tested, nothing), scores)
+    pairs = add_costs(question.add_intervals(decided, tested), systems)
     if question.bounds:
         means = add_bounds_of_means(means, runs)
         pairs = add_bounds(pairs, question.asked, runs)
@@ -226,7 +226,7 @@ def _list_misleading(
         yield from describe_stops(measures, values, iterations)
     yield from describe_low_counts(question.asked, matrices, systems)
     yield from describe_own_ideal(measures)
-    yield from describe_replicates(scores, comparison.runs, len(query_ids))
+    yield from describe_replicates(scores, comparison.runs)
 
 
 def _average_runs(

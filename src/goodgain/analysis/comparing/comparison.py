@@ -40,10 +40,13 @@ class Comparison(ComparisonFrames):
         means: a row per measure and system: measure, better (`up`, `down`, null), system, mean, queries (the number of
             queries with a value). With `bounds`, also the columns least and most.
         pairs: a row per measure and pair: measure, better, system, against, queries (the number of queries in which both
-            systems have a value), mean, mean_against, difference (system minus against), low, high (bootstrap interval),
+            systems have a value), mean, mean_against, difference (system minus against), low, high, level (the interval),
             p_t, p_t_holm, p_randomisation, p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties,
             losses (numbers of queries in which system is better, equal, worse), verdict, significant (p_randomisation_holm <=
             alpha), low_coverage, more_iterations, more_results (per query, system minus against).
+            The interval has all differences that the randomisation test does not reject at alpha divided by the number of the
+            measure's pairs that Holm's method does not reject (at least 1): `level` is 1 minus this. So 0 is outside the
+            interval exactly if the difference is significant. Low, high and level are null if there are too few queries.
             p_tukey is over the queries in which all systems have a value. A p-value that does not exist is null.
             The verdict on system is `better` or `worse` if the difference is significant, `equal` if all differences are zero,
             else `unclear`. The verdict is `no results` if a system has no value because it returned nothing.

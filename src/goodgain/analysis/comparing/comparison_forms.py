@@ -171,22 +171,30 @@ def render_html(frames: ComparisonFrames) -> str:
 
 
 def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
-    """Yield an SVG of each pair's difference, interval and zero line; an empty text without numbers. A measure has one scale."""
+    """Yield an SVG of each pair's difference, interval and zero line; an empty text without these. A measure has one scale."""
     widest = pl.max_horizontal(pl.col("difference", "low", "high").abs()).max().over("measure")
     columns = ("difference", "low", "high", "verdict")
     for difference, low, high, verdict, scale in pairs.select(*columns, scale=widest).iter_rows():
-        if difference is None or low is None or not scale:
+        if difference is None or not scale:
             yield ""
             continue
-        x, left, right = (_WIDTH / 2 * (1 + 0.94 * value / scale) for value in (difference, low, high))
         middle = _HEIGHT / 2
         colour = VERDICT_COLOURS.get(verdict, "#8C8C8C")
+        what, bar = "difference", ""
+        if low is not None:
+            left, right = _place(low, scale), _place(high, scale)
+            what = "difference and interval"
+            bar = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" stroke="{colour}" stroke-width="3"/>'
+        x = _place(difference, scale)
         yield (
-            f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="difference and interval around zero">'
-            f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="0" y2="{_HEIGHT}" stroke="currentColor" stroke-width="0.7"/>'
-            f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" stroke="{colour}" stroke-width="3"/>'
+            f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{what} around zero">'
+            f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="0" y2="{_HEIGHT}" stroke="currentColor" stroke-width="0.7"/>{bar}'
             f'<circle cx="{x:.1f}" cy="{middle}" r="3.5" fill="{colour}"/></svg> '
         )
+
+
+def _place(value: float, scale: float) -> float:
+    return _WIDTH / 2 * (1 + 0.94 * value / scale)
 
 
 def render_on_terminal(frames: ComparisonFrames, width: int, layout: Layout) -> Iterator[Any]:

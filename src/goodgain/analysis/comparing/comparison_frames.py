@@ -53,12 +53,14 @@ class ComparisonFrames:
         nothing = self.question.find_nothing(self.query_ids, self.scores)
 
         tables = []
+        matrices_of = {}
         for (group,), members in groups.items():
             is_member = self.query_ids.is_in(members.get_column("query_id").implode()).to_numpy()
-            matrices = {measure: matrix[:, is_member] for measure, matrix in self.matrices.items()}
-            tested = self.question.test(matrices, nothing.select_queries(is_member), groups=len(groups))
+            matrices_of[group] = {measure: matrix[:, is_member] for measure, matrix in self.matrices.items()}
+            tested = self.question.test(matrices_of[group], nothing.select_queries(is_member), groups=len(groups))
             tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
-        return self.question.decide(pl.concat(tables), self.scores)
+        decided = self.question.decide(pl.concat(tables), self.scores)
+        return self.question.add_intervals_of_groups(decided, matrices_of)
 
     @cached_property
     def correlations(self) -> pl.DataFrame | None:

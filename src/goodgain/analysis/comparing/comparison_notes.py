@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE, NOT_COMPARABLE_PAGES
 from goodgain.analysis.comparing.rendering import count_queries, list_some
-from goodgain.analysis.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, measure_noise
+from goodgain.analysis.comparing.replicates import NOISE_LEVEL, measure_noise
 from goodgain.counting.coverage import LOW_SHARE, SharedQueries, join_examples, list_examples, share_of_smaller
 from goodgain.errors import GoodgainNotice, InputError, count_of
 from goodgain.measures.declaration import GoodGainMeasure
@@ -339,12 +339,9 @@ def describe_low_counts(
 
 
 def describe_replicates(
-    scores: Mapping[str, Scores], runs: Mapping[str, Mapping[str, Matrix]], queries: int
+    scores: Mapping[str, Scores], runs: Mapping[str, Mapping[str, Matrix]]
 ) -> Iterator[GoodgainNotice]:
     repeated = {name: scores_of_system for name, scores_of_system in scores.items() if scores_of_system.replicates}
-    if repeated and queries < LEAST_QUERIES:
-        text = f"Intervals over {count_queries(queries)} are too narrow: few queries do not show how much values vary."
-        yield GoodgainNotice("narrow_intervals", text)
     for name, scores_of_system in repeated.items():
         lacked_by_all = scores_of_system.queries.only_judged.implode()
         lacked = [run.queries.only_judged for run in scores_of_system.replicates]

@@ -18,10 +18,12 @@ from goodgain.analysis.comparing.outcomes import (
 from goodgain.analysis.comparing.pairs_table import (
     Nothing,
     ScoredRun,
+    add_intervals,
     compare_pairs,
     decide,
     find_incomparable,
     mark_searched,
+    match_pair,
 )
 from goodgain.analysis.comparing.required_lines import BASELINE, Requirement, parse_requirement
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
@@ -43,7 +45,14 @@ from goodgain.measures.parameters import is_number
 from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries
 from goodgain.options import ALPHA, ORDER, RESAMPLES, SEED, check_whole_number, spell
 from goodgain.schema import COMPLETED
-from goodgain.statistics.statistical_tests import Draw, Matrix, Settings, check_settings, count_signs
+from goodgain.statistics.statistical_tests import (
+    Matrix,
+    Settings,
+    Vector,
+    check_settings,
+    count_signs,
+    subtract_without_residue,
+)
 
 #: Limit of `detect=`.
 _LARGEST_DIFFERENCE = 1e9
@@ -185,15 +194,37 @@ class Question:
             numbers["signs_of_groups"] = self.count_signs(groups)
         return {name: number for name, number in numbers.items() if number != self.settings.resamples}
 
-    def test(
-        self, matrices: Mapping[str, Matrix], nothing: Nothing, draw: Draw | None = None, *, groups: int = 1
-    ) -> pl.DataFrame:
+    def test(self, matrices: Mapping[str, Matrix], nothing: Nothing, *, groups: int = 1) -> pl.DataFrame:
         """Test each pair of systems, and leave the p-values uncorrected. `groups` is the number of groups that are tested."""
-        settings, signs = self.settings._replace(draw=draw), self.count_signs(groups)
-        return compare_pairs(matrices, self.better, self.systems, self.pairs, settings, nothing, signs)
+        signs = self.count_signs(groups)
+        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings, nothing, signs)
 
     def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
         return decide(tested, self.settings.alpha, incomparable=find_incomparable(self.asked, scores))
+
+    def add_intervals(self, pairs: pl.DataFrame, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
+        """Add the interval of each decided pair, from the same signs as its test."""
+        rows = pairs.select("measure", "system", "against", "p_randomisation").iter_rows()
+        differences = [
+            None if p is None else self._subtract(matrices[measure], system, against)
+            for measure, system, against, p in rows
+        ]
+        return add_intervals(pairs, differences, self.settings, self.count_signs())
+
+    def add_intervals_of_groups(
+        self, pairs: pl.DataFrame, matrices_of: Mapping[str, Mapping[str, Matrix]]
+    ) -> pl.DataFrame:
+        """Add the interval of each pair of a group. The order of the rows stays: measure, then group."""
+        rows = pairs.select("group", "measure", "system", "against", "p_randomisation").iter_rows()
+        differences = [
+            None if p is None else self._subtract(matrices_of[group][measure], system, against)
+            for group, measure, system, against, p in rows
+        ]
+        return add_intervals(pairs, differences, self.settings, self.count_signs(len(matrices_of)))
+
+    def _subtract(self, values: Matrix, system: str, against: str) -> Vector:
+        first, second = match_pair(values, (self.systems.index(system), self.systems.index(against)))
+        return subtract_without_residue(first, second)
 
     def read_baseline(self, qrels: Qrels) -> Scores | None:
         if self.baseline_file is None:

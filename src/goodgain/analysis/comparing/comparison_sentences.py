@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
-from goodgain.analysis.comparing.rendering import count_queries, format_number
+from goodgain.analysis.comparing.rendering import count_queries, format_level, format_number
 from goodgain.analysis.comparing.replicates import POWER
 from goodgain.errors import count_of
 from goodgain.files.tables import Table
@@ -16,6 +16,8 @@ from goodgain.statistics.statistical_tests import count_least_queries
 _EXAMPLES = 3
 #: Names of the tables after the table of means: `--label` gets such a name after a hyphen.
 DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
+#: The reason for a dash in place of an interval.
+NO_INTERVAL = "A pair has no interval if its queries or random signs are too few to reject any difference."
 
 
 def list_notes(frames: ComparisonFrames) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ def _explain_columns(frames: ComparisonFrames) -> str:
     signature = frames.signature
     last = "Tukey" if frames.pairs.get_column("p_tukey").count() else "Holm"
     return (
-        f"{_explain_intervals(signature)} t-test to {last} are p-values. Holm is the p of the randomisation test, corrected "
+        f"{explain_intervals(frames.pairs)} t-test to {last} are p-values. Holm is the p of the randomisation test, corrected "
         f"over the pairs of a measure. * marks a significant difference (Holm <= {signature['alpha']:g}); only these have the "
         f"verdict better or worse. {_explain_dagger(frames.pairs)}Effect is the mean of the differences divided by their "
         f"standard deviation. {_explain_draws(signature)}, seed {signature['seed']}."
@@ -107,25 +109,21 @@ def _explain_columns(frames: ComparisonFrames) -> str:
 
 
 def _explain_draws(signature: Mapping[str, Any]) -> str:
-    resamples = f"{signature['resamples']:,} resamples"
-    if "signs" not in signature:
-        return f"Randomisation and bootstrap: {resamples}"
-    return f"Randomisation: {signature['signs']:,} random signs. Bootstrap: {resamples}"
+    return f"Randomisation: {signature.get('signs', signature['resamples']):,} random signs"
 
 
 def explain_table(frames: ComparisonFrames, table: Table, *, in_column: bool) -> Iterator[str]:
     """Explain the columns and symbols of a LaTeX table. `in_column` says if the table of differences fits a page column."""
     signature = frames.signature
-    interval = _explain_intervals(signature)
     if table.name == DIFFERENCES and in_column:
         p = f"p: randomisation test, corrected by Holm's method; * marks p <= {signature['alpha']:g}."
-        yield f"{interval} {p} {_explain_dagger(frames.pairs)}".strip()
+        yield f"{explain_intervals(frames.pairs)} {p} {_explain_dagger(frames.pairs)}".strip()
     elif table.name == DIFFERENCES:
         yield _explain_columns(frames)
-    elif table.name == GROUPS:
-        yield f"{interval} * marks a significant difference ({name_test(frames, 'groups and pairs')})."
+    elif table.name == GROUPS and frames.groups is not None:
+        yield f"{explain_intervals(frames.groups)} * marks a significant difference ({name_test(frames, 'groups and pairs')})."
     elif table.name == CORRELATIONS:
-        yield interval
+        yield f"Intervals: bootstrap, {format_level(1 - signature['alpha'])}."
 
     if marks := _explain_marks(table):
         yield f"Marks: {', '.join(marks)}."
@@ -164,8 +162,21 @@ def _explain_bounds(signature: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _explain_intervals(signature: Mapping[str, Any]) -> str:
-    return f"Intervals: bootstrap, {100 * (1 - signature['alpha']):g} %."
+def list_levels(pairs: pl.DataFrame) -> list[str]:
+    """Return the different levels of intervals, in the order of the pairs."""
+    levels = pairs.get_column("level").drop_nulls().unique(maintain_order=True)
+    return list(dict.fromkeys(map(format_level, levels)))
+
+
+def explain_intervals(pairs: pl.DataFrame) -> str:
+    """Return what the intervals of pairs are, and why a pair has none."""
+    lacking = pairs.filter(pl.col("p_randomisation").is_not_null() & pl.col("low").is_null())
+    levels = list_levels(pairs)
+    if not levels:
+        return NO_INTERVAL if lacking.height else ""
+    level = f", {levels[0]}" if len(levels) == 1 else "; each has the level at which Holm's method decides its pair"
+    sentence = f"Intervals: all differences that the randomisation test does not reject{level}."
+    return f"{sentence} {NO_INTERVAL}" if lacking.height else sentence
 
 
 def _explain_dagger(pairs: pl.DataFrame) -> str:

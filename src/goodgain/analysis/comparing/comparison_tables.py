@@ -6,13 +6,20 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
-from goodgain.analysis.comparing.comparison_sentences import CORRELATIONS, DIFFERENCES, GROUPS, name_test
+from goodgain.analysis.comparing.comparison_sentences import (
+    CORRELATIONS,
+    DIFFERENCES,
+    GROUPS,
+    list_levels,
+    name_test,
+)
 from goodgain.analysis.comparing.pairs_table import find_best, find_unranked
 from goodgain.analysis.comparing.rendering import (
     ABSENT,
     count_queries,
     format_bounds,
     format_interval,
+    format_level,
     format_number,
     format_probability,
     format_signed,
@@ -30,7 +37,7 @@ _SPENT = {
 _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
 #: Columns of the pairs that a narrow terminal leaves out, in this order.
 _DROPPED = (
-    *("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "interval"),
+    *("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "level", "interval"),
     *("wins/ties/losses", "Holm", "mean against", "mean", "queries"),
 )
 
@@ -47,8 +54,8 @@ class Layout(NamedTuple):
 
 def build_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
     exists = {"Tukey": frames.pairs.get_column("p_tukey").count(), "unjudged": "most" in frames.pairs.columns}
-    columns = ["measure", "system", "against", "difference", "interval", *_P_VALUES.values(), "effect"]
-    columns += ["wins/ties/losses", "difference in iterations", "unjudged", "verdict"]
+    columns = ["measure", "system", "against", "difference", *_name_intervals(frames.pairs), *_P_VALUES.values()]
+    columns += ["effect", "wins/ties/losses", "difference in iterations", "unjudged", "verdict"]
     columns = [name for name in columns if exists.get(name, True)]
     pairs = _build_pairs_table("Differences, system minus against", frames, columns, 3, layout.places)
     return [_build_means_table(frames, layout), pairs, *_build_more_tables(frames, layout.places)]
@@ -59,9 +66,9 @@ def build_brief_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
     if frames.systems.height == 2:
         return _build_brief_tables_of_pair(frames, layout.places)
     title = f"System minus against, {count_queries(frames.signature['queries'])}"
-    columns = ["measure", "system", "against", "plain difference", "interval", "wins/losses", "verdict"]
+    columns = ["measure", "system", "against", "plain difference", "interval", "level", "wins/losses", "verdict"]
     pairs = _build_pairs_table(title, frames, columns, 3, layout.places)
-    pairs = _name_columns_briefly(pairs, frames.signature["alpha"])
+    pairs = _name_columns_briefly(pairs, frames)
     means = _build_means_table(frames, layout, brief=True)
     return [means, pairs, *_build_more_tables(frames, layout.places, without=["interval"])]
 
@@ -70,14 +77,25 @@ def _build_brief_tables_of_pair(frames: ComparisonFrames, places: int) -> list[T
     """Return short tables of two systems. The means stand in the table of pairs, under the names of the systems."""
     system, against = frames.pairs.select("system", "against").row(0)
     title = f"{system} against {against}, {count_queries(frames.signature['queries'])}"
-    columns = ["measure", "mean", "mean against", "plain difference", "interval", "wins/losses", "verdict"]
+    columns = ["measure", "mean", "mean against", "plain difference", "interval", "level", "wins/losses", "verdict"]
     pairs = _build_pairs_table(title, frames, columns, 1, places)
-    pairs = _name_columns_briefly(pairs, frames.signature["alpha"], {"mean": system, "mean against": against})
+    pairs = _name_columns_briefly(pairs, frames, {"mean": system, "mean against": against})
     return [pairs, *_build_more_tables(frames, places, without=["interval", "system", "against"])]
 
 
-def _name_columns_briefly(pairs: Table, alpha: float, names: dict[str, str] | None = None) -> Table:
-    brief = {"plain difference": "difference", "interval": f"{100 * (1 - alpha):g} % interval", **(names or {})}
+def _name_intervals(pairs: pl.DataFrame) -> list[str]:
+    """Return the columns of intervals: their levels have a column if one of them is not 95 %."""
+    levels = list_levels(pairs)
+    return ["interval"] if levels in ([], ["95 %"]) else ["interval", "level"]
+
+
+def _name_columns_briefly(pairs: Table, frames: ComparisonFrames, names: dict[str, str] | None = None) -> Table:
+    """Rename columns. If all intervals have one level, it stands in the heading instead of its column."""
+    brief = {"plain difference": "difference", **(names or {})}
+    levels = list_levels(frames.pairs) or [format_level(1 - frames.signature["alpha"])]
+    if len(levels) == 1:
+        pairs = pairs.drop_column("level")
+        brief["interval"] = f"{levels[0]} interval"
     header = [brief.get(name, name) for name in pairs.header]
     return pairs._replace(header=header, drop=[brief.get(name, name) for name in pairs.drop])
 
@@ -86,7 +104,7 @@ def build_column_table(frames: ComparisonFrames, places: int) -> Table:
     """Return a narrow table with a row per pair and measure. `p` is from the randomisation test, corrected by Holm's method."""
     others = frames.pairs.get_column("against").unique().to_list()
     title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
-    columns = ["measure", "system", "against", "difference", "interval", "Holm"]
+    columns = ["measure", "system", "against", "difference", *_name_intervals(frames.pairs), "Holm"]
     table = _build_pairs_table(title, frames, columns, 3, places)._replace(header=[*columns[:-1], "p"])
     return table if len(others) > 1 else table.drop_column("against")
 
@@ -94,7 +112,9 @@ def build_column_table(frames: ComparisonFrames, places: int) -> Table:
 def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collection[str] = ()) -> list[Table]:
     tables = []
     if frames.groups is not None:
-        columns = ["measure", "group", "system", "against", "queries", "mean", "mean against", "difference", "interval"]
+        columns = ["measure", "group", "system", "against", "queries", "mean", "mean against", "difference"]
+        if "interval" not in without:
+            columns += _name_intervals(frames.groups)
         columns = [name for name in (*columns, "wins/ties/losses", "verdict") if name not in without]
         words = columns.index("queries")
         tables.append(_build_pairs_table("Differences by group", frames, columns, words, places, of_groups=True))
@@ -168,6 +188,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
         "plain difference": difference,
         "difference": difference + (" *" if row["significant"] else ""),  # beside the number, as in papers
         "interval": format_interval(row["low"], row["high"], places),
+        "level": ABSENT if row["level"] is None else format_level(row["level"]),
         **p_values,
         "effect": format_signed(row["effect"], 2),
         "wins/ties/losses": "/".join(signs) if has_signs else ABSENT,

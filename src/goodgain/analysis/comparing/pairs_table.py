@@ -18,6 +18,7 @@ from goodgain.measures.bounds import find_rule
 from goodgain.measures.declaration import IterationMeasure, find_meaning
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.scores import Scores
+from goodgain.statistics.intervals_of_pairs import count_open_tests, invert_randomisation_test
 from goodgain.statistics.statistical_tests import (
     RESIDUE,
     Matrix,
@@ -25,7 +26,6 @@ from goodgain.statistics.statistical_tests import (
     Vector,
     compute_effect_size,
     correct_by_holm,
-    find_intervals,
     run_randomisation_test,
     run_t_test,
     run_tukey_test,
@@ -130,7 +130,8 @@ def compare_pairs(
 ) -> pl.DataFrame:
     """Test every pair of systems on every measure, over the queries in which both systems have a value.
 
-    `signs` is the number of random signs in each randomisation test. `decide` adds the corrected p-values and the verdicts.
+    `signs` is the number of random signs in each randomisation test. `decide` adds the corrected p-values and the verdicts,
+    and `add_intervals` the intervals.
     The column `lacks_results` is true if one of the two systems has no value of the measure because it returned nothing.
     """
     rows = [(name, pair) for name in values for pair in pairs]
@@ -187,9 +188,8 @@ def arrange_values(
 
 def _run_tests(matched: Sequence[Matrix], settings: Settings, signs: int) -> pl.DataFrame:
     stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
-    low = high = p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
+    p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
-        low, high = find_intervals(stacked, settings)
         p_t = run_t_test(stacked)
         p_randomisation = run_randomisation_test(stacked, seed=settings.seed, resamples=signs)
         effect = compute_effect_size(stacked)
@@ -200,8 +200,9 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings, signs: int) -> pl.
         "mean_against": mean_against,
         # A mean at rounding level counts as 0, such as the mean of 0.3 - 0.2 and 0 - 0.1.
         "difference": np.where(np.abs(difference) <= RESIDUE * size, 0.0, difference),
-        "low": low,
-        "high": high,
+        "low": nothing,
+        "high": nothing,
+        "level": nothing,
         "p_t": p_t,
         "p_t_holm": nothing,
         "p_randomisation": p_randomisation,
@@ -265,6 +266,35 @@ def decide(rows: pl.DataFrame, alpha: float, *, incomparable: Mapping[tuple[str,
         )
         .with_columns(cs.float().fill_nan(None))
     )
+
+
+def add_intervals(
+    pairs: pl.DataFrame, differences: Sequence[Vector | None], settings: Settings, signs: int
+) -> pl.DataFrame:
+    """Fill the columns `low`, `high` and `level` of decided pairs. All three are null for a pair without p or interval.
+
+    `differences` has the differences of each row in its queries; None for a row without p. The interval is that of the
+    randomisation test with the same signs, at the level at which Holm's method decides the rows of a measure.
+    """
+    open_tests = {
+        measure: count_open_tests(rows.get_column("p_randomisation_holm").drop_nulls().to_numpy(), settings.alpha)
+        for (measure,), rows in pairs.group_by("measure")
+    }
+    divisors = np.array([open_tests[measure] for measure in pairs.get_column("measure")])
+    rows_by_queries: dict[int, list[int]] = {}
+    for row, values in enumerate(differences):
+        if values is not None:
+            rows_by_queries.setdefault(len(values), []).append(row)
+
+    low, high = np.full(pairs.height, np.nan), np.full(pairs.height, np.nan)
+    for rows in rows_by_queries.values():
+        stacked = np.stack([values for row in rows if (values := differences[row]) is not None])
+        low[rows], high[rows] = invert_randomisation_test(
+            stacked, divisors[rows], alpha=settings.alpha, seed=settings.seed, resamples=signs
+        )
+    level = np.where(np.isnan(low), np.nan, 1 - settings.alpha / divisors)
+    ends = pl.DataFrame({"low": low, "high": high, "level": level}).fill_nan(None)
+    return pairs.with_columns(*ends)
 
 
 def find_incomparable(

@@ -9,7 +9,30 @@ VERDICT_COLOURS = {"better": "#1B7837", "worse": "#762A83"}
 
 
 def format_interval(low: float | None, high: float | None, places: int, *, absent: str = ABSENT) -> str:
-    return absent if low is None else f"[{format_signed(low, places)}, {format_signed(high, places)}]"
+    if low is None or high is None:
+        return absent
+    holds_zero = low <= 0 <= high
+    return f"[{format_end(low, places, holds_zero=holds_zero)}, {format_end(high, places, holds_zero=holds_zero)}]"
+
+
+def format_end(end: float, places: int, *, holds_zero: bool) -> str:
+    """Write an end of an interval. It is not rounded to 0 unless the interval holds 0.
+
+    >>> format_end(0.00003, 4, holds_zero=False), format_end(0.00003, 4, holds_zero=True)
+    ('+3e-05', '0.0000')
+    """
+    shown = format_signed(end, places)
+    return shown if holds_zero or float(shown) else f"{end:+.0e}"
+
+
+def format_level(level: float) -> str:
+    """Write the level of an interval with two digits of what lacks to 100 %.
+
+    >>> format_level(0.95), format_level(1 - 0.05 / 3), format_level(1 - 0.05 / 4950)
+    ('95 %', '98.3 %', '99.999 %')
+    """
+    lacking = float(f"{100 * (1 - level):.2g}")
+    return f"{100 - lacking:.12g} %"
 
 
 def format_number(value: float | None, places: int) -> str:

@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.lost_queries import describe_lost
 from goodgain.analysis.comparing.pairs_table import NO_RESULTS
-from goodgain.analysis.comparing.rendering import count_queries
+from goodgain.analysis.comparing.rendering import ABSENT, count_queries, format_interval, format_signed
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation
@@ -39,7 +39,7 @@ _SIGNED = ("goodgain", "qrels", "seed", "resamples", "alpha", "signs")
 _SPEND = ("system", "quantity", "value")
 _DISTRUST = "What to distrust"
 _VERDICTS = ("better", "worse", "unclear", "equal", NO_RESULTS)
-_COLUMNS = ("measure", "system", "against", "difference", "low", "high", "verdict")
+_COLUMNS = ("measure", "system", "against", "difference", "interval", "verdict")
 
 
 def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
@@ -154,8 +154,13 @@ def write_comment(
             header = ["iteration", "system", "search", "new good", "repeated"]
             parts.append(_fold(Table.of(f"Searches of {changed[0][0]}", header, 5, searches)))
     pairs = [
-        (measure, system, against, *("–" if value is None else f"{value:+.4f}" for value in numbers), verdict or "–")
-        for measure, system, against, *numbers, verdict in comparison.pairs.select(_COLUMNS).iter_rows()
+        (
+            *(pair[name] for name in _COLUMNS[:3]),
+            format_signed(pair["difference"], 4),
+            format_interval(pair["low"], pair["high"], 4),
+            pair["verdict"] or ABSENT,
+        )
+        for pair in comparison.pairs.iter_rows(named=True)
     ]
     parts.append(_fold(Table.of("All differences", _COLUMNS, len(_COLUMNS), pairs)))
     if spend is not None:

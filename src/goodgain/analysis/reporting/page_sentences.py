@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_sentences import describe_costs
+from goodgain.analysis.comparing.comparison_sentences import describe_costs, explain_intervals
 from goodgain.analysis.comparing.lost_queries import count_unsearched, join_counts
 from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_number, format_signed
@@ -262,11 +262,14 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
 def describe_method(comparison: Comparison) -> str:
     """Return a text on how to read the numbers of `describe_comparison`, and on what the systems spent."""
     made = comparison.signature
-    return (
+    sentences = [
         f"In brackets: two means over {count_queries(made['queries'])} unless a number is given, their difference, and its "
-        f"{100 * (1 - made['alpha']):g} % interval. Better and worse are beyond chance: p is at most {made['alpha']:g} after "
-        f"Holm's correction over the pairs of a measure. {describe_costs(comparison)}"
-    )
+        "interval.",
+        explain_intervals(comparison.pairs),
+        f"Better and worse are beyond chance: p is at most {made['alpha']:g} after Holm's correction over the pairs of a measure.",
+        describe_costs(comparison),
+    ]
+    return " ".join(filter(None, sentences))
 
 
 def _name_measure(row: Mapping[str, Any]) -> str:
@@ -277,9 +280,10 @@ def _name_measure(row: Mapping[str, Any]) -> str:
 def _describe_change(row: Mapping[str, Any]) -> str:
     mean, against = (format_number(row[name], PLACES) for name in ("mean", "mean_against"))
     measure = f"{row['measure']} {ARROWS[row['better']]}".strip()
-    interval = format_interval(row["low"], row["high"], PLACES)
+    interval = format_interval(row["low"], row["high"], PLACES, absent="")
+    difference = " ".join(filter(None, [format_signed(row["difference"], PLACES), interval]))
     number = "" if row["of_queries"] is None else f", {count_queries(row['of_queries'])}"
-    return f"{measure} ({mean} against {against}: {format_signed(row['difference'], PLACES)} {interval}{number})"
+    return f"{measure} ({mean} against {against}: {difference}{number})"
 
 
 def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, str]]:

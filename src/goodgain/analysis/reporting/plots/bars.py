@@ -292,9 +292,10 @@ def per_query(
         line: dict[str, Any] = {"color": canvas.find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
         band: dict[str, Any] = {"color": canvas.GREY, "alpha": 0.25, "linewidth": 0}
         ax.axvline(pair["difference"], **line)
-        ax.axvspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
         entries.append(Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1]))
-        entries.append(Entry(Patch(**band), canvas.name_interval(1 - comparison.signature["alpha"])))
+        if pair["low"] is not None:
+            ax.axvspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
+            entries.append(Entry(Patch(**band), canvas.name_interval(pair["level"])))
         counted.append(f"mean {pair['difference']:+.3g}")
     if (rows.get_column("difference") == 0).all():
         ax.set_xlim(-1, 1)  # matplotlib has no scale for values that are all 0

@@ -22,6 +22,7 @@ from matplotlib.legend import Legend
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
+from goodgain.analysis.comparing.rendering import format_level
 from goodgain.files.escaping import show_controls
 from goodgain.measures.declaration import Declaration, DeclaredMeasure, add_arrow, find_declaration
 from goodgain.measures.names import find_direction, parse_measures
@@ -226,12 +227,12 @@ def _spread(wanted: NDArray[np.float64], heights: NDArray[np.int64], room: float
 
 
 def name_interval(level: float = 0.95) -> str:
-    """Return the name of a bootstrap interval of a mean, for legends.
+    """Return the name of an interval of a mean, for legends.
 
     >>> name_interval()
     '95 % interval over queries'
     """
-    return f"{100 * level:.4g} % interval over queries"
+    return f"{format_level(level)} interval over queries"
 
 
 def escape_text(text: str) -> str:
