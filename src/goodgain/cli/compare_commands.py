@@ -147,7 +147,7 @@ def compare(given: shared.Given) -> None:
         own = ("against", "iterations", "groups", "outcomes", "baseline_file", "pass_k", "detect")
         with show_progress():
             settings = {name: getattr(given, name) for name in own}
-            comparison = x.compare(wanted, baseline=base, require=lines, **settings)
+            comparison = x.compare(wanted, baseline=base, require=lines, intervals=given.full, **settings)
         if not brief:
             shared.say(f"signature: {format_signature(comparison.signature)}")
         _print_comparison(comparison, output, Layout(*(getattr(given, name) for name in Layout._fields)), brief=brief)

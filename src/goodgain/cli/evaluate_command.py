@@ -8,6 +8,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.rendering import format_level, name_methods
 from goodgain.analysis.comparing.required_lines import Requirement, forbids_improvement, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.cli import shared_options as shared
@@ -72,7 +73,7 @@ junit_option = shared.file_option(
     help="People's labels of 30 queries or more (see pool --sample-queries), to correct means if QRELS are a model's labels. In "
     "Python: goodgain.judgments.judging.conclusions_from_model_labels.estimate_means.",
 )
-@click.option("--interval", is_flag=True, help="Also give the interval of each mean, by the bootstrap over queries.")
+@click.option("--interval", is_flag=True, help="Also give the interval of each mean over queries.")
 @shared.declared_option("groups")
 @shared.declared_option("results", "For RepeatedQueries.")
 @shared.declared_option("costs", "For AreaOver and ValueAt.", multiple=True)
@@ -120,7 +121,8 @@ def evaluate(given: shared.Given) -> None:
                 *(() if grouped is None else _list_values_by_group(scores)),
                 *(() if given.no_summary else _list_means(scores, asked, given)),
             ]
-        told = f"the {100 * (1 - given.alpha):g} % interval of the mean, by the bootstrap over queries"
+        methods = dict.fromkeys(of.signature["interval"] for of in scores.values() if "interval" in of.signature)
+        told = f"the {format_level(1 - given.alpha)} interval of the mean, {'; '.join(map(name_methods, methods))}"
         if given.human is not None:
             told = "the 95 % interval of the mean, corrected by people's labels"
         print_values(values, given, by_query=given.by_query, named=named, interval=told)

@@ -222,7 +222,8 @@ spreadsheet_option = click.option(
 full_option = click.option(
     "--full",
     is_flag=True,
-    help="For a table: also print all notices, signature and (in compare) tests. Other forms always have notices and signature.",
+    help="For a table: also print all notices and the signature. Other forms always have them. In compare also tests, and the "
+    "interval of each mean in all forms.",
 )
 
 

@@ -14,6 +14,7 @@ from goodgain.analysis.comparing.required_lines import BASELINE
 from goodgain.counting.run_opening import check_systems, name_runs
 from goodgain.errors import GoodgainNotice, collect_notices, without_notices
 from goodgain.formats import read_run
+from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.scores import Scores
 from goodgain.options import SCORING, STATISTICS
@@ -78,7 +79,8 @@ def _compare(
     for name, run in opened.runs.items():
         left_out = incomplete.get(name)
         scored[name] = question.finish_run(opened.qrels, run, scores[name], baseline, left_out, nothing)
-    return compare_scores(question, query_ids, scored, baseline, notices, unread, incomplete)
+    label = find_largest_label(opened.qrels.frame)
+    return compare_scores(question, query_ids, scored, baseline, notices, unread, incomplete, label)
 
 
 def _score_nothing(x: Scoring, question: Question) -> Scores:

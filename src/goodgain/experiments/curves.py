@@ -11,6 +11,7 @@ from goodgain.counting.run_opening import stack_systems
 from goodgain.counting.spends import OVER
 from goodgain.errors import notices_about, without_notices
 from goodgain.formats.query_tables import read_costs
+from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.scoring.kept import by_content
@@ -30,6 +31,7 @@ def draw_curve(x: Scoring, measures: Sequence[GoodGainMeasure], *, costs: Any = 
     """Return the rows of `gg.curve`. `arguments` are those of `gg.curve`."""
     counts = join_counts_of_systems(x, measures)
     given = {name: value for name, value in arguments.items() if value is not None}
+    given["largest_label"] = find_largest_label(x.opened.qrels.frame)
     return x.kept.call(_tabulate, counts, measures, x.check_settings(0), costs=by_content(costs), **given)
 
 

@@ -39,6 +39,7 @@ def compare(
     require: Iterable[str | Requirement] = (),
     pass_k: int | None = None,
     detect: float | None = None,
+    intervals: bool = False,
     **options: Unpack[ExperimentOptions],
 ) -> Comparison:
     """Compare two or more systems on any measures of goodgain and ir_measures.
@@ -64,6 +65,7 @@ def compare(
             function `check_requirements` checks the requirements.
         pass_k: the number k in `Comparison.flips`. None: the smallest number of runs that a query has.
         detect: the difference for `Comparison.detectable`; None: the observed difference.
+        intervals: also compute the interval of each mean, as `evaluate(..., interval=True)` does.
         {options}
 
     Returns:
@@ -88,7 +90,7 @@ def compare(
     """
     return Experiment(qrels, systems, **options).compare(
         measures, baseline=baseline, against=against, iterations=iterations, groups=groups, outcomes=outcomes,
-        baseline_file=baseline_file, require=require, pass_k=pass_k, detect=detect,
+        baseline_file=baseline_file, require=require, pass_k=pass_k, detect=detect, intervals=intervals,
     )  # fmt: skip
 
 
@@ -133,7 +135,7 @@ def curve(
         - without_results: only if a lower-is-better share such as SRR has queries without results so far (with `over`:
           without any), which count as 0: their number, in any run of the system.
         - queries: the number of all judged queries.
-        - low, high: the bootstrap percentile interval of the mean; null if the mean
+        - low, high: the interval of the mean, by the method of `Scores.intervals`; null if the mean
           is null, or with resamples=0. Use `compare` to test whether two systems differ.
         - coverage: the judged share of an iteration's new results, in all runs of the system; null if there are no new results.
         - least, most: the smallest and the largest mean of a single run; null for a system of one run. The columns exist only if

@@ -4,15 +4,16 @@ A measure has bounds if an unjudged result counts like the label 0, and the valu
 itself is then the lower bound. The upper bound is the value if every unjudged result had the largest label of the qrels.
 """
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import ir_measures
 import polars as pl
 
 from goodgain.counting.ledger import Counts, count
 from goodgain.formats import Qrels, Run
-from goodgain.measures.declaration import GoodGainMeasure, find_declaration
+from goodgain.measures.declaration import DeclaredMeasure, GoodGainMeasure, find_declaration
 from goodgain.measures.ledger_values import BatchScores, final_values
 from goodgain.measures.ranking_values import RankedScores, find_positions
 from goodgain.measures.thresholds import find_thresholds
@@ -34,6 +35,28 @@ def find_largest_label(qrels: pl.DataFrame) -> float:
     """Return the label of unjudged results in an upper bound: the largest of the qrels, or 0 if all labels are negative."""
     largest: Any = qrels.get_column("relevance").max()
     return max(float(largest), 0.0)
+
+
+class Range(NamedTuple):
+    """The values that a measure allows."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    is_0_or_1: bool = False  # no values between the two
+
+
+def find_range(measure: ir_measures.Measure, label: float) -> Range:
+    """Return the values that a measure allows. `label` is the largest label of the qrels.
+
+    >>> find_range(ir_measures.nDCG @ 10, 3.0)
+    Range(least=0.0, most=1.0, is_0_or_1=False)
+    """
+    declared = measure.declaration if isinstance(measure, DeclaredMeasure) else find_declaration(measure)
+    if declared is None:
+        return Range()
+    ends = {"max gain": label, "": math.inf}
+    least, most = (ends[end] if end in ends else float(end) for end in declared.bounds)
+    return Range(least, most, declared.is_0_or_1)
 
 
 def _split(measures: Sequence[ir_measures.Measure]) -> tuple[list[GoodGainMeasure], list[ir_measures.Measure]]:

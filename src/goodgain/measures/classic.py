@@ -107,6 +107,7 @@ _declare(
     "1 if any document at ranks <= k is relevant, else 0",
     lambda ranks: ranks.highest(ranks.relevant),
     source=_TREC_EVAL + "success",
+    is_0_or_1=True,
     from_labels="highest",
 )
 _declare(

@@ -59,6 +59,7 @@ class Declaration:
     family: Literal["good gain", "counts", "session", "defined", "classic", "ranked", "graded"]
     better: Literal["up", "down"] | None = "up"  # None without a better direction
     bounds: tuple[str, str] = ("0", "1")  # the smallest and the largest value; "" without a largest one
+    is_0_or_1: bool = False  # whether each value is 0 or 1
     #: The parameters; those of a classic measure are added to the parameters of ir_measures.
     own: Mapping[str, ParamInfo] = field(default_factory=dict)
     #: Parameter -> the rule for its values in this measure. Other parameters follow the rules in `parameters.py`.

@@ -179,6 +179,7 @@ AllGood = _declare(
     "1 if sum GR_k = GoodPool > 0, else 0; GoodPool = the number of all judged good documents",
     lambda upto: pl.when((GoodPool > 0) & (upto.total(GR) == GoodPool)).then(1.0).otherwise(0.0),
     source="the share of queries with all evidence found, over IterationsForAllGoodResults",
+    is_0_or_1=True,
     example=("AllGood@2", 0.0),
     shows="Share of queries with all good documents found",
 )

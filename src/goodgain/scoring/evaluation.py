@@ -31,7 +31,7 @@ def evaluate(
             the mean over the runs that have a value, and `Scores.replicates` has the scores of each run.
         measures: names ("nDCG@10 SRE@3"), measure objects, or a list of both. With rel=1, `nCG@6` means `nCG(rel=1)@6`.
         groups: a file or a frame of query_id and group. `Scores.by_group` then has the means over each group.
-        interval: also compute the bootstrap interval of each mean, for `Scores.intervals`. The values of several
+        interval: also compute the interval of each mean, for `Scores.intervals`. The values of several
             runs are first averaged query by query.
         {options}
 

@@ -31,6 +31,7 @@ from goodgain.errors import (
     without_notices,
 )
 from goodgain.formats.query_tables import read_groups
+from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
 from goodgain.measures.names import Measures, add_counts, parse_measures
@@ -109,7 +110,7 @@ class Scoring:
         Args:
             measures: names, measure objects or both.
             groups: a file or a frame of query_id and group, for values over the queries of each group.
-            interval: also compute the bootstrap interval of each mean, for `Scores.intervals`.
+            interval: also compute the interval of each mean, for `Scores.intervals`.
 
         Returns:
             `SystemScores`: `values` (system, replicate, query_id, measure, value), `systems` (the `Scores` by name), and means
@@ -135,8 +136,11 @@ class Scoring:
                 members = read_groups(groups, self.opened.qrels.query_ids)
                 scores = {name: add_groups(system, parsed, members) for name, system in scores.items()}
             if interval:
-                settings = self.check_settings()
-                scores = {name: add_intervals(system, parsed, settings) for name, system in scores.items()}
+                settings, label = self.check_settings(), find_largest_label(self.opened.qrels.frame)
+                scores = {
+                    name: add_intervals(system, parsed, settings, largest_label=label)
+                    for name, system in scores.items()
+                }
             self.warn_of_empty_queries(runs, parsed)
         notes = tuple(map(str, notices))
         return {name: replace(system, notes=notes) for name, system in scores.items()}

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
-import numpy as np
 import polars as pl
 
 from goodgain.counting.ledger import count_pools
@@ -16,10 +15,17 @@ from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import InputError
 from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.formats.digest import digest_rows
+from goodgain.measures.bounds import find_range
 from goodgain.measures.names import find_null_rule
 from goodgain.measures.scores import Scores, average_groups, find_values
 from goodgain.ranking.ranking_table import Judgments
-from goodgain.statistics.statistical_tests import Settings, find_intervals
+from goodgain.statistics.intervals_of_means import (
+    Values,
+    choose_method,
+    find_intervals_of_means,
+    name_methods,
+)
+from goodgain.statistics.statistical_tests import Settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,10 +37,12 @@ def add_groups(scores: Scores, measures: Sequence[ir_measures.Measure], members:
     return replace(scores, by_group=by_group, signature=scores.signature | {"groups": digest_rows(members)})
 
 
-def add_intervals(scores: Scores, measures: Sequence[ir_measures.Measure], settings: Settings) -> Scores:
-    """Return scores with the bootstrap interval of each mean. A mean over one query has no interval, nor has a sum.
+def add_intervals(
+    scores: Scores, measures: Sequence[ir_measures.Measure], settings: Settings, *, largest_label: float
+) -> Scores:
+    """Return scores with the interval of each mean. A mean over one query has no interval, nor has a sum.
 
-    Measures with equally many values use the same bootstrap samples.
+    All means have the method of the mean over the fewest queries, but measures whose values are 0 or 1 have Wilson's interval.
     """
     values = {
         name: rows.get_column("value").to_numpy()
@@ -43,18 +51,13 @@ def add_intervals(scores: Scores, measures: Sequence[ir_measures.Measure], setti
     sums = {str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)}
     averaged = [name for name, mean in scores.means.items() if mean is not None and name not in sums]
 
-    names_by_size: dict[int, list[str]] = {}
-    for name in averaged:
-        names_by_size.setdefault(len(values[name]), []).append(name)
-
+    ranges = {str(measure): find_range(measure, largest_label) for measure in measures}
+    means = [Values(values[name], *ranges[name]) for name in averaged]
     intervals: dict[str, tuple[float, float] | None] = dict.fromkeys(scores.means)
-    for queries, names in names_by_size.items():
-        if queries == 1:  # one query says nothing of others
-            continue
-        lows, highs = find_intervals(np.stack([values[name] for name in names]), settings)
-        for name, low, high in zip(names, lows, highs, strict=True):
-            intervals[name] = float(low), float(high)
-    return replace(scores, intervals=intervals, signature=scores.signature | settings.signature)
+    method = choose_method(len(values[name]) for name in averaged)
+    intervals |= dict(zip(averaged, find_intervals_of_means(means, settings, method), strict=True))
+    signature = scores.signature | settings.signature | {"interval": name_methods(means, method)}
+    return replace(scores, intervals=intervals, signature=signature)
 
 
 def sign_queries_of_means(of: Scores, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> Scores:

@@ -32,6 +32,7 @@ from goodgain.analysis.comparing.pairs_table import (
     add_bounds,
     add_bounds_of_means,
     add_costs,
+    add_intervals_of_means,
     arrange_values,
     mark_queries,
     mark_searched,
@@ -92,6 +93,7 @@ def compare_scores(
     notices_on_inputs: Sequence[GoodgainNotice],
     unread: Mapping[str, Unread],
     incomplete: Mapping[str, pl.Series],
+    largest_label: float,
 ) -> Comparison:
     """Compare systems by their scores on the judged queries. `of_baseline_file` has the scores of the baseline file."""
     scores_of_runs = {name: run.scores for name, run in runs.items()}
@@ -106,6 +108,12 @@ def compare_scores(
 
     systems = tabulate_systems(scores, matrices)
     means = tabulate_means(tested, question.better, question.systems)
+    signature = _sign(question, scores, members)
+    if question.intervals:
+        ranges = question.find_ranges(tested, largest_label)
+        means, signature["interval"] = add_intervals_of_means(
+            means, tested, question.systems, ranges, question.settings
+        )
     nothing = question.find_nothing(query_ids, scores)
     decided = question.decide(question.test(tested, nothing), scores)
     pairs = add_costs(question.add_intervals(decided, tested), systems)
@@ -121,7 +129,7 @@ def compare_scores(
         values=values.filter(pl.col("measure").is_in([*tested])).with_columns(pl.col("value").fill_nan(None)),
         baseline=question.base,
         warnings=(),
-        signature=_sign(question, scores, members),
+        signature=signature,
         outcomes=None if outcomes is None else _pivot_outcomes(outcomes, names_of_outcomes),
         scores=scores,
         question=question,

@@ -38,7 +38,7 @@ class Comparison(ComparisonFrames):
         coverage: a row per system and iteration: system, iteration (null: all), judged, unique, coverage (the judged share;
             null without results). The row of an iteration counts the results that this iteration found first.
         means: a row per measure and system: measure, better (`up`, `down`, null), system, mean, queries (the number of
-            queries with a value). With `bounds`, also the columns least and most.
+            queries with a value). With `intervals`, also low and high. With `bounds`, also least and most.
         pairs: a row per measure and pair: measure, better, system, against, queries (the number of queries in which both
             systems have a value), mean, mean_against, difference (system minus against), low, high, level (the interval),
             p_t, p_t_holm, p_randomisation, p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties,

@@ -101,7 +101,7 @@ def _add_letters(means: Table, frames: ComparisonFrames) -> Table:
             beaten = [sign_of[other] for other in systems if (measure, system, other) in wins]
             row.append(cell._replace(marks=separator.join(beaten)))
         rows.append(row)
-    notes = [explain_letters(frames, kind)]
+    notes = [*means.notes, explain_letters(frames, kind)]
     return means._replace(header=["", *means.header], words=means.words + 1, rows=rows, notes=notes)
 
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import ir_measures
+import numpy as np
 import polars as pl
 
 from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
@@ -31,7 +32,7 @@ from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
-from goodgain.measures.bounds import find_contributions, find_largest_label
+from goodgain.measures.bounds import Range, find_contributions, find_largest_label, find_range
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.names import (
     Measures,
@@ -84,6 +85,7 @@ class Question:
     require: Sequence[str | Requirement] = ()
     pass_k: int | None = None
     detect: float | None = None
+    intervals: bool = False
 
     def __post_init__(self) -> None:
         bounds, file = spell("bounds", True), spell("baseline_file")
@@ -177,6 +179,15 @@ class Question:
     def better(self) -> dict[str, str | None]:
         directions = {str(measure): find_direction(measure) for measure in self.asked}
         return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
+
+    def find_ranges(self, matrices: Mapping[str, Matrix], largest_label: float) -> dict[str, Range]:
+        """Return the values that each measure and outcome allows. An outcome of zeros and ones is a share."""
+        ranges = {str(measure): find_range(measure, largest_label) for measure in self.asked}
+        for name in self.solved:
+            if name in matrices:
+                values = matrices[name][np.isfinite(matrices[name])]
+                ranges[name] = Range(is_0_or_1=bool(np.isin(values, (0.0, 1.0)).all()))
+        return ranges
 
     def find_nothing(self, query_ids: pl.Series, scores: Mapping[str, Scores]) -> Nothing:
         need_results = [str(measure) for measure in self.asked if needs_results(measure)]

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
-from goodgain.analysis.comparing.rendering import count_queries, format_level, format_number
+from goodgain.analysis.comparing.rendering import count_queries, format_level, format_number, name_methods
 from goodgain.analysis.comparing.replicates import POWER
 from goodgain.errors import count_of
 from goodgain.files.tables import Table
@@ -166,6 +166,11 @@ def list_levels(pairs: pl.DataFrame) -> list[str]:
     """Return the different levels of intervals, in the order of the pairs."""
     levels = pairs.get_column("level").drop_nulls().unique(maintain_order=True)
     return list(dict.fromkeys(map(format_level, levels)))
+
+
+def explain_intervals_of_means(signature: Mapping[str, Any]) -> str:
+    level = format_level(1 - signature["alpha"])
+    return f"[low, high]: the {level} interval of the mean, {name_methods(signature['interval'])}."
 
 
 def explain_intervals(pairs: pl.DataFrame) -> str:

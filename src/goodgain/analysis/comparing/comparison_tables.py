@@ -10,6 +10,7 @@ from goodgain.analysis.comparing.comparison_sentences import (
     CORRELATIONS,
     DIFFERENCES,
     GROUPS,
+    explain_intervals_of_means,
     list_levels,
     name_test,
 )
@@ -222,6 +223,8 @@ def _build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool 
             text = format_number(row["mean"], layout.places)
             if is_uneven:
                 text += f" ({count_queries(row['queries'])})"
+            if row.get("low") is not None:
+                text += f" [{format_number(row['low'], layout.places)}, {format_number(row['high'], layout.places)}]"
             if "most" in row:
                 text += format_bounds(row, layout.places)
             if (measure, row["system"]) in marked:
@@ -236,6 +239,8 @@ def _build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool 
 
     title = layout.caption or f"Means over {count_queries(queries)}"
     notes = [f"* differs significantly from {baseline} ({name_test(frames, 'pairs')})."] if marked else []
+    if "low" in frames.means.columns:
+        notes.append(explain_intervals_of_means(frames.signature))
     table = Table(title, ["measure", *frames.systems.get_column("system")], 1, rows, notes=notes)
     return table.turn("system") if by_system else table
 

@@ -14,10 +14,11 @@ import polars.selectors as cs
 from numpy.typing import NDArray
 
 from goodgain.counting.coverage import LOW_COVERAGE
-from goodgain.measures.bounds import find_rule
+from goodgain.measures.bounds import Range, find_rule
 from goodgain.measures.declaration import IterationMeasure, find_meaning
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.scores import Scores
+from goodgain.statistics.intervals_of_means import Values, choose_method, find_intervals_of_means, name_methods
 from goodgain.statistics.intervals_of_pairs import count_open_tests, invert_randomisation_test
 from goodgain.statistics.statistical_tests import (
     RESIDUE,
@@ -73,6 +74,25 @@ def tabulate_means(values: Mapping[str, Matrix], better: Mapping[str, str | None
     ]
     types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
     return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
+
+
+def add_intervals_of_means(
+    means: pl.DataFrame,
+    values: Mapping[str, Matrix],
+    systems: Sequence[str],
+    ranges: Mapping[str, Range],
+    settings: Settings,
+) -> tuple[pl.DataFrame, str]:
+    """Add the columns `low` and `high` to the means, and return the method for the signature. `ranges` is by measure."""
+    means_of_systems = []
+    for measure, system in means.select("measure", "system").iter_rows():
+        row = values[measure][systems.index(system)]
+        means_of_systems.append(Values(row[np.isfinite(row)], *ranges[measure]))
+    method = choose_method(len(mean.values) for mean in means_of_systems)
+    ends = find_intervals_of_means(means_of_systems, settings, method)
+    low, high = ([None if end is None else end[k] for end in ends] for k in (0, 1))
+    added = (pl.Series("low", low, dtype=pl.Float64), pl.Series("high", high, dtype=pl.Float64))
+    return means.with_columns(added), name_methods(means_of_systems, method)
 
 
 def add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:

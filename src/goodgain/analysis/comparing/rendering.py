@@ -25,6 +25,23 @@ def format_end(end: float, places: int, *, holds_zero: bool) -> str:
     return shown if holds_zero or float(shown) else f"{end:+.0e}"
 
 
+#: Method in a signature -> its words.
+_METHODS = {
+    "t": "by Student's t",
+    "bootstrap": "by the bootstrap over queries",
+    "wilson": "by Wilson's method for shares",
+}
+
+
+def name_methods(methods: str) -> str:
+    """Write the methods of the intervals of means in words.
+
+    >>> name_methods("t+wilson")
+    "by Student's t and by Wilson's method for shares"
+    """
+    return " and ".join(_METHODS[method] for method in methods.split("+"))
+
+
 def format_level(level: float) -> str:
     """Write the level of an interval with two digits of what lacks to 100 %.
 

@@ -2,10 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import polars as pl
 import polars.selectors as cs
 
@@ -19,6 +18,7 @@ from goodgain.counting.spends import OVER, Spends, check_costs_of_runs, find_spe
 from goodgain.errors import InputError, MeasureError, notice
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import warn_of_likely_iteration
+from goodgain.measures.bounds import Range, find_range
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumResults
 from goodgain.measures.ledger_values import (
@@ -33,7 +33,8 @@ from goodgain.measures.scores import join_queries
 from goodgain.measures.terms import divide_rows
 from goodgain.options import FOR_COMMANDS, check_whole_number, spell
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
-from goodgain.statistics.statistical_tests import RESIDUE, Settings, Vector, find_intervals
+from goodgain.statistics.intervals_of_means import Values, choose_method, find_intervals_of_means
+from goodgain.statistics.statistical_tests import RESIDUE, Settings, Vector
 
 #: Limit of `upto=`, which computes every measure once per iteration.
 _MOST_ITERATIONS = 1_000
@@ -101,6 +102,7 @@ def tabulate_curve(
     measures: Sequence[GoodGainMeasure],
     settings: Settings,
     *,
+    largest_label: float = math.inf,
     upto: int | None = None,
     over: str | None = None,
     costs: pl.DataFrame | None = None,
@@ -124,9 +126,10 @@ def tabulate_curve(
             for name, counts in counted.items()
         }
     points = (point for name, several in of_runs.items() for point in _average_runs(name, several, measures))
+    ranges = {str(measure): find_range(measure, largest_label) for measure in measures}
     schema = _COLUMNS if over is None else _SPEND_COLUMNS
     schema = schema | (_RUN_COLUMNS if any(len(counts.runs) > 1 for counts in counted.values()) else {})
-    found = list(_add_intervals(points, settings))
+    found = list(_add_intervals(points, settings, ranges))
     if any(row["without_results"] for row in found):
         schema = schema | _WITHOUT_RESULTS
     rows = pl.DataFrame([{name: row.get(name) for name in schema} for row in found], schema=schema)
@@ -231,18 +234,30 @@ def _average_runs(
             yield row, values.fill_null(float("nan")).to_numpy()
 
 
-def _add_intervals(points: Iterator[_Point], settings: Settings) -> Iterator[dict[str, Any]]:
+def _add_intervals(
+    points: Iterator[_Point], settings: Settings, ranges: Mapping[str, Range]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows with the intervals of the means. One method is for the whole curve, by its mean over the fewest queries."""
     if not settings.resamples:
         yield from (row for row, _ in points)
         return
-    for queries, some in groupby(points, key=lambda point: len(point[1])):
-        while chunk := list(islice(some, _CELLS // max(queries, 1) + 1)):
-            rows, values = zip(*chunk, strict=True)
-            if not queries:
-                yield from rows
-                continue
-            for row, low, high in zip(rows, *find_intervals(np.stack(values), settings), strict=True):
-                yield row | {"low": low, "high": high}
+    rows: list[dict[str, Any]] = []
+    ends: dict[str, list[tuple[float, float] | None]] = {"t": [], "bootstrap": []}
+    method = "bootstrap"
+    for first in points:
+        # The values of a curve can be too many for memory, so both intervals are computed at once.
+        chunk = [first, *islice(points, _CELLS // max(len(first[1]), 1))]
+        means = [Values(values, *ranges[row["measure"]]) for row, values in chunk]
+        rows += [row for row, _ in chunk]
+        if choose_method(len(mean.values) for mean in means) == "t":
+            method = "t"
+        ends["t"] += find_intervals_of_means(means, settings, "t")
+        if method == "bootstrap":
+            ends["bootstrap"] += find_intervals_of_means(means, settings, "bootstrap")
+
+    for row, interval in zip(rows, ends[method], strict=True):
+        low, high = interval or (None, None)
+        yield row | {"low": low, "high": high}
 
 
 def check_points(points: str, *, per_query: bool) -> None:

@@ -1,0 +1,102 @@
+"""How often intervals hold the true mean, and how often the test of two equal systems is significant.
+
+    python benchmarks/intervals.py [SAMPLES]
+
+Coverage is of the true mean, at 95 %. The level is that of two systems whose values have the same distribution, so their
+differences are symmetric. The tables of docs/comparing.md are from 4,000 samples.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+
+from goodgain.statistics.intervals_of_means import Values, find_intervals_of_means
+from goodgain.statistics.intervals_of_pairs import invert_randomisation_test
+from goodgain.statistics.statistical_tests import Settings, bootstrap_interval, run_randomisation_test
+
+QUERIES = (8, 12, 25, 50)
+RESAMPLES = 1_999
+ALPHA = 0.05
+Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
+
+#: Differences: how they are drawn, and their true mean.
+DIFFERENCES: dict[str, tuple[Draw, float]] = {
+    "normal": (lambda random, shape: random.normal(0.1, 0.25, shape), 0.1),
+    "skewed": (lambda random, shape: random.exponential(0.25, shape) - 0.15, 0.1),
+    "60 % zeros": (lambda random, shape: (random.random(shape) < 0.4) * random.normal(0.1, 0.3, shape), 0.04),
+    "steps of .25": (lambda random, shape: random.integers(-2, 4, shape) / 4, 0.125),
+}
+#: Values of one query and system; two systems that draw from the same values are equal.
+VALUES: dict[str, Draw] = {
+    "normal": lambda random, shape: random.normal(0.5, 0.2, shape),
+    "skewed": lambda random, shape: random.beta(0.5, 2.0, shape),
+    "60 % zeros": lambda random, shape: (random.random(shape) < 0.4) * random.random(shape),
+    "steps of .25": lambda random, shape: random.integers(0, 5, shape) / 4,
+}
+#: Values of one system, and their true mean.
+MEANS: dict[str, tuple[Draw, float]] = {
+    "skewed": (lambda random, shape: random.beta(0.5, 2.0, shape), 0.2),
+    "60 % zeros": (lambda random, shape: (random.random(shape) < 0.4) * random.random(shape), 0.2),
+    "steps of .25": (lambda random, shape: random.integers(0, 5, shape) / 4, 0.5),
+    "0 or 1": (lambda random, shape: (random.random(shape) < 0.8).astype(float), 0.8),
+}
+
+
+def draw(kind: Draw, samples: int, queries: int, seed: int) -> np.ndarray:
+    return kind(np.random.default_rng([seed, queries]), (samples, queries))
+
+
+def measure_coverage(ends: tuple[np.ndarray, np.ndarray], mean: float) -> float:
+    low, high = ends
+    return float(((low <= mean + 1e-12) & (high >= mean - 1e-12)).mean())
+
+
+def print_pairs(samples: int) -> bool:
+    """Print the tables of pairs. Return whether the inversion covers as the bootstrap or better, and the level is at most .055."""
+    is_good = True
+    print("| queries | differences | inversion | bootstrap | level of the test |")
+    print("|---:|---|---:|---:|---:|")
+    for queries in QUERIES:
+        for seed, (kind, (draw_differences, mean)) in enumerate(DIFFERENCES.items()):
+            differences = draw(draw_differences, samples, queries, seed)
+            ends = invert_randomisation_test(differences, np.ones(samples, dtype=int), resamples=RESAMPLES)
+            inversion = measure_coverage(ends, mean)
+            bootstrap = measure_coverage(bootstrap_interval(differences, resamples=RESAMPLES), mean)
+            values = draw(VALUES[kind], samples, queries, seed)
+            of_other = draw(VALUES[kind], samples, queries, seed + 100)
+            p = run_randomisation_test(values - of_other, resamples=RESAMPLES)
+            level = float((p <= ALPHA).mean())
+            is_good &= inversion >= bootstrap and level <= 0.055
+            print(f"| {queries} | {kind} | {inversion:.3f} | {bootstrap:.3f} | {level:.3f} |")
+    return is_good
+
+
+def print_means(samples: int) -> bool:
+    """Print the table of means. Return whether t covers as the bootstrap or better. The coverage of a share changes in steps."""
+    is_good = True
+    print("| queries | values | interval of a mean | bootstrap |")
+    print("|---:|---|---:|---:|")
+    for queries in (8, 12, 25):
+        for seed, (kind, (draw_values, mean)) in enumerate(MEANS.items()):
+            values = draw(draw_values, samples, queries, seed)
+            is_0_or_1 = kind == "0 or 1"
+            ends = find_intervals_of_means([Values(row, 0.0, 1.0, is_0_or_1) for row in values], Settings(), "t")
+            low, high = np.array(ends, dtype=float).T
+            covered = measure_coverage((low, high), mean)
+            bootstrap = measure_coverage(bootstrap_interval(values, resamples=RESAMPLES), mean)
+            is_good &= is_0_or_1 or covered >= bootstrap
+            print(f"| {queries} | {kind} | {covered:.3f} | {bootstrap:.3f} |")
+    return is_good
+
+
+def main() -> None:
+    samples = int(sys.argv[1]) if len(sys.argv) > 1 else 4_000
+    if not all([print_pairs(samples), print_means(samples)]):
+        sys.exit("a cell covers less than the bootstrap, or its level is above .055")
+
+
+if __name__ == "__main__":
+    main()
