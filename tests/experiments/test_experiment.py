@@ -15,14 +15,13 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
-from goodgain.analysis.comparing import pairs_table
+from goodgain.analysis.comparing import comparison_question
 from goodgain.analysis.reporting import curves
 from goodgain.counting import query_batches, run_opening
 from goodgain.options import OPTIONS
 from goodgain.scoring.kept import MOST_KEPT, KeptResults, make_key
 from goodgain.scoring.scoring import DEFAULTS
 from goodgain.scoring.system_scores import SystemScores
-from goodgain.statistics import statistical_tests
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 
@@ -258,9 +257,8 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setattr(module, name, counted)
 
     count(query_batches, "find_first_occurrences")
-    count(pairs_table, "find_intervals")
-    count(curves, "find_intervals")
-    count(statistical_tests, "draw_queries")
+    count(comparison_question, "add_intervals")
+    count(curves, "find_intervals_of_means")
     x = gg.Experiment(QRELS, SYSTEMS)
     for _ in range(2):
         x.evaluate("nDCG@10 nCG nDCGG SRR")
@@ -269,9 +267,8 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
         x.ledger()
         x.explain("quick", "late", "nCG")
         x.report(tmp_path / "report.json")
-    assert made["pairs_table.find_intervals"] == 2  # once for the report: it compares the measures of its tiles too
-    assert made["curves.find_intervals"] == 1
-    assert made["statistical_tests.draw_queries"] == 1  # all analyses of the same queries share the samples
+    assert made["comparison_question.add_intervals"] == 2  # once for the report: it compares the measures of its tiles too
+    assert made["curves.find_intervals_of_means"] == 1
     assert made["query_batches.find_first_occurrences"] == 2  # of each run
     x.with_(order="interleaved").evaluate("nDCG@10 nCG")
     assert made["query_batches.find_first_occurrences"] == 2 + 2  # of each run, in another order

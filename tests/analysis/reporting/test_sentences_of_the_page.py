@@ -23,7 +23,7 @@ from tests.support.counts import how_many
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 #: `SRR@2 ↓ (0.2500 against 0.1000: +0.1500 [0.0000, 0.3000], 4 queries)`
-CHANGE = re.compile(r"(\S+)(?: [↑↓])? \((\S+) against (\S+): (\S+) \[[^\]]*\](?:, (\d+) quer\w+)?\)")
+CHANGE = re.compile(r"(\S+)(?: [↑↓])? \((\S+) against (\S+): ([^\s,)]+)(?: \[[^\]]*\])?(?:, (\d+) quer\w+)?\)")
 ALIKE = re.compile(r"([\w@]+)(?: \(both have a value in (\d+) quer\w+\))?")
 
 
