@@ -267,7 +267,9 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
         x.ledger()
         x.explain("quick", "late", "nCG")
         x.report(tmp_path / "report.json")
-    assert made["comparison_question.add_intervals"] == 2  # once for the report: it compares the measures of its tiles too
+    assert (
+        made["comparison_question.add_intervals"] == 2
+    )  # once for the report: it compares the measures of its tiles too
     assert made["curves.find_intervals_of_means"] == 1
     assert made["query_batches.find_first_occurrences"] == 2  # of each run
     x.with_(order="interleaved").evaluate("nDCG@10 nCG")

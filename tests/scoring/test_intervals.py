@@ -103,11 +103,14 @@ def test_compare_and_curve_have_the_intervals_of_evaluate() -> None:
     other = run.with_columns(pl.col("doc_id").str.replace("d", "e"))
     wanted = gg.evaluate(FEW, run, "nCG@2 AllGood@2", interval=True).intervals
     assert wanted is not None
-    compared = gg.compare(FEW, {"a": run, "b": other}, "nCG@2 AllGood@2", intervals=True)
-    found = compared.means.filter(system="a").select("measure", "low", "high").rows()
+    compared = gg.compare(FEW, {"a": run, "b": other}, "nCG@2 AllGood@2")
+    means, method = compared.means_with_intervals
+    found = means.filter(system="a").select("measure", "low", "high").rows()
     ends = [end for interval in wanted.values() if interval for end in interval]
     assert [end for _, *interval in found for end in interval] == pytest.approx(ends)
-    assert compared.signature["interval"] == "t+wilson" and "Student's t" in compared.to_text("latex")
-    assert "low" not in gg.compare(FEW, {"a": run, "b": other}, "nCG@2").means.columns
+    assert method == "t+wilson"
+    for form in ("latex", "markdown"):
+        assert ["Student's t" in compared.to_text(form, intervals=shown) for shown in (False, True)] == [False, True]
+    assert '"interval": "t+wilson"' in compared.to_text("json", intervals=True)
     curve = gg.curve(FEW, {"a": run}, "nCG AllGood").filter(iteration=2).select("measure", "low", "high").rows()
     assert [end for _, *interval in curve for end in interval] == pytest.approx(ends)

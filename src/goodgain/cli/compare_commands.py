@@ -147,10 +147,11 @@ def compare(given: shared.Given) -> None:
         own = ("against", "iterations", "groups", "outcomes", "baseline_file", "pass_k", "detect")
         with show_progress():
             settings = {name: getattr(given, name) for name in own}
-            comparison = x.compare(wanted, baseline=base, require=lines, intervals=given.full, **settings)
+            comparison = x.compare(wanted, baseline=base, require=lines, **settings)
         if not brief:
             shared.say(f"signature: {format_signature(comparison.signature)}")
-        _print_comparison(comparison, output, Layout(*(getattr(given, name) for name in Layout._fields)), brief=brief)
+        layout = Layout(given.places, given.rows, given.spreadsheet, given.caption, given.label, intervals=given.full)
+        _print_comparison(comparison, output, layout, brief=brief)
         if given.plot is not None:
             write_picture(draw_comparison(comparison, questions), given.plot)
             shared.say(f"picture: {given.plot}")

@@ -39,7 +39,6 @@ def compare(
     require: Iterable[str | Requirement] = (),
     pass_k: int | None = None,
     detect: float | None = None,
-    intervals: bool = False,
     **options: Unpack[ExperimentOptions],
 ) -> Comparison:
     """Compare two or more systems on any measures of goodgain and ir_measures.
@@ -65,7 +64,6 @@ def compare(
             function `check_requirements` checks the requirements.
         pass_k: the number k in `Comparison.flips`. None: the smallest number of runs that a query has.
         detect: the difference for `Comparison.detectable`; None: the observed difference.
-        intervals: also compute the interval of each mean, as `evaluate(..., interval=True)` does.
         {options}
 
     Returns:
@@ -90,7 +88,7 @@ def compare(
     """
     return Experiment(qrels, systems, **options).compare(
         measures, baseline=baseline, against=against, iterations=iterations, groups=groups, outcomes=outcomes,
-        baseline_file=baseline_file, require=require, pass_k=pass_k, detect=detect, intervals=intervals,
+        baseline_file=baseline_file, require=require, pass_k=pass_k, detect=detect,
     )  # fmt: skip
 
 

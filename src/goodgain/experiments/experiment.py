@@ -72,13 +72,11 @@ class Experiment(Scoring):
         require: Iterable[str | Requirement] = (),
         pass_k: int | None = None,
         detect: float | None = None,
-        intervals: bool = False,
     ) -> Comparison:
         """Compare the systems on any measures, with tests. Arguments, result and errors are those of `gg.compare`."""
         arguments: dict[str, Any] = {
             "baseline": baseline, "against": against, "iterations": iterations, "groups": groups, "outcomes": outcomes,
             "baseline_file": baseline_file, "require": [*require] or None, "pass_k": pass_k, "detect": detect,
-            "intervals": intervals or None,
         }  # fmt: skip
         with self.tell() as notices:
             comparison = compare_systems(self, measures, arguments)

@@ -32,7 +32,6 @@ from goodgain.analysis.comparing.pairs_table import (
     add_bounds,
     add_bounds_of_means,
     add_costs,
-    add_intervals_of_means,
     arrange_values,
     mark_queries,
     mark_searched,
@@ -108,12 +107,6 @@ def compare_scores(
 
     systems = tabulate_systems(scores, matrices)
     means = tabulate_means(tested, question.better, question.systems)
-    signature = _sign(question, scores, members)
-    if question.intervals:
-        ranges = question.find_ranges(tested, largest_label)
-        means, signature["interval"] = add_intervals_of_means(
-            means, tested, question.systems, ranges, question.settings
-        )
     nothing = question.find_nothing(query_ids, scores)
     decided = question.decide(question.test(tested, nothing), scores)
     pairs = add_costs(question.add_intervals(decided, tested), systems)
@@ -129,7 +122,7 @@ def compare_scores(
         values=values.filter(pl.col("measure").is_in([*tested])).with_columns(pl.col("value").fill_nan(None)),
         baseline=question.base,
         warnings=(),
-        signature=signature,
+        signature=_sign(question, scores, members),
         outcomes=None if outcomes is None else _pivot_outcomes(outcomes, names_of_outcomes),
         scores=scores,
         question=question,
@@ -138,6 +131,7 @@ def compare_scores(
         query_ids=query_ids,
         members=members,
         rel=question.rel,
+        largest_label=largest_label,
         broke_off=count_broken_off(incomplete, question.runs_of),
     )
     notices = [

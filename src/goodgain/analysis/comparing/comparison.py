@@ -38,7 +38,9 @@ class Comparison(ComparisonFrames):
         coverage: a row per system and iteration: system, iteration (null: all), judged, unique, coverage (the judged share;
             null without results). The row of an iteration counts the results that this iteration found first.
         means: a row per measure and system: measure, better (`up`, `down`, null), system, mean, queries (the number of
-            queries with a value). With `intervals`, also low and high. With `bounds`, also least and most.
+            queries with a value). With `bounds`, also the columns least and most.
+        means_with_intervals: a tuple of the frame `means` with the columns low and high, the interval of each mean as in
+            `evaluate(..., interval=True)`, and the method of the intervals.
         pairs: a row per measure and pair: measure, better, system, against, queries (the number of queries in which both
             systems have a value), mean, mean_against, difference (system minus against), low, high, level (the interval),
             p_t, p_t_holm, p_randomisation, p_randomisation_holm, p_tukey (three systems or more), effect (d_z), wins, ties,
@@ -114,6 +116,7 @@ class Comparison(ComparisonFrames):
         spreadsheet: bool = False,
         caption: str = "",
         label: str = "",
+        intervals: bool = False,
     ) -> str:
         """Return the comparison as `markdown`, `latex` (booktabs), `csv` (pairs) or `json` (frames, notes, signature).
 
@@ -128,11 +131,12 @@ class Comparison(ComparisonFrames):
             caption: a title for the table of means in LaTeX and Markdown, instead of the default title.
             label: the label of the table of means in LaTeX, by default `tab:comparison`. The label of the table of
                 differences is `<label>-differences`.
+            intervals: show the interval of each mean. JSON then has low and high in `means`, and the method in the signature.
 
         Raises:
             InputError: form, places or rows has an unknown value.
         """
-        return write_comparison(self, form, Layout(places, rows, spreadsheet, caption, label))
+        return write_comparison(self, form, Layout(places, rows, spreadsheet, caption, label, intervals))
 
     def write_baseline(self, path: str | os.PathLike[str], system: str | None = None) -> None:
         """Write the values of a system to a baseline file, for `compare(..., baseline_file=path)`.

@@ -126,10 +126,12 @@ def stack_groups(frames: ComparisonFrames) -> pl.DataFrame:
 
 
 def _write_json(frames: ComparisonFrames, layout: Layout) -> str:
+    means, method = frames.means_with_intervals if layout.intervals else (frames.means, "")
+    signature = frames.signature | ({"interval": method} if method else {})
     named: dict[str, pl.DataFrame | None] = {
         "systems": frames.systems,
         "coverage": frames.coverage,
-        "means": frames.means,
+        "means": means,
         "pairs": frames.pairs,
         "groups": frames.groups,
         "correlations": frames.correlations,
@@ -144,7 +146,7 @@ def _write_json(frames: ComparisonFrames, layout: Layout) -> str:
 
     content: dict[str, Any] = {"baseline": frames.baseline}
     content |= {name: frame.to_dicts() for name, frame in named.items() if frame is not None}
-    content |= {"notes": [*list_notes(frames)], "signature": frames.signature}
+    content |= {"notes": [*list_notes(frames)], "signature": signature}
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
 

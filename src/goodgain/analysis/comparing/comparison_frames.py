@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,6 +12,7 @@ import polars as pl
 
 from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.outcomes import correlate
+from goodgain.analysis.comparing.pairs_table import add_intervals_of_means
 from goodgain.analysis.comparing.replicate_tables import (
     Runs,
     tabulate_detectable,
@@ -42,8 +44,16 @@ class ComparisonFrames:
     query_ids: pl.Series
     members: pl.DataFrame | None
     rel: float | None = None
+    largest_label: float = math.inf
     warnings_of_runs: tuple[str, ...] = ()
     broke_off: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def means_with_intervals(self) -> tuple[pl.DataFrame, str]:
+        """`means` with the columns `low` and `high`, and the method of the intervals: a value of `interval` in signatures."""
+        question = self.question
+        ranges = question.find_ranges(self.matrices, self.largest_label)
+        return add_intervals_of_means(self.means, self.matrices, question.systems, ranges, question.settings)
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:

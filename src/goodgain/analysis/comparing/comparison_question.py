@@ -85,7 +85,6 @@ class Question:
     require: Sequence[str | Requirement] = ()
     pass_k: int | None = None
     detect: float | None = None
-    intervals: bool = False
 
     def __post_init__(self) -> None:
         bounds, file = spell("bounds", True), spell("baseline_file")

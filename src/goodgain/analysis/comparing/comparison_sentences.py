@@ -168,9 +168,8 @@ def list_levels(pairs: pl.DataFrame) -> list[str]:
     return list(dict.fromkeys(map(format_level, levels)))
 
 
-def explain_intervals_of_means(signature: Mapping[str, Any]) -> str:
-    level = format_level(1 - signature["alpha"])
-    return f"[low, high]: the {level} interval of the mean, {name_methods(signature['interval'])}."
+def explain_intervals_of_means(alpha: float, methods: str) -> str:
+    return f"[low, high]: the {format_level(1 - alpha)} interval of the mean, {name_methods(methods)}."
 
 
 def explain_intervals(pairs: pl.DataFrame) -> str:

@@ -51,6 +51,7 @@ class Layout(NamedTuple):
     spreadsheet: bool = False
     caption: str = ""
     label: str = ""
+    intervals: bool = False
 
 
 def build_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
@@ -212,7 +213,8 @@ def _build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool 
     unranked = find_unranked(frames.pairs).get_column("measure").to_list()
 
     rows = []
-    for (measure, better), means in frames.means.group_by("measure", "better", maintain_order=True):
+    all_means, method = frames.means_with_intervals if layout.intervals else (frames.means, "")
+    for (measure, better), means in all_means.group_by("measure", "better", maintain_order=True):
         # Means over different queries cannot be ranked; each mean shows the number of queries.
         is_uneven = means.get_column("queries").n_unique() > 1
         is_ranked = not is_uneven and measure not in unranked
@@ -239,8 +241,8 @@ def _build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool 
 
     title = layout.caption or f"Means over {count_queries(queries)}"
     notes = [f"* differs significantly from {baseline} ({name_test(frames, 'pairs')})."] if marked else []
-    if "low" in frames.means.columns:
-        notes.append(explain_intervals_of_means(frames.signature))
+    if method:
+        notes.append(explain_intervals_of_means(frames.signature["alpha"], method))
     table = Table(title, ["measure", *frames.systems.get_column("system")], 1, rows, notes=notes)
     return table.turn("system") if by_system else table
 
