@@ -50,13 +50,27 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
     calls, reason, _, name = max(trials, key=lambda trial: (trial[0], bool(trial[2]), -len(trial[2])))
     near = f"; the nearest is {name} ({reason})" if calls else ""
     counted, example = ("", "") if log.head.is_binary else _count_by_shape(log, options)
+    listed = "" if counted or log.head.is_binary else _name_result_list(log, options)
     way_out = f"write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md){example}"
     if any(words in log.head.raw[:1000] for words in _CASSETTE):
         way_out = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'
     return (
-        f"{log.path}: is in no known trace format (it looks like {log.head.description}){near}; "
+        f"{log.path}: is in no known trace format (it looks like {log.head.description}){near}{listed}; "
         f"{f'{counted}; else ' if counted else ''}name its format with {spell('format')}, or {way_out}"
     )
+
+
+def _name_result_list(log: Log, options: ReadOptions) -> str:
+    """Return a clause that names a list of results in a log, or an empty text. The list may belong to no search that is known."""
+    with suppress(InputError):
+        for value, at in islice(make_source(log, options, Summary()).documents(), _MAX_TRIED):
+            lists = list(find_result_lists(value, at, (), "everything"))
+            lists = [found for found in lists if not (found.is_citations or found.is_judged)]
+            if lists:
+                first = max(lists, key=lambda found: found.is_sure)
+                place = format_place(first.at).removeprefix(f"{log.path}, ").removeprefix("at ")
+                return f"; {place} looks like results of a search"
+    return ""
 
 
 def explain_failed_claim(error: InputError, log: Log, name: str, options: ReadOptions) -> InputError:

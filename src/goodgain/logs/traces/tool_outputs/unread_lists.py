@@ -95,8 +95,10 @@ _QUESTION_WORDS, _QUESTION_KEYS = {"question", "query", "questions", "queries"},
 _NOT_OF_RESULTS = {
     *("role", "tool_calls", "toolCalls", "function", "parameters", "input_schema", "inputSchema", "arguments", "args"),
     *("tool_name", "tool_call_id", "toolCallId", "call_id", "tool_use_id", "action", "step", "thought", "observation"),
-    *("event", "method", "query", "queries", "messages", "parts", "input"),
+    *("event", "method", "messages", "parts", "input"),
 }
+#: Keys of requests, and of results that keep their query.
+_QUERIES = {"query", "queries"}
 #: Keys that only documents of LangChain have.
 _DOCUMENT_KEYS = {"page_content", "pageContent"}
 #: Types of messages.
@@ -133,6 +135,7 @@ class ResultList(NamedTuple):
     is_sure: bool  # at least half of the members have a URL, or an id and more; otherwise an id or a title
     was_searched: bool  # a key around the list says so
     question: str  # the question or query beside the list
+    is_judged: bool  # a key around the list says so: `gold_documents`
 
     @property
     def is_citations(self) -> bool:
@@ -193,11 +196,24 @@ def _may_hold_lists(value: Any, depth: int) -> bool:
 @lru_cache(maxsize=1024)
 def _may_be_result(keys: tuple[str, ...]) -> bool:
     """Return whether an object with these keys may be a result: no key is of a message, and one names a document or its text."""
-    if not _NOT_OF_RESULTS.isdisjoint(keys):
+    if _has_key_of_conversation(keys):
         return False
     plan = make_key_plan(keys)
     has_ids = any(is_id for _, _, is_id in plan.others)
     return bool(plan.steps or plan.containers or has_ids or not _FILE_KEYS.isdisjoint(keys))
+
+
+@lru_cache(maxsize=1024)
+def _has_key_of_conversation(keys: tuple[str, ...]) -> bool:
+    """Return whether a key is of a message, a step, a call, a tool or a request.
+
+    A query is of a request, unless a URL and a title or text stand beside it: some results keep their query.
+    """
+    if not _NOT_OF_RESULTS.isdisjoint(keys):
+        return True
+    fields = make_key_plan(keys).fields
+    is_page = fields["url"] and (fields["title"] or fields["snippet"])
+    return not is_page and not _QUERIES.isdisjoint(keys)
 
 
 #: The place of the value around, or None, and the last key.
@@ -324,7 +340,8 @@ def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultLi
         return None
     pairs = zip(objects, results, strict=True)
     sure = sum(result is not None and _is_sure(member, result) for member, result in pairs)
-    is_sure = holds_passages or 2 * sure >= len(some)
+    is_of_one_search = len({str(member.get("query")) for member in objects}) == 1
+    is_sure = is_of_one_search and (holds_passages or 2 * sure >= len(some))
     read = map(_read_member, filter(_is_object, members[:_MOST_NAMED])) if is_sure else ()
     names = [name for result in read if result and (name := result.url or result.doc_id)]
     return _make_list(value, names, place, way, is_sure=is_sure)
@@ -345,8 +362,9 @@ def _judge_texts(texts: list[str], place: _Place, way: _Way) -> ResultList | Non
 def _make_list(value: Any, names: list[str], place: _Place, way: _Way, *, is_sure: bool) -> ResultList:
     """Return a list of results. Judged documents, such as gold documents, are never sure to be results of a search."""
     was_searched = way.was_searched and not way.is_judged
+    is_sure = is_sure and not way.is_judged
     return ResultList(
-        way.key, _write_place(place), value, tuple(names), is_sure and not way.is_judged, was_searched, way.question
+        way.key, _write_place(place), value, tuple(names), is_sure, was_searched, way.question, way.is_judged
     )
 
 
@@ -381,7 +399,7 @@ def _is_of_conversation(member: Object) -> bool:
     names = member.get("id") if member.get("lc") == 1 else member.get("type")
     kind = names[-1] if isinstance(names, list) and names else names
     is_kind = isinstance(kind, str) and (kind in _SPEAKERS or CALL_TYPE.search(kind) or "Message" in kind)
-    return not _NOT_OF_RESULTS.isdisjoint(member) or bool(is_kind)
+    return bool(is_kind) or _has_key_of_conversation(tuple(member))
 
 
 def _is_sure(member: Object, result: Result) -> bool:
