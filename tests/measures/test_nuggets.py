@@ -140,6 +140,8 @@ def test_a_scale_without_full_support_is_refused() -> None:
     with pytest.raises(gg.InputError, match=r"no grade of the qrels reaches full=2.*write NuggetScore\(full=1\)"):
         gg.evaluate(table, run, "NuggetScore", labels="subtopic")
     assert gg.evaluate(table, run, "NuggetScore(full=1)", labels="subtopic")["NuggetScore(full=1)"] == 0.5
+    nothing = make_table([("q", "1", "a", 0, 1)])
+    assert gg.evaluate(nothing, run, "NuggetScore", labels="subtopic").means == {"NuggetScore": None}
     with pytest.raises(gg.InputError, match="no column vital"):
         gg.evaluate(table.drop("vital"), run, "NuggetScore(of='weighted',full=1)", labels="subtopic")
 

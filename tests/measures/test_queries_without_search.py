@@ -35,6 +35,10 @@ FORMS = {
         "AreaOver(measure='NumDup',over='results',budget=5)",
         "AreaOver(over='seconds',budget=9)",
     ],
+    "NuggetScore": [
+        "NuggetScore(full=1)",
+        "NuggetScore(full=1,strict=True)@2",
+    ],  # by default the qrels need a grade of 2
     "ValueAt": [
         "ValueAt(budget=3)",
         "ValueAt(measure='NumDup',budget=3)",
@@ -61,7 +65,7 @@ def value_without_search(name: str, labels: list[float]) -> float | None:
         return 0.0
     if (isinstance(measure, SessionMeasure) and measure.table) or find_direction(measure) == "down":
         return None
-    if measure.NAME in ("NuggetRecall", "NuggetCoverage") and max(labels) < 1:
+    if str(measure.NAME).startswith("Nugget") and max(labels) < 1:
         return None
     return 0.0
 

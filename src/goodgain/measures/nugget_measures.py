@@ -23,7 +23,7 @@ def _label_nuggets(searches: Searches) -> pl.DataFrame:
 def _score_nuggets(searches: Searches) -> pl.DataFrame:
     half, full = searches.parameters["rel"], searches.parameters["full"]
     graded = _label_nuggets(searches)
-    _check_grades(searches, full)
+    _check_grades(searches, half, full)
 
     found = pl.col("grade").filter(pl.col("seen")).max().fill_null(-1.0)  # the best document counts
     half_credit = 0.0 if searches.parameters["strict"] else 0.5
@@ -36,10 +36,10 @@ def _score_nuggets(searches: Searches) -> pl.DataFrame:
     return nuggets.group_by("query_id", maintain_order=True).agg(value=value)
 
 
-def _check_grades(searches: Searches, full: float) -> None:
-    """Raise `InputError` if no grade means full support: half credit would be the best value."""
+def _check_grades(searches: Searches, half: float, full: float) -> None:
+    """Raise `InputError` if grades mean partial support, and none means full support: half credit would be the best value."""
     largest = float(searches.qrels.rows.get_column("relevance").max() or 0)  # type: ignore[arg-type]  # a number
-    if largest < full:
+    if half <= largest < full:
         raise InputError(
             f"NuggetScore: no grade of the qrels reaches full={full:g}, so no nugget can have full credit. If the grade "
             f"{largest:g} means full support, write NuggetScore(full={largest:g})"
