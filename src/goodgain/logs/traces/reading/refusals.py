@@ -64,12 +64,13 @@ def _name_result_list(log: Log, options: ReadOptions) -> str:
     """Return a clause that names a list of results in a log, or an empty text. The list may belong to no search that is known."""
     with suppress(InputError):
         for value, at in islice(make_source(log, options, Summary()).documents(), _MAX_TRIED):
-            lists = list(find_result_lists(value, at, (), "everything"))
-            lists = [found for found in lists if not (found.is_citations or found.is_judged)]
+            lists = [found for found in find_result_lists(value, at, (), "everything") if not found.is_judged]
             if lists:
-                first = max(lists, key=lambda found: found.is_sure)
+                first = max(lists, key=lambda found: (not found.is_citations, found.is_sure))
                 place = format_place(first.at).removeprefix(f"{log.path}, ").removeprefix("at ")
-                return f"; {place} looks like results of a search"
+                return (
+                    f"; {place} looks like {'citations of the answer' if first.is_citations else 'results of a search'}"
+                )
     return ""
 
 

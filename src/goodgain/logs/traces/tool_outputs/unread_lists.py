@@ -16,7 +16,7 @@ from goodgain.logs.traces.model import Result
 from goodgain.logs.traces.tool_outputs.overlooked_results import CALL_TYPE, NO_RESULTS
 from goodgain.logs.traces.tool_outputs.readers import read_output
 from goodgain.logs.traces.tool_outputs.result_objects import BARE_ID, Object, make_key_plan, normalise_key, read_object
-from goodgain.logs.traces.tool_outputs.service_answers import OBJECT_SHAPES
+from goodgain.logs.traces.tool_outputs.service_answers import HIT_SHAPES, OBJECT_SHAPES
 from goodgain.logs.traces.tool_outputs.text_lists import is_url
 
 #: Keys of passages that a pipeline retrieved, in order of preference, in lower case and without punctuation. Under these
@@ -332,6 +332,7 @@ def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultLi
     may_be_results = [member for member in objects if _may_be_result(tuple(member))]
     if 2 * len(may_be_results) < len(some) or any(map(_is_of_conversation, objects)):
         return None
+    objects = _unwrap_hits(objects)
     results = list(map(_read_member, objects))
     holds_passages = way.was_searched or normalise_key(way.key) in PASSAGE_KEYS
     named = [member for member, result in zip(objects, results, strict=True) if _names_document(member, result)]
@@ -342,9 +343,18 @@ def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultLi
     sure = sum(result is not None and _is_sure(member, result) for member, result in pairs)
     is_of_one_search = len({str(member.get("query")) for member in objects}) == 1
     is_sure = is_of_one_search and (holds_passages or 2 * sure >= len(some))
-    read = map(_read_member, filter(_is_object, members[:_MOST_NAMED])) if is_sure else ()
+    named_objects = list(filter(_is_object, members[:_MOST_NAMED])) if is_sure else []
+    read = map(_read_member, _unwrap_hits(named_objects))
     names = [name for result in read if result and (name := result.url or result.doc_id)]
     return _make_list(value, names, place, way, is_sure=is_sure)
+
+
+def _unwrap_hits(objects: list[Object]) -> list[Object]:
+    """Return the results in the hits of a known service, whose texts and addresses are in inner objects."""
+    if not objects:
+        return objects
+    shaped = (read_hits(objects) for read_hits in HIT_SHAPES.values())
+    return next((hits for hits in shaped if hits is not None), objects)
 
 
 def _judge_texts(texts: list[str], place: _Place, way: _Way) -> ResultList | None:
