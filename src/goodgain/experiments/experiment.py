@@ -17,6 +17,7 @@ from goodgain.analysis.comparing.use_of_documents import Funnel, check_uses, fun
 from goodgain.analysis.explaining.explanation import Explanation, add_questions
 from goodgain.analysis.reporting.curves import Points, check_curve_options, check_points, parse_curve_measures
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError
 from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls, find_hits_of_runs, join_counts_of_systems
@@ -59,6 +60,7 @@ class Experiment(Scoring):
     [('CG@2', 'equal'), ('SRR@2', 'unclear')]
     """
 
+    @checks_kinds
     def compare(
         self,
         measures: Measures,
@@ -83,6 +85,7 @@ class Experiment(Scoring):
         notes = dict.fromkeys(_write_in_one_line(str(notice)) for notice in notices)
         return replace(comparison, warnings_of_runs=tuple(note for note in notes if note not in comparison.warnings))
 
+    @checks_kinds
     def curve(
         self,
         measures: Measures,
@@ -102,6 +105,7 @@ class Experiment(Scoring):
             self.warn_of_counts(self.count_runs(find_thresholds(parsed)))
             return draw_curve(self, parsed, **arguments)
 
+    @checks_kinds
     def pr_curve(self, *, points: Points = "eleven", per_query: bool = False) -> pl.DataFrame:
         """Return precision over recall for each run, as `gg.pr_curve` does. If `rel` is None, 1 is used."""
         check_points(points, per_query=per_query)
@@ -114,6 +118,7 @@ class Experiment(Scoring):
             self.warn_of_coverage({name: coverage.tabulate() for name, (_, coverage) in hits.items()})
         return recalls
 
+    @checks_kinds
     def explain(
         self,
         base: str,
@@ -134,6 +139,7 @@ class Experiment(Scoring):
             explained = explain_pair(self, [base, new], measures, top=top, **tables)
         return explained if queries is None else add_questions(explained, read_queries(queries))
 
+    @checks_kinds
     def spend(
         self, costs: Any = None, *, outcomes: Any = None, price_per_search: float | None = None, per_query: bool = False
     ) -> pl.DataFrame:
@@ -162,6 +168,7 @@ class Experiment(Scoring):
             found = funnel(self.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
             return found.in_order(self.systems)
 
+    @checks_kinds
     def check(
         self, lines: str | Iterable[str], *, baseline: str | None = None, family: str | None = None
     ) -> list[Outcome]:
@@ -188,6 +195,7 @@ class Experiment(Scoring):
             raise AssertionError("\n".join(failed))
         return outcomes
 
+    @checks_kinds
     def report(
         self,
         path: str | os.PathLike[str],

@@ -13,6 +13,7 @@ import narwhals as nw
 import polars as pl
 from ir_measures.util import Qrel
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import Frame, Problem, RowSource, check_rows, find_problems, number_lines, number_rows
 from goodgain.files.json_text import begins_json, parse_if_json, read_nested
@@ -179,6 +180,7 @@ class Qrels(PandasFacade):
         return f"Qrels({name}{queries}, {count_of(len(self), 'label')}{labels})"
 
 
+@checks_kinds
 def read_qrels(
     source: Any,
     *,
@@ -321,6 +323,7 @@ def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     return "relevance" in found.names.values()
 
 
+@checks_kinds
 def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     """Write judgments as TREC text, or in the format of the file extension: Parquet, Arrow or JSON Lines (also .gz or .zst).
 

@@ -9,6 +9,7 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import check_rows, lacks
 from goodgain.files.opening import check_fork, container, make_path
@@ -24,6 +25,7 @@ _NEEDED = ("query_id", "iteration", "search", "rank")
 _TEXTS = ("system", "replicate", "document", "doc_id", "url", "title", "snippet")
 
 
+@checks_kinds
 def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     """Read a results frame that was written as .parquet or .jsonl (also .gz or .zst).
 
@@ -63,6 +65,7 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     return check_rows(cast, rows, problems)[0].to_native()  # type: ignore[no-any-return]  # a Polars frame, as given
 
 
+@checks_kinds
 def write_results(results: pl.DataFrame, path: str | os.PathLike[str]) -> None:
     """Write a results frame to a .parquet or .jsonl file. An error leaves an existing file unchanged.
 

@@ -13,6 +13,7 @@ import narwhals as nw
 import polars as pl
 from ir_measures.util import ScoredDoc
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, find_problems
 from goodgain.files.opening import check_fork, container, make_path
@@ -306,6 +307,7 @@ class _RankPart:
         return RankedPart(ranking if self.types is None else ranking.cast(self.types), facts)
 
 
+@checks_kinds
 def read_run(
     source: Any,
     *,
@@ -461,6 +463,7 @@ def check_run_options(source: Any, *, gaps: str, first: int, errors: str) -> Non
     check_choice("gaps", gaps)
 
 
+@checks_kinds
 def write_run(run: Any, path: str | os.PathLike[str], *, tag: str | None = None) -> None:
     """Write a run as TREC text, or in the format of the file extension: Parquet, Arrow or JSON Lines (also .gz or .zst).
 

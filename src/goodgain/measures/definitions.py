@@ -15,6 +15,7 @@ from typing import Any, Literal
 import ir_measures
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import MeasureError, notice
 from goodgain.measures.declaration import DECLARATIONS, NOT_SEARCHED, DeclaredMeasure
 from goodgain.measures.families import HOST_NAMES
@@ -36,6 +37,7 @@ _KEY = ["query_id", "iteration"]
 _NAME = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
+@checks_kinds
 def define(
     name: str,
     function: Callable[[pl.DataFrame], Any],

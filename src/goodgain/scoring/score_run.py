@@ -11,6 +11,7 @@ import ir_measures
 import narwhals as nw
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.counting.coverage import Coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
@@ -274,6 +275,7 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
     }
 
 
+@checks_kinds
 def flatten(run: Any, *, order: str = ORDER, columns: Columns | None = None) -> Any:
     """Merge the iterations of each query into one classic ranking, in which each document occurs once.
 

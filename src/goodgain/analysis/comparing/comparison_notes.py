@@ -51,10 +51,10 @@ def describe_shared_queries(
     Raise `InputError` if two systems share no judged query.
     """
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
+    compared = None if pairs is None else {*pairs}  # a list would be searched for each pair of systems
     parts = []
     for system, other in combinations(judged_of, 2):
-        is_compared = pairs is None or (system, other) in pairs or (other, system) in pairs
-        if not is_compared:
+        if compared is not None and compared.isdisjoint([(system, other), (other, system)]):
             continue
         shared = len(judged_of[system] & judged_of[other])
         sizes = [len(judged_of[name]) for name in (system, other)]

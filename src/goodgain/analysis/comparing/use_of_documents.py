@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.counting.coverage import join_examples, warn_if_none_is_judged
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.errors import InputError, count_of, notice
@@ -102,6 +103,7 @@ class Funnel:
         return write_html(self.tables())
 
 
+@checks_kinds
 def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funnel:
     """Count the documents that each query returned, opened and cited, and the good documents among them.
 

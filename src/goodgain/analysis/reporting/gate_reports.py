@@ -18,6 +18,7 @@ from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.explaining.query_sentences import describe_queries
 from goodgain.analysis.reporting.plots.plot_data import prepare_per_query
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, MeasureError, escape_controls
 from goodgain.files.escaping import break_github_links, escape_html
 from goodgain.files.tables import Table, escape_markdown, write_markdown
@@ -42,6 +43,7 @@ _VERDICTS = ("better", "worse", "unclear", "equal", NO_RESULTS)
 _COLUMNS = ("measure", "system", "against", "difference", "interval", "verdict")
 
 
+@checks_kinds
 def check(comparison: Comparison, lines: str | Iterable[str], *, family: str | None = None) -> list[Outcome]:
     """Check requirements such as `SRR@3<=0.3` in a unit test.
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
@@ -102,6 +103,7 @@ def find_map(map_: MapLike) -> ScaleMap:
     return ScaleMap(str(map_), labels, is_thresholds)
 
 
+@checks_kinds
 def aggregate(
     grades: Any,
     *,
@@ -270,6 +272,7 @@ def find_disputed(grades: Any) -> pl.DataFrame:
     return disputed.select(DOCUMENT).unique(maintain_order=True)
 
 
+@checks_kinds
 def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the field
     """Return qrels with the labels of another scale.
 

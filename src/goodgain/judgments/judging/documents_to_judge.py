@@ -8,6 +8,7 @@ from typing import Any, Literal
 import narwhals as nw
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.counting.coverage import match_queries, warn_if_few_shared
 from goodgain.counting.joined_addresses import join_addresses, spell_like
 from goodgain.counting.query_batches import warn_of_file
@@ -43,6 +44,7 @@ _SHEET = (*DOCUMENT, *_TEXTS, "grade")
 _LONGEST = 2**20
 
 
+@checks_kinds
 def pool(
     runs: Mapping[str, Any],
     *,

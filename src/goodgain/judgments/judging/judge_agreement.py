@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, count_of
 from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.judgments.judging.aggregation import count_ties
@@ -78,6 +79,7 @@ class Agreement:
         return f"Agreement({judges}, {documents}, scale={self.scale!r})"
 
 
+@checks_kinds
 def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: bool = False) -> Agreement:
     """Measure the agreement of several judges.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.opening import make_path
 from goodgain.judgments.judging.documents_to_judge import collect_documents
@@ -38,6 +39,7 @@ _GRADES = dict.fromkeys(("query_id", "doc_id", "judge", "grade", "reason", "stat
 _WORD = re.compile(r"[^\W\d_]+")
 
 
+@checks_kinds
 def label(
     source: Any,
     queries: Any,

@@ -12,6 +12,7 @@ import narwhals as nw
 import polars as pl
 from narwhals.typing import IntoFrame
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, notice
 from goodgain.formats.results import open_results
 from goodgain.logs.dedup.candidates import form_pairs
@@ -87,6 +88,7 @@ class Deduplication:
         return score_agreement(self._rows, gold)
 
 
+@checks_kinds
 def deduplicate(
     results: IntoFrame | str | os.PathLike[str],
     *,

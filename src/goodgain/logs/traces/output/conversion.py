@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, overload
 
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError
 from goodgain.files.writing import Outputs, atomic_write
 from goodgain.formats.results import NormaliseUrl, check_results_name, read_results
@@ -46,7 +47,8 @@ def read_traces(
 ) -> pl.DataFrame: ...
 
 
-def read_traces(  # type: ignore[misc]  # overloads would repeat all options
+@checks_kinds  # type: ignore[misc]  # overloads would repeat all options
+def read_traces(
     paths: Paths, *,
     format: str = "auto",  # noqa: A002  # the usual name for it
     turns: Literal["last", "searching", "all", "joined"] = "last",
@@ -175,6 +177,7 @@ class Conversion(NamedTuple):
     summary: Summary
 
 
+@checks_kinds
 def convert_traces(
     paths: Paths, output: str | os.PathLike[str], *,
     results: str | os.PathLike[str] | None = None,

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import notice
 from goodgain.files.escaping import check_name
 from goodgain.formats.results import NormaliseUrl, choose_run, name_documents, open_results, select_columns, sort_rows
@@ -25,6 +26,7 @@ _NO_OPENS = "call that opens a document, so opens are unknown (null). If a tool 
 _NO_ANSWER = "final answer, so cited is unknown (null)."
 
 
+@checks_kinds
 def to_run(
     results: Any, *, system: str | None = None, replicate: str | None = None, tag: str | None = None,
     normalise_url: NormaliseUrl | None = None,

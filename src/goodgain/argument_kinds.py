@@ -1,0 +1,121 @@
+"""Checks the arguments of public functions by their declared types, so that a wrong kind is one sentence."""
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import wraps
+from numbers import Real
+from os import PathLike
+from types import NoneType, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from goodgain.errors import GoodgainError, InputError
+from goodgain.options import spell
+
+P = ParamSpec("P")
+T = TypeVar("T")
+#: Declared type -> what a message calls it. Other classes have their own names.
+_WORDS: dict[Any, str] = {
+    str: "a text",
+    bool: "True or False",
+    int: "a number",
+    float: "a number",
+    NoneType: "None",
+    PathLike: "a path",
+    Mapping: "a dict",
+    Callable: "a function",
+}
+#: Types of lists: in their place any iterable will do.
+_LISTS = (Iterable, Collection, Sequence)
+_VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+def checks_kinds(function: Callable[P, T]) -> Callable[P, T]:
+    """Turn an error of Python or Polars into an `InputError` if an argument is not of its declared type.
+
+    The function's own checks come first: they say more. Types that say nothing at run time, such as `Any` and protocols, allow
+    every value. An int is a number wherever a float is.
+
+    >>> @checks_kinds
+    ... def shorten(text: str, most: int = 5) -> str:
+    ...     return text.strip()[:most]
+    >>> shorten(["a", "b"])
+    Traceback (most recent call last):
+        ...
+    goodgain.errors.InputError: text=['a', 'b']: give a text
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return function(*args, **kwargs)
+        except GoodgainError:
+            raise
+        except Exception as error:
+            with suppress(TypeError):  # arguments are missing: the error says so
+                for name, value in signature.bind(*args, **kwargs).arguments.items():
+                    declared = get_type_hints(function).get(name, Any)
+                    if signature.parameters[name].kind not in _VARIABLE and not _is_of(value, declared):
+                        raise InputError(f"{spell(name, value)}: give {' or '.join(_describe(declared))}") from error
+            raise
+
+    return call
+
+
+def _is_of(value: Any, declared: Any) -> bool:
+    origin, parts = get_origin(declared), get_args(declared)
+    if origin in (Union, UnionType):
+        return any(_is_of(value, part) for part in parts)
+    if origin is Literal:
+        return any(_is_of(value, type(choice)) for choice in parts)
+    if declared is bool:
+        return isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")  # NumPy's
+    if declared in (int, float):
+        return isinstance(value, Real) and not isinstance(value, bool)
+
+    kind = origin or declared
+    if not _says_something(kind):
+        return True
+    if kind is Callable:
+        return callable(value)
+    if issubclass(kind, Mapping):
+        return isinstance(value, Mapping) and (not parts or _has_pairs(value, *parts))
+    if kind in _LISTS:
+        is_list = isinstance(value, Iterable) and not isinstance(value, bytes | Mapping)
+        return is_list and (not parts or _has_only(value, parts[0]))
+    return isinstance(value, kind)
+
+
+def _says_something(kind: Any) -> bool:
+    """Return whether `isinstance` can check a type: not `Any`, a protocol or a typed dict."""
+    return (
+        isinstance(kind, type)
+        and kind is not Any
+        and not hasattr(kind, "_is_protocol")
+        and not hasattr(kind, "__total__")
+    )
+
+
+def _has_pairs(value: Mapping[Any, Any], key: Any, member: Any) -> bool:
+    return all(_is_of(name, key) and _is_of(of, member) for name, of in value.items())
+
+
+def _has_only(value: Iterable[Any], member: Any) -> bool:
+    """Return whether all members are of a type. An iterator is not looked at, because that would use it up."""
+    return not isinstance(value, Collection) or all(_is_of(of, member) for of in value)
+
+
+def _describe(declared: Any) -> list[str]:
+    """Return what a declared type allows, in words without repetition."""
+    origin, parts = get_origin(declared), get_args(declared)
+    if origin in (Union, UnionType):
+        return list(dict.fromkeys(word for part in parts for word in _describe(part)))
+    if origin is Literal:
+        return [", ".join(map(repr, parts))]
+    kind = origin or declared
+    if kind in _WORDS:
+        return [_WORDS[kind]]
+    if parts and kind in _LISTS:
+        return [f"a list of {_describe(parts[0])[0].removeprefix('a ')}s"]
+    return [getattr(kind, "__name__", str(kind))]
