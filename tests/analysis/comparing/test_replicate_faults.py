@@ -112,9 +112,8 @@ def test_too_few_queries_show_no_difference(queries: int, alpha: float) -> None:
     assert found.pairs.select("difference", "p_randomisation", "verdict").row(0) == (
         pytest.approx(difference), 2 ** (1 - queries), "unclear",
     )  # fmt: skip
-    expected = f"With fewer than {least} queries no difference can be significant at {alpha}. "
-    expected += f"The observed {difference:.4f} of B against A in CG takes {least} queries ("
-    assert any(note.startswith(expected) for note in found.notes)
+    expected = f"With fewer than {least} queries no difference can be significant at {alpha}."
+    assert expected in found.notes
     assert not any("can show a difference" in note for note in found.notes)
     shown, needed = found.detectable.select("difference", "queries", "replicates").rows()
     assert (shown, needed) == ((None, queries, None), (pytest.approx(difference), least, None))
@@ -129,9 +128,7 @@ def test_too_few_queries_are_told_although_the_differences_do_not_vary(systems: 
     assert set(found.pairs["verdict"]) == {"unclear"}
     pairs = found.pairs.height
     in_each = f" in each of {pairs} pairs" if pairs > 1 else ""
-    expected = f"With fewer than {least} queries{in_each} no difference can be significant at 0.05. "
-    expected += f"The observed 1.0000 of s1 against s0 in NumGood takes {least} queries"
-    assert any(note.startswith(expected) for note in found.notes)
+    assert f"With fewer than {least} queries{in_each} no difference can be significant at 0.05." in found.notes
 
     more = {f"q{k}": {"d0": 2, "d1": 2} for k in range(6)}
     decided = gg.compare(more, {name: dict.fromkeys(more, run["q0"]) for name, run in [*runs.items()][:2]}, "NumGood")

@@ -275,3 +275,19 @@ def test_the_sentence_on_stops_is_that_of_the_single_runs(seed: int) -> None:
             parts.append(f"{system} stopped in {numbers[every > 0, some > 0]}")
     told = f"Before iteration {cutoff} {', '.join(parts)}, while another system searched on."
     assert [note for note in found.notes if "Before iteration" in note] == ([told] if parts else [])
+
+
+def test_the_share_of_reruns_is_their_noise_in_the_variance_of_the_difference() -> None:
+    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3")
+    values = found.values.pivot("system", index="query_id", values="value")
+    variance = float((values["new"] - values["old"]).var())  # type: ignore[arg-type]  # a variance of numbers is a number
+    noise = sum(within / runs for within, runs in found.replicates.select("within", "replicates").iter_rows())
+    (share,) = found.noise["share_of_reruns"].to_list()
+    assert share == pytest.approx(min(1.0, noise / variance))
+    shrunk = 100 * math.sqrt((variance - noise / 2) / variance)
+    (said,) = (note for note in found.notes if note.startswith("Reruns explain"))
+    assert said == (
+        f"Reruns explain {100 * share:.0f} % of the variance of the difference in nCG@3, new against old. Twice the runs can show "
+        f"differences of {shrunk:.0f} % of the present size, twice the queries of 71 %."
+    )
+    assert gg.compare(QRELS, {"old": OLD, "new": NEW[0]}, "nCG@3").noise["share_of_reruns"].to_list() == [None]

@@ -121,7 +121,7 @@ def test_a_narrow_terminal_breaks_no_number_and_says_what_it_leaves_out() -> Non
     labels, runs = many(20)
     comparison = compare(labels, {"a": runs["wordy"], "b": runs["lean"], "c": runs["lean"]}, "SRR@3")
     narrow = terminal(comparison, width=90)
-    assert "Left out because the terminal is narrow: effect" in narrow
+    assert "Left out because the terminal is narrow: d_z" in narrow
     assert re.search(r"-0\.1\d{3} ", narrow) and "interval" not in narrow.split("Left out")[0]
     assert "Left out" not in terminal(comparison, width=200)
 

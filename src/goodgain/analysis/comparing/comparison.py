@@ -74,8 +74,9 @@ class Comparison(ComparisonFrames):
         flips: with `require`, a row for each system with several runs and each requirement whose bound is a number: system,
             requirement, k, pass_at_k, pass_all_k, flip_rate, ever_flips.
         noise: system, against, measure, floor (the largest loss that the noise of `against` explains, one-sided 5 %),
-            two_single_runs (95 % of the differences between two single runs of `against` are at most this large). A row
-            needs 20 queries or more.
+            two_single_runs (95 % of the differences between two single runs of `against` are at most this large),
+            share_of_reruns (the share of rerun noise in the variance of the differences over queries; null if one of the two
+            systems has a single run). A row needs 20 queries or more.
         detectable: two rows for each measure and pair: measure, system, against, difference, queries, power, replicates, pairs.
             The pairs are those with the verdict `unclear` or, with `detect`, those with p-values. A pair needs two queries, and
             enough random signs to be significant. Differences that do not vary have rows only if there are fewer queries than

@@ -10,8 +10,10 @@ import polars as pl
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
 from goodgain.analysis.comparing.comparison_sentences import (
     build_legend,
+    describe_correction,
     describe_costs,
     describe_detectable,
+    describe_reruns,
     explain_letters,
     explain_table,
     list_notes,
@@ -222,4 +224,7 @@ def render_briefly(frames: ComparisonFrames, width: int, layout: Layout, *, more
     yield Text(escape_controls(describe_costs(frames)))
     if frames.detectable.height:
         yield Text(escape_controls(describe_detectable(frames, most=1)))
-    yield Text(f"Better or worse: p <= {frames.signature['alpha']:g} after Holm's correction. {more} adds tests.")
+    for sentence in describe_reruns(frames, most=1):
+        yield Text(escape_controls(sentence))
+    alpha, correction = frames.signature["alpha"], describe_correction(frames)
+    yield Text(f"Better or worse: p <= {alpha:g}, {correction}. {more} adds tests.")

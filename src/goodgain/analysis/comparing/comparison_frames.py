@@ -90,7 +90,7 @@ class ComparisonFrames:
 
     @cached_property
     def noise(self) -> pl.DataFrame:
-        return tabulate_noise(self.pairs, self.runs, self.matrices)
+        return tabulate_noise(self.pairs, self.runs, self.matrices, self.replicates)
 
     @cached_property
     def detectable(self) -> pl.DataFrame:

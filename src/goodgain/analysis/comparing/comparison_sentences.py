@@ -1,5 +1,6 @@
 """Writes the sentences of a comparison: its notes, the detectable differences, and the legend of columns and signs."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -30,45 +31,58 @@ def _list_remarks(frames: ComparisonFrames) -> Iterator[str]:
         yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
     if frames.detectable.height:
         yield describe_detectable(frames)
+    yield from describe_reruns(frames)
 
 
 def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> str:
-    """Return a sentence on the smallest detectable difference, and on the queries needed for the observed difference."""
+    """Return a sentence on the smallest difference that the queries can show and, with `detect`, on the queries it needs."""
     rows = frames.detectable.rows(named=True)
-    pairs = list(zip(rows[::2], rows[1::2], strict=True))  # the smallest difference, and what the observed one needs
+    pairs = list(zip(rows[::2], rows[1::2], strict=True))  # the smallest difference, and what the asked one needs
+    shown = pairs[:most]
     question = frames.question
-    which = "the" if question.detect is not None else "the observed"
 
     parts = []
     queries_before = None
-    for smallest, needed in pairs[:most]:  # pairs can have different queries
-        measure = smallest["measure"]
-        difference = f"{which} {needed['difference']:.4f} of {smallest['system']} against {smallest['against']}"
-        if smallest["difference"] is None:
-            parts.append(_describe_needed(needed, f"{difference} in {measure}"))
-            continue
-        queries = smallest["queries"]
-        number = "" if queries == queries_before else f"{count_queries(queries)} can show "
-        can_show = f"{number}a difference of {smallest['difference']:.4f} or more in {measure}"
-        parts.append(f"{can_show}; {_describe_needed(needed, difference)}")
-        queries_before = queries
+    for smallest, needed in shown:  # pairs can have different queries
+        measure, pair = smallest["measure"], f"{smallest['system']} against {smallest['against']}"
+        if smallest["difference"] is not None:
+            queries = smallest["queries"]
+            number = "" if queries == queries_before else f"{count_queries(queries)} can show "
+            between = f" of {pair}" if len(question.pairs) > 1 else ""
+            parts.append(f"{number}a difference of {smallest['difference']:.4f} or more in {measure}{between}")
+            queries_before = queries
+        if question.detect is not None:  # the observed difference would only say its p-value again
+            in_measure = "" if smallest["difference"] is not None else f" in {measure}"
+            parts.append(_describe_needed(needed, f"the {needed['difference']:.4f} of {pair}{in_measure}"))
 
-    more = ""
-    if len(pairs) > most > 1:
-        more = f"; {count_of(len(pairs) - most, 'more difference')}"
-    corrected = max(smallest["pairs"] for smallest, _ in pairs[:most])
-    holm = f", Holm's correction over {corrected} pairs" if corrected > 1 else ""
-    sentence = f"{'; '.join(parts)}{more} (power {POWER:g}{holm})."
+    sentences = []
+    pairs_with_few_queries = [smallest["pairs"] for smallest, _ in shown if smallest["difference"] is None]
+    if pairs_with_few_queries:
+        number_of_pairs = pairs_with_few_queries[0]
+        in_each = f" in each of {number_of_pairs} pairs" if number_of_pairs > 1 else ""
+        alpha = question.settings.alpha
+        least = count_least_queries(alpha, number_of_pairs)
+        sentences.append(f"With fewer than {least} queries{in_each} no difference can be significant at {alpha:g}.")
+    if parts:
+        more = f"; {count_of(len(pairs) - most, 'more difference')}" if len(pairs) > most > 1 else ""
+        corrected = max(smallest["pairs"] for smallest, _ in shown)
+        holm = f", Holm's correction over {corrected} pairs" if corrected > 1 else ""
+        sentence = f"{'; '.join(parts)}{more} (power {POWER:g}{holm})."
+        sentences.append(sentence[0].upper() + sentence[1:])
+    return " ".join(sentences)
 
-    pairs_with_few_queries = [smallest["pairs"] for smallest, _ in pairs[:most] if smallest["difference"] is None]
-    if not pairs_with_few_queries:
-        return sentence
-    number_of_pairs = pairs_with_few_queries[0]
-    in_each = f" in each of {number_of_pairs} pairs" if number_of_pairs > 1 else ""
-    alpha = question.settings.alpha
-    least = count_least_queries(alpha, number_of_pairs)
-    sentence = sentence[0].upper() + sentence[1:]
-    return f"With fewer than {least} queries{in_each} no difference can be significant at {alpha:g}. {sentence}"
+
+def describe_reruns(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> Iterator[str]:
+    """Yield a sentence on the share of rerun noise in each difference, and on what twice the runs or queries would bring."""
+    rows = frames.noise.drop_nulls("share_of_reruns").head(most)
+    for system, against, measure, share in rows.select("system", "against", "measure", "share_of_reruns").iter_rows():
+        with_more_runs = math.sqrt(1 - share / 2)
+        with_more_queries = math.sqrt(1 / 2)
+        yield (
+            f"Reruns explain {100 * share:.0f} % of the variance of the difference in {measure}, {system} against {against}. "
+            f"Twice the runs can show differences of {100 * with_more_runs:.0f} % of the present size, twice the queries of "
+            f"{100 * with_more_queries:.0f} %."
+        )
 
 
 def _describe_needed(needed: Mapping[str, Any], difference: str) -> str:
@@ -80,6 +94,16 @@ def _describe_needed(needed: Mapping[str, Any], difference: str) -> str:
     return f"{difference} takes {count_queries(needed['queries'])}{runs}"
 
 
+def describe_correction(frames: ComparisonFrames) -> str:
+    """Say over which tests the verdicts were corrected: `uncorrected over measures`."""
+    tested = frames.pairs.drop_nulls("p_randomisation").group_by("measure").len()
+    pairs: int = tested.get_column("len").max() or 0  # type: ignore[assignment]  # a count
+    over_pairs = f"corrected by Holm's method over the {pairs} pairs of a measure" if pairs > 1 else "uncorrected"
+    if tested.height < 2:
+        return over_pairs
+    return f"{over_pairs}; not over measures" if pairs > 1 else f"{over_pairs} over measures"
+
+
 def describe_costs(frames: ComparisonFrames) -> str:
     systems = frames.systems.select("system", "iterations", "coverage").rows()
     iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in systems)
@@ -89,6 +113,8 @@ def describe_costs(frames: ComparisonFrames) -> str:
 
 def name_test(frames: ComparisonFrames, corrected: str) -> str:
     alpha = frames.signature["alpha"]
+    if corrected == "pairs":
+        return f"p <= {alpha:g}, randomisation test, {describe_correction(frames)}"
     return f"p <= {alpha:g}, randomisation test, corrected by Holm's method over all {corrected} of a measure"
 
 
@@ -101,9 +127,9 @@ def _explain_columns(frames: ComparisonFrames) -> str:
     signature = frames.signature
     last = "Tukey" if frames.pairs.get_column("p_tukey").count() else "Holm"
     return (
-        f"{explain_intervals(frames.pairs)} t-test to {last} are p-values. Holm is the p of the randomisation test, corrected "
-        f"over the pairs of a measure. * marks a significant difference (Holm <= {signature['alpha']:g}); only these have the "
-        f"verdict better or worse. {_explain_dagger(frames.pairs)}Effect is the mean of the differences divided by their "
+        f"{explain_intervals(frames.pairs)} t-test to {last} are p-values. Holm is the p of the randomisation test, "
+        f"{describe_correction(frames)}. * marks a significant difference (Holm <= {signature['alpha']:g}); only these have the "
+        f"verdict better or worse. {_explain_dagger(frames.pairs)}Effect is d_z, the mean of the differences divided by their "
         f"standard deviation. {_explain_draws(signature)}, seed {signature['seed']}."
     )
 
@@ -116,7 +142,7 @@ def explain_table(frames: ComparisonFrames, table: Table, *, in_column: bool) ->
     """Explain the columns and symbols of a LaTeX table. `in_column` says if the table of differences fits a page column."""
     signature = frames.signature
     if table.name == DIFFERENCES and in_column:
-        p = f"p: randomisation test, corrected by Holm's method; * marks p <= {signature['alpha']:g}."
+        p = f"p: randomisation test, {describe_correction(frames)}. * marks p <= {signature['alpha']:g}."
         yield f"{explain_intervals(frames.pairs)} {p} {_explain_dagger(frames.pairs)}".strip()
     elif table.name == DIFFERENCES:
         yield _explain_columns(frames)

@@ -38,7 +38,7 @@ _SPENT = {
 _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
 #: Columns of the pairs that a narrow terminal leaves out, in this order.
 _DROPPED = (
-    *("effect", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "level", "interval"),
+    *("d_z", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "level", "interval"),
     *("wins/ties/losses", "Holm", "mean against", "mean", "queries"),
 )
 
@@ -57,7 +57,7 @@ class Layout(NamedTuple):
 def build_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
     exists = {"Tukey": frames.pairs.get_column("p_tukey").count(), "unjudged": "most" in frames.pairs.columns}
     columns = ["measure", "system", "against", "difference", *_name_intervals(frames.pairs), *_P_VALUES.values()]
-    columns += ["effect", "wins/ties/losses", "difference in iterations", "unjudged", "verdict"]
+    columns += ["d_z", "wins/ties/losses", "difference in iterations", "unjudged", "verdict"]
     columns = [name for name in columns if exists.get(name, True)]
     pairs = _build_pairs_table("Differences, system minus against", frames, columns, 3, layout.places)
     return [_build_means_table(frames, layout), pairs, *_build_more_tables(frames, layout.places)]
@@ -137,7 +137,7 @@ def _build_correlations_table(correlations: pl.DataFrame) -> Table:
 
 def _build_replicate_tables(frames: ComparisonFrames, places: int, *, brief: bool) -> list[Table]:
     """Return the tables of replicates, noise and flips; empty tables are left out. `brief` leaves out variances."""
-    replicates = frames.replicates.drop("within", "between") if brief else frames.replicates
+    replicates = frames.replicates.drop("within", "between", "icc") if brief else frames.replicates
     title_of_noise = "Noise of reruns (floor: one-sided 5 %, two single runs: 95 %)"
     # title, frame, number of columns with words, name of the table
     parts = [
@@ -192,7 +192,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
         "interval": format_interval(row["low"], row["high"], places),
         "level": ABSENT if row["level"] is None else format_level(row["level"]),
         **p_values,
-        "effect": format_signed(row["effect"], 2),
+        "d_z": format_signed(row["effect"], 2),
         "wins/ties/losses": "/".join(signs) if has_signs else ABSENT,
         "wins/losses": "/".join(signs[::2]) if has_signs else ABSENT,
         "difference in iterations": format_signed(row.get("more_iterations"), 2),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,11 +13,13 @@ from goodgain.analysis.comparing.pairs_table import arrange_values, match_pair
 from goodgain.analysis.comparing.replicates import (
     POWER,
     Flips,
+    RunNoise,
     Spread,
     compute_detectable_difference,
     compute_power,
     compute_queries_needed,
     compute_replicates_needed,
+    compute_share_of_reruns,
     count_flips,
     measure_noise,
     measure_spread,
@@ -61,9 +63,12 @@ def tabulate_replicates(runs: Runs, better: Mapping[str, str | None]) -> pl.Data
     return _make_frame(["system", "measure", "replicates", *Spread._fields], rows)
 
 
-def tabulate_noise(pairs: pl.DataFrame, runs: Runs, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
+def tabulate_noise(
+    pairs: pl.DataFrame, runs: Runs, matrices: Mapping[str, Matrix], replicates: pl.DataFrame
+) -> pl.DataFrame:
     """Return `Comparison.noise`. The rows of `matrices` are the systems, in the order of `runs`."""
     systems = list(runs)
+    noise_of = _find_noise_of_runs(replicates)
     rows = []
     for measure, system, against in pairs.select("measure", "system", "against").iter_rows():
         if measure not in runs[against]:
@@ -74,8 +79,12 @@ def tabulate_noise(pairs: pl.DataFrame, runs: Runs, matrices: Mapping[str, Matri
         runs_of_baseline = runs[against][measure][:, has_both]
         noise = measure_noise(runs_of_baseline, np.isfinite(runs_of_system).sum(axis=0).astype(float))
         if noise is not None:
-            rows.append((system, against, measure, noise.floor, noise.two_single_runs))
-    return _make_frame(["system", "against", "measure", "floor", "two_single_runs"], rows)
+            differences = subtract_without_residue(*values[:, has_both])
+            share = compute_share_of_reruns(
+                differences, noise_of.get((system, measure)), noise_of.get((against, measure))
+            )
+            rows.append((system, against, measure, noise.floor, noise.two_single_runs, share))
+    return _make_frame(["system", "against", "measure", "floor", "two_single_runs", "share_of_reruns"], rows)
 
 
 def tabulate_flips(runs: Runs, lines: Sequence[Requirement], pass_k: int | None) -> pl.DataFrame:
@@ -97,7 +106,7 @@ def tabulate_detectable(
     alpha, systems = question.settings.alpha, question.systems
     with_test = pairs.drop_nulls("p_randomisation")
     number_of_pairs = dict(with_test.group_by("measure").len().iter_rows())
-    noise_of = {row[:2]: _RunNoise(row[2], row[4]) for row in replicates.iter_rows()}
+    noise_of = _find_noise_of_runs(replicates)
     selected = with_test if question.detect is not None else pairs.filter(verdict="unclear")
 
     rows: list[tuple[Any, ...]] = []
@@ -132,7 +141,7 @@ def tabulate_detectable(
             needed = max(needed, least)
             power = compute_power(difference, spread, needed, alpha=level)
         runs = None
-        noise, noise_of_other = (noise_of.get((name, measure), _RunNoise()) for name in (system, against))
+        noise, noise_of_other = (noise_of.get((name, measure), RunNoise()) for name in (system, against))
         if noise.within is not None and noise_of_other.within is not None and difference and queries >= least:
             variances = (noise.within, noise_of_other.within)
             numbers = (noise.runs, noise_of_other.runs)
@@ -141,11 +150,10 @@ def tabulate_detectable(
     return _make_frame(["measure", "system", "against", "difference", "queries", "power", "replicates", "pairs"], rows)
 
 
-class _RunNoise(NamedTuple):
-    """The number of a system's runs, and their variance within queries (None: a single run)."""
-
-    runs: int = 1
-    within: float | None = None
+def _find_noise_of_runs(replicates: pl.DataFrame) -> dict[tuple[str, str], RunNoise]:
+    """Return the noise of the runs of each (system, measure) of several runs."""
+    rows = replicates.select("system", "measure", "replicates", "within").iter_rows()
+    return {(system, measure): RunNoise(runs, within) for system, measure, runs, within in rows}
 
 
 def _make_frame(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pl.DataFrame:

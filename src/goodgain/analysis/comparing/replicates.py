@@ -191,6 +191,32 @@ def _test_independence(means: Vector, of_run: float) -> float:
     return float(chdtrc(freedom, freedom * (spread / of_run) ** 2)) if of_run else 0.0
 
 
+class RunNoise(NamedTuple):
+    """The number of a system's runs, and their variance within queries (None: a single run)."""
+
+    runs: int = 1
+    within: float | None = None
+
+
+def compute_share_of_reruns(
+    differences: Vector, noise: RunNoise | None, noise_of_other: RunNoise | None
+) -> float | None:
+    """Return the share of rerun noise in the variance of the differences over queries: (s_A^2 / r_A + s_B^2 / r_B) / s_d^2.
+
+    s_A^2 and s_B^2 are the variances within queries, r_A and r_B the numbers of runs. Return None if a system has a single run, or
+    if the differences do not vary.
+
+    >>> compute_share_of_reruns(np.array([0.5, -0.5] * 50), RunNoise(3, 0.3), RunNoise(3, 0.3))
+    0.792
+    """
+    if noise is None or noise_of_other is None or noise.within is None or noise_of_other.within is None:
+        return None
+    variance = float(differences.var(ddof=1)) if len(differences) > 1 else 0.0
+    if not variance:
+        return None
+    return min(1.0, (noise.within / noise.runs + noise_of_other.within / noise_of_other.runs) / variance)
+
+
 def compute_noise_p(loss: float, floor: float) -> float:
     """Return the one-sided p of a loss under the baseline's noise: .05 at `floor`, and less for a larger loss.
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_sentences import describe_costs, explain_intervals
+from goodgain.analysis.comparing.comparison_sentences import describe_correction, describe_costs, explain_intervals
 from goodgain.analysis.comparing.lost_queries import count_unsearched, join_counts
 from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_number, format_signed
@@ -266,7 +266,7 @@ def describe_method(comparison: Comparison) -> str:
         f"In brackets: two means over {count_queries(made['queries'])} unless a number is given, their difference, and its "
         "interval.",
         explain_intervals(comparison.pairs),
-        f"Better and worse are beyond chance: p is at most {made['alpha']:g} after Holm's correction over the pairs of a measure.",
+        f"Better and worse are beyond chance: p is at most {made['alpha']:g}, {describe_correction(comparison)}.",
         describe_costs(comparison),
     ]
     return " ".join(filter(None, sentences))
