@@ -279,7 +279,7 @@ def test_a_null_stays_null_in_every_output(tmp_path: Path) -> None:
     folder = ROOT / "qrels_examples" / "ungraded"
     arguments = ["evaluate", folder / "qrels.txt", folder / "ranking.run", "GradedP@2 P@2", "-q"]
     done = run_command(*arguments)
-    assert "none_graded\tGradedP@2\t–\n" in done.stdout
+    assert "none_graded\tGradedP@2\t\n" in done.stdout
     assert "all\tGradedP@2\t0.3750\n" in done.stdout
     assert "without_value=GradedP@2:1 " in done.stderr
     lines = [json.loads(line) for line in run_command(*arguments, "-o", "jsonl").stdout.splitlines()]

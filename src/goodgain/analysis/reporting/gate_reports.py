@@ -171,7 +171,7 @@ def write_comment(
     made = (f"{name}={comparison.signature[name]}" for name in _SIGNED if name in comparison.signature)
     signature = escape_markdown(" ".join(made))
     parts.append(_Part(lambda _: f"<sub>{signature}</sub>"))
-    return _write_within(parts, _MOST_LINES)
+    return break_github_links(_write_within(parts, _MOST_LINES))
 
 
 class _Part(NamedTuple):
@@ -205,7 +205,7 @@ def _make_table(table: Table, size: _Size) -> _Part:
 
 
 def _fold(table: Table) -> _Part:
-    title = break_github_links(escape_html(escape_controls(table.title)))
+    title = escape_html(escape_controls(table.title))
     untitled = table._replace(title="")
 
     def write(most: int) -> str:
