@@ -23,7 +23,8 @@ def explain(*arguments: object, status: int = 0) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-def test_the_first_screen_of_a_terminal_fits_and_begins_with_the_answer() -> None:
+def test_the_first_screen_of_a_terminal_fits_and_begins_with_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     out, _ = explain(OLD, NEW, "-m", "CG@3", "--results", RESULTS, "--top", "1", "-o", "table")
     text = " ".join(out.split())
     assert text.startswith("CG@3: new is worse than old in 2 of 4 queries and better in 2; mean 4 → 3.25 (-0.75).")
