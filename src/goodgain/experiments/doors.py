@@ -152,8 +152,8 @@ def curve(
     >>> qrels = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2}}
     >>> run = [("q1", 1, "a"), ("q1", 2, "b"), ("q2", 1, "a")]
     >>> frame = pl.DataFrame(run, schema=["query_id", "iteration", "doc_id"], orient="row")
-    >>> curve(qrels, {"agent": frame}, "CG").select("iteration", "mean", "searching", "low", "high").rows()
-    [(1, 2.5, 2, 2.0, 3.0), (2, 3.5, 1, 2.0, 5.0)]
+    >>> curve(qrels, {"agent": frame}, "CG").select("iteration", "mean", "searching").rows()
+    [(1, 2.5, 2), (2, 3.5, 1)]
     """
     return Experiment(qrels, runs, **options).curve(measures, upto=upto, over=over, costs=costs, at=at)
 

@@ -206,7 +206,8 @@ def compute_share_of_reruns(
     s_A^2 and s_B^2 are the variances within queries, r_A and r_B the numbers of runs. Return None if a system has a single run, or
     if the differences do not vary.
 
-    >>> compute_share_of_reruns(np.array([0.5, -0.5] * 50), RunNoise(3, 0.3), RunNoise(3, 0.3))
+    >>> share = compute_share_of_reruns(np.array([0.5, -0.5] * 50), RunNoise(3, 0.3), RunNoise(3, 0.3))
+    >>> round(share, 3)
     0.792
     """
     if noise is None or noise_of_other is None or noise.within is None or noise_of_other.within is None:
