@@ -13,8 +13,9 @@ from goodgain.errors import InputError, count_of, escape_controls, notice
 _FORMULAS = ((r"(^|[;\t\r\n])", r"('*[=+\-@\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}])"), ("(^)", r"('*[\t\r\n])"))
 
 #: The beginning of what GitHub links or notifies, up to where the next sign decides: `@name`, `#123`, `GH-123`, `https://`, `www.`.
-#: `CG@3` is none of them: letters stand before the @.
-_LINKED = r"(?<![a-z0-9])@(?=[a-z0-9])|#(?=[0-9])|\bgh-(?=[0-9])|:(?=//)|\bwww(?=\.)"
+#: `CG@3` is none of them: letters stand before the @. A cutoff after parameters, `nCG(rel=1)@3`, could be a name of digits.
+_CUTOFF = r"(?<=\)@)[0-9]+(?![a-z0-9-])"
+_LINKED = rf"(?<![a-z0-9])@(?!{_CUTOFF})(?=[a-z0-9])|#(?=[0-9])|\bgh-(?=[0-9])|:(?=//)|\bwww(?=\.)"
 _LINKED_BY_GITHUB = re.compile(_LINKED, re.ASCII | re.IGNORECASE)
 
 
@@ -86,8 +87,18 @@ def break_github_links(markup: str) -> str:
     r"""Put a zero-width space into each name, issue number and address that GitHub would notify or link.
 
     `markup` is escaped Markdown or HTML. A backslash does not help: GitHub looks for names after it has read the Markdown.
+    Names of measures stay as they are, because people copy them; `break_cutoffs` breaks these too.
 
     >>> print(break_github_links(r"CG@3 of @octocat, \#123"))
     CG@3 of @&#8203;octocat, \#&#8203;123
     """
     return _LINKED_BY_GITHUB.sub(r"\g<0>&#8203;", markup)
+
+
+def break_cutoffs(markup: str) -> str:
+    """Put a zero-width space into each cutoff after parameters, `nCG(rel=1)@3`: GitHub would notify a user named 3.
+
+    >>> break_cutoffs("nCG(rel=1)@3, CG@3")
+    'nCG(rel=1)@&#8203;3, CG@3'
+    """
+    return re.sub(r"\)@(?=[0-9])", ")@&#8203;", markup)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from goodgain.files.escaping import escape_html
+from goodgain.files.escaping import break_github_links, escape_html
 
 
 class Cell(NamedTuple):
@@ -110,8 +110,9 @@ def _write_markdown_cell(cell: Cell) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape Markdown and remove line breaks: the name of a system must not become markup."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
+    """Escape Markdown and remove line breaks: the name of a system must not become markup, or notify people on GitHub."""
+    escaped = re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", _remove_line_breaks(text))
+    return break_github_links(escaped)
 
 
 BOOKTABS = "% needs \\usepackage{booktabs}"

@@ -20,7 +20,7 @@ from goodgain.analysis.explaining.query_sentences import describe_queries
 from goodgain.analysis.reporting.plots.plot_data import prepare_per_query
 from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, MeasureError, escape_controls
-from goodgain.files.escaping import break_github_links, escape_html
+from goodgain.files.escaping import break_cutoffs, break_github_links, escape_html
 from goodgain.files.tables import Table, escape_markdown, write_markdown
 from goodgain.measures.names import parse_measure
 
@@ -171,7 +171,7 @@ def write_comment(
     made = (f"{name}={comparison.signature[name]}" for name in _SIGNED if name in comparison.signature)
     signature = escape_markdown(" ".join(made))
     parts.append(_Part(lambda _: f"<sub>{signature}</sub>"))
-    return break_github_links(_write_within(parts, _MOST_LINES))
+    return break_cutoffs(_write_within(parts, _MOST_LINES))
 
 
 class _Part(NamedTuple):
@@ -205,7 +205,7 @@ def _make_table(table: Table, size: _Size) -> _Part:
 
 
 def _fold(table: Table) -> _Part:
-    title = escape_html(escape_controls(table.title))
+    title = break_github_links(escape_html(escape_controls(table.title)))
     untitled = table._replace(title="")
 
     def write(most: int) -> str:
