@@ -348,11 +348,11 @@ def test_markdown_of_tables_notifies_nobody(form: str, tmp_path: Path) -> None:
     assert find_what_github_links(text) == []
 
 
-def test_a_cutoff_after_parameters_is_a_name_in_markdown_and_notifies_nobody_in_a_comment(tmp_path: Path) -> None:
-    runs = (f"{name}={TWO / 'late.run'}" for name in ("a", ")@octocat", ")@3-d"))
-    path = tmp_path / "comment.md"
-    given = ("-m", "nCG(rel=1)@3", "--comment", path, "-o", "markdown")
-    done = run_command("compare", TWO / "qrels.txt", *runs, *given)
-    assert "| nCG(rel=1)@3 ↑ |" in done.stdout
-    assert "octocat" in done.stdout and ")@octocat" not in done.stdout and ")@3-d" not in done.stdout
-    assert find_what_github_links(path.read_text(encoding="utf-8")) == []
+def test_a_cutoff_after_parameters_is_a_name_in_markdown_and_notifies_nobody_in_a_comment() -> None:
+    systems = {name: TWO / "late.run" for name in ("a", ")@octocat", ")@3-d")}
+    with no_notices():
+        compared = gg.compare(TWO / "qrels.txt", systems, "nCG(rel=1)@3", resamples=99)
+    shown = compared.to_text("markdown")
+    assert "| nCG(rel=1)@3 ↑ |" in shown
+    assert "octocat" in shown and ")@octocat" not in shown and ")@3-d" not in shown
+    assert find_what_github_links(write_comment(compared, [])) == []
