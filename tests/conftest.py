@@ -5,6 +5,7 @@ Property tests have no time limit each, because a busy machine is no fault of th
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,10 @@ from hypothesis import settings
 
 from tests.support.counts import EVERYTHING, how_many
 from tests.support.definitions import ForgetDefinitions
+
+# pytest imports readline, which gives COLUMNS to all programs that are started: a pipe would have the width of a terminal.
+os.environ.pop("COLUMNS", None)
+os.unsetenv("COLUMNS")
 
 settings.register_profile("goodgain", deadline=None, max_examples=how_many(6, full=40))
 settings.load_profile("goodgain")
