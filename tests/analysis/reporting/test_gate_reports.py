@@ -349,7 +349,7 @@ def test_markdown_of_tables_notifies_nobody(form: str, tmp_path: Path) -> None:
 
 
 def test_a_cutoff_after_parameters_is_a_name_in_markdown_and_notifies_nobody_in_a_comment() -> None:
-    systems = {name: TWO / "late.run" for name in ("a", ")@octocat", ")@3-d")}
+    systems = dict.fromkeys(("a", ")@octocat", ")@3-d"), TWO / "late.run")
     with no_notices():
         compared = gg.compare(TWO / "qrels.txt", systems, "nCG(rel=1)@3", resamples=99)
     shown = compared.to_text("markdown")
