@@ -227,7 +227,7 @@ def _write_value(value: Value, places: int) -> list[str]:
 
 
 def _write_fields(values: Sequence[Value], places: int) -> Iterator[str]:
-    """Yield the fields of a row of TSV. A field is empty if there is no value or no end."""
+    """Yield the fields of a row of TSV. A missing value or end is an empty field."""
     for value in values:
         for number in (value.value, *value.ends.values()):
             yield "" if number is None else format_number(number, places)

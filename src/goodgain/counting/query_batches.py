@@ -180,7 +180,7 @@ class PartCounter:
     def _rank(
         self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None
     ) -> tuple[pl.DataFrame | None, RankingTable | None, OrderFacts]:
-        """Return what the request asks for, and what is odd in the order of the rows. `firsts` are those before pages were cut."""
+        """Return the tables of the request, and the counts that notices need. `firsts` are the first occurrences without pages."""
         request, equal_rows = self.request, firsts.equal_rows
         if request is None and run.unpaged is None:
             return None, None, OrderFacts(equal_rows=0 if run.lacks_column else equal_rows)

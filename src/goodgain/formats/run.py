@@ -30,7 +30,7 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     find_first_occurrences,
     make_ranking,
 )
-from goodgain.ranking.order_notices import OrderFacts, add_up_facts, count_tied, warn_if_tied, warn_of_facts
+from goodgain.ranking.order_notices import OrderFacts, add_up_facts, count_ties, warn_of_ties, warn_of_facts
 from goodgain.schema import EMPTY_DOC, RUN
 
 _Result = TypeVar("_Result")
@@ -165,8 +165,8 @@ class Run(PandasFacade):
             return add_ranks(rows)
         rows = sort_unordered(rows)
         if "rank" in rows.columns or self.lacks_order:
-            tied = count_tied(rows, None, order=ORDER, lacks_order=self.lacks_order)
-            warn_if_tied(tied, lacks_order=self.lacks_order)
+            tied = count_ties(rows, None, order=ORDER, lacks_order=self.lacks_order)
+            warn_of_ties(tied, lacks_order=self.lacks_order)
         return add_ranks(rows)
 
     @property
@@ -218,7 +218,7 @@ class Run(PandasFacade):
         return ranking
 
     def rank_rows(self, order: str) -> tuple[pl.DataFrame, OrderFacts]:
-        """Return the classic ranking of the rows in memory, and what is odd in their order."""
+        """Return the classic ranking of the rows in memory, and the counts that its notices need."""
         firsts = find_first_occurrences(self.rows, order)
         ranking = make_ranking(firsts, self.rows.columns)
         return ranking, self.find_facts(firsts, firsts.equal_rows, order)
@@ -226,7 +226,7 @@ class Run(PandasFacade):
     def find_facts(
         self, ranked: FirstOccurrences, equal_rows: int, order: str, *, with_rows: bool = False
     ) -> OrderFacts:
-        """Return what is odd in the order of the rows in memory. `ranked` are the first occurrences in the given order.
+        """Count ties and equal rows in memory, for notices. `ranked` has the first occurrences in the given order.
 
         `with_rows` says whether the order of all rows matters, and not only the order of the ranking.
         """
@@ -234,7 +234,7 @@ class Run(PandasFacade):
         equal_rows = 0 if self.lacks_column else equal_rows
         if self.keeps_order:
             return OrderFacts(ranked.orders, equal_rows, in_row_order=self.lacks_order and ranked.has_rankings)
-        tied = count_tied(self.rows, None if with_rows else ranked, order=order, lacks_order=self.lacks_order)
+        tied = count_ties(self.rows, None if with_rows else ranked, order=order, lacks_order=self.lacks_order)
         return OrderFacts(ranked.orders, equal_rows, tied=tied)
 
     def warn_of_facts(self, facts: OrderFacts) -> None:
@@ -251,7 +251,8 @@ class Run(PandasFacade):
     ) -> _Total:
         """Call `consume` with the result of `function` for each part of a lazy run (see `consume_parts`).
 
-        The parts have the columns `names` that the frame has, and the scores if there are no ranks. Without `names` they have all.
+        Each part has those columns of `names` that the frame has. If there are no ranks, it also has the scores. Without `names`,
+        it has all columns.
         """
         columns = nw.from_native(self.frame).collect_schema().names()
         wanted = {*(names or columns), *(() if "rank" in columns else ("score",))}

@@ -73,7 +73,7 @@ def consume_parts(
 
 
 class RankedPart(NamedTuple):
-    """The classic ranking of a part of a run, and what is odd in its order."""
+    """The classic ranking of a part of a run, and the counts that its notices need."""
 
     ranking: pl.DataFrame
     facts: OrderFacts
@@ -87,7 +87,7 @@ def rank_on_engine(
     types: Mapping[str, pl.DataType],
     label: str | None,
 ) -> tuple[Any, OrderFacts]:
-    """Return the classic ranking of a lazy run as a lazy frame of its engine, and what is odd in its order.
+    """Return the classic ranking of a lazy run as a lazy frame of its engine, and the counts that its notices need.
 
     `rank` returns rankings with the columns `types`. Spark ranks on its workers. For other engines the ranking is written to
     temporary files, part by part. They are removed with the last frame that reads them.

@@ -1,4 +1,4 @@
-"""Counts what is odd in the order of a run's results, part by part, and gives the notices for the whole run."""
+"""Counts ties and equal rows of a run, part by part, and gives the notices for the whole run."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from goodgain.schema import EMPTY_DOC
 
 
 class OrderFacts(NamedTuple):
-    """What is odd in the order of the results of some queries."""
+    """Ties, equal rows and missing ranks of some queries, which the notices on a run need."""
 
     orders: Orders = Orders()
     equal_rows: int = 0  # as in `FirstOccurrences`
@@ -28,7 +28,7 @@ def add_up_facts(parts: Iterable[OrderFacts]) -> OrderFacts:
     return OrderFacts(orders, equal_rows, any(part.in_row_order for part in facts), tied)
 
 
-def count_tied(rows: pl.DataFrame, firsts: FirstOccurrences | None, *, order: str, lacks_order: bool) -> int:
+def count_ties(rows: pl.DataFrame, firsts: FirstOccurrences | None, *, order: str, lacks_order: bool) -> int:
     """Count the results that share a rank within an iteration, or all of several results if the run `lacks_order`.
 
     `rows` is sorted by query_id and iteration. If `firsts` is given, results of queries that keep their scores do not count:
@@ -48,15 +48,15 @@ def count_tied(rows: pl.DataFrame, firsts: FirstOccurrences | None, *, order: st
 
 
 def warn_of_facts(facts: OrderFacts, *, about: str | None, lacks_order: bool = False, paged: bool = False) -> None:
-    """Give the notices on a run. `about` is its name. For `paged`, see `warn_of_orders`, for `lacks_order`, see `count_tied`."""
+    """Give the notices on a run. `about` is its name. For `paged`, see `warn_of_orders`, for `lacks_order`, see `count_ties`."""
     warn_of_equal_rows(facts.equal_rows, about=about)
     if facts.in_row_order:
         warn_of_row_order()
     warn_of_orders(facts.orders, paged=paged)
-    warn_if_tied(facts.tied, lacks_order=lacks_order)
+    warn_of_ties(facts.tied, lacks_order=lacks_order)
 
 
-def warn_if_tied(results: int, *, lacks_order: bool) -> None:
+def warn_of_ties(results: int, *, lacks_order: bool) -> None:
     if results:
         reason = "neither rank nor score" if lacks_order else "ties in rank"
         number = count_of(results, "result has", "results have")

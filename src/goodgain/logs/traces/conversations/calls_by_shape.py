@@ -10,7 +10,7 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations.messages import message_text
 from goodgain.logs.traces.conversations.replaced_branches import find_replaced
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered
 from goodgain.logs.traces.expected_values import format_place, id_or_none, object_or_empty, objects_in
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
@@ -167,7 +167,7 @@ class CallFinder:
             return [spoken, *self._find_fields(own, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
             call = ToolCall(tool, at, next(iter(own.ids().values()), None), arguments, failed=own.failed)
-            call.output, call.remedy = or_unanswered(output), "no key that goodgain knows holds its answer"
+            call.output, call.remedy = mark_unanswered(output), "no key that goodgain knows holds its answer"
             call.perhaps = _find_perhaps(own, (arguments_key, key))
             is_search = self._is_search(tool)
             skipped = [arguments_key, key, output_key if is_search else None]
@@ -186,7 +186,7 @@ class CallFinder:
         if output_key is not None and (says_answer or refers or tool is not None):
             is_sure = says_answer or refers
             answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
-            answer.output = or_unanswered(output)
+            answer.output = mark_unanswered(output)
             return [answer, *self._find_fields(own, [output_key] if is_sure else [], place, holders)]
         if says_answer and own.ids() and (perhaps := _find_perhaps(own, ())):
             answer = Found(place, holders, ids=own.ids(), is_sure=True, tool=tool, perhaps=perhaps)

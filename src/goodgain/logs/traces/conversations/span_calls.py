@@ -6,7 +6,7 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, REMEDY, Attributes
 from goodgain.logs.traces.conversations.spans import Span, iterate_ancestors
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered
 from goodgain.logs.traces.expected_values import as_word, expect_text, object_or_empty, objects_in
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall
@@ -116,7 +116,7 @@ def read_retrieval(span: Span, remedy: str) -> ToolCall:
     documents = read_documents(span, "retrieval.documents") or read_documents(span, "gen_ai.retrieval.documents")
     name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
     query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
-    found, spare = or_unanswered(span.get("output.value")), or_unanswered(None)
+    found, spare = mark_unanswered(span.get("output.value")), mark_unanswered(None)
     if documents or span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
         value = parse_if_json(found)
         wholes = objects_in(value.get("documents") if isinstance(value, dict) else value)
@@ -151,7 +151,7 @@ def read_tool(span: Span, remedy: str) -> ToolCall:
     body = object_or_empty(value.get("data", value.get("kwargs", value)))
     message = body if {"content", "tool_call_id"} <= body.keys() else {}
     content, artifact = message.get("content"), message.get("artifact")
-    found = or_unanswered(output if content is None else content)
+    found = mark_unanswered(output if content is None else content)
     first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
     inputs = (
         span.get(name) for name in ("input.value", "gen_ai.tool.call.arguments", "gen_ai.tool.args", "tool_arguments")

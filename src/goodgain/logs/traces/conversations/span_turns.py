@@ -23,7 +23,7 @@ from goodgain.logs.traces.conversations.result_spans import (
 )
 from goodgain.logs.traces.conversations.span_vocabularies import CALL_ID, CALLS, Attributes, decode
 from goodgain.logs.traces.conversations.spans import KNOWN_KINDS, OUTCOMES, Span, iterate_ancestors
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered
 from goodgain.logs.traces.conversations.turns_and_calls import add_usages, read_usage
 from goodgain.logs.traces.expected_values import format_place, id_or_none, object_or_empty, objects_in
 from goodgain.logs.traces.input.sources import Source
@@ -421,7 +421,7 @@ def _read_invoked(source: Source, root: _Root, span: Span, remedy: str) -> list[
         origin = object_or_empty(held.get("origin"))
         if "result" in held and isinstance(name := origin.get("tool_name"), str):
             call = ToolCall(name, span.at, id_or_none(origin.get("id")), origin.get("arguments"), remedy=remedy)
-            call.output, call.failed = or_unanswered(held["result"]), held.get("error") is True
+            call.output, call.failed = mark_unanswered(held["result"]), held.get("error") is True
             calls.append(call)
         else:
             values += reversed(value if isinstance(value, list) else held.values())

@@ -39,9 +39,9 @@ def expect_output(output: Any, at: str) -> Any:
     """Return the output of a tool, which must be text, a list or an object. Null becomes UNANSWERED."""
     if output is not None and not isinstance(output, (str, list, dict)):
         raise unexpected_value(at, "text or parts", output)
-    return or_unanswered(output)
+    return mark_unanswered(output)
 
 
-def or_unanswered(output: Any) -> Any:
+def mark_unanswered(output: Any) -> Any:
     """Return an output. Null becomes UNANSWERED: most logs write null for a call without an answer."""
     return UNANSWERED if output is None else output

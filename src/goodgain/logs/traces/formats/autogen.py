@@ -15,7 +15,7 @@ from typing import Any
 from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace
 from goodgain.logs.traces.conversations.messages import message_text
 from goodgain.logs.traces.conversations.record_objects import any_object, find_items, find_list, walk_objects
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered, require_id
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered, require_id
 from goodgain.logs.traces.expected_values import as_word, expect_text, unexpected_value
 
 #: Types of messages with calls and with results. `FunctionExecutionResultMessage` is in saved states.
@@ -57,7 +57,7 @@ class _Messages(Conversation):
         if kind in _RESULTS:
             for result, result_at in walk_objects(content, f"{at}/content"):
                 call_id, failed = require_id(result, result_at, "call_id"), result.get("is_error") is True
-                self.answer(call_id, or_unanswered(result.get("content")), result_at, failed=failed)
+                self.answer(call_id, mark_unanswered(result.get("content")), result_at, failed=failed)
         elif kind == _REQUEST or (kind == "AssistantMessage" and isinstance(content, list)):
             self.step()
             self.read_calls(content, f"{at}/content")

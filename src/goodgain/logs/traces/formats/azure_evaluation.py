@@ -13,7 +13,7 @@ from typing import Any
 from goodgain.logs.traces.conversations import Conversation, FileHead, Source, Trace
 from goodgain.logs.traces.conversations.messages import PLAIN_PARTS, message_text, walk_parts
 from goodgain.logs.traces.conversations.record_objects import Placed, any_object, walk_objects
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered, read_call
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered, read_call
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, unexpected_value
 
 _LISTS = ("query", "response")
@@ -58,7 +58,7 @@ class _Row(Conversation):
         elif role == "tool":
             call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
             for part, part_at in parts:
-                self.answer(call_id, or_unanswered(part.get("tool_result", part.get("text"))), part_at)
+                self.answer(call_id, mark_unanswered(part.get("tool_result", part.get("text"))), part_at)
         elif role not in ("system", "developer"):
             self.report_kind("message", message, "role", at, "user, assistant, tool or system")
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, Trace
 from goodgain.logs.traces.conversations.messages import message_text, walk_parts
 from goodgain.logs.traces.conversations.record_objects import Placed, any_object, read_records, walk_list
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered, read_call
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered, read_call
 from goodgain.logs.traces.expected_values import (
     as_word,
     expect_id,
@@ -262,7 +262,7 @@ class _SessionReader(Conversation):
         found = structured.get("results") if isinstance(structured, dict) and "query" in structured else None
         searches = [one.get("content") or () for one in objects_in(found)]
         if not isinstance(found, list) or not all(isinstance(hits, list) for hits in searches):
-            self.answer(call_id, content, at, failed=failed, spare=or_unanswered(structured))
+            self.answer(call_id, content, at, failed=failed, spare=mark_unanswered(structured))
             return
         # The output of WebSearch has one object per search.
         errors = [one for one in found if isinstance(one, str) and one.startswith("Web search error")]

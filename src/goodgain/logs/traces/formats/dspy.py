@@ -14,7 +14,7 @@ from typing import Any
 
 from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
 from goodgain.logs.traces.conversations.queries_by_shape import find_question
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered
 from goodgain.logs.traces.expected_values import expect_object, expect_text, find_record_id, object_or_empty
 
 _TOOL = re.compile(r"tool_name_(\d{1,6})")
@@ -41,7 +41,7 @@ def _read_prediction(source: Source, value: Any, at: str) -> Trace:
         tool = expect_text(trajectory[f"tool_name_{number}"], f"{place}/tool_name_{number}")
         if tool == _FINISH:
             continue
-        observed = or_unanswered(trajectory.get(f"observation_{number}"))
+        observed = mark_unanswered(trajectory.get(f"observation_{number}"))
         call = ToolCall(tool, f"{place}/tool_name_{number}", arguments=trajectory.get(f"tool_args_{number}"))
         call.output, call.spare = observed, _read_passages(observed)
         reader.call(call)

@@ -23,7 +23,7 @@ from msgspec.structs import asdict
 
 from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace
 from goodgain.logs.traces.conversations.record_objects import convert_record, walk_objects
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered
 from goodgain.logs.traces.conversations.turns_and_calls import read_usage
 from goodgain.logs.traces.expected_values import expect_id, object_or_empty, unexpected_value
 from goodgain.logs.traces.model import Step, Turn
@@ -119,7 +119,7 @@ def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
         calls = [
             ToolCall(
                 search.tool or "search", f"{at}/steps/{index}/searches/{place}", expect_id(search.call_id, at), search.arguments,
-                output=or_unanswered(search.output if search.results is None else search.results),
+                output=mark_unanswered(search.output if search.results is None else search.results),
                 failed=search.error not in (None, "", False), is_search=True,
                 queries=tuple(one for one in (search.query, *(search.queries or ())) if isinstance(one, str)) or None,
                 remedy="write its results (a list, empty if it found nothing), its output, or its error",

@@ -22,7 +22,7 @@ from goodgain.logs.traces.conversations.messages import (
     walk_parts,
 )
 from goodgain.logs.traces.conversations.record_objects import Placed, text_or_none, walk_objects
-from goodgain.logs.traces.conversations.tool_calls import expect_output, or_unanswered, read_call, read_function_call
+from goodgain.logs.traces.conversations.tool_calls import expect_output, mark_unanswered, read_call, read_function_call
 from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, JoinedConversation, split_exchange
 from goodgain.logs.traces.expected_values import (
     as_word,
@@ -175,7 +175,7 @@ class _Messages(JoinedConversation):
                 origin = expect_object(result.get("origin"), f"{result_at}/origin")
                 call_id = expect_id(origin.get("id"), f"{result_at}/origin/id")
                 name = expect_optional_text(origin.get("tool_name"), f"{result_at}/origin/tool_name")
-                output, failed = or_unanswered(result.get("result")), result.get("error") is True
+                output, failed = mark_unanswered(result.get("result")), result.get("error") is True
                 self.answer(call_id, output, result_at, name=name, failed=failed)
         if any("tool_call_result" in part for part, _ in parts):
             return
@@ -203,7 +203,7 @@ class _Messages(JoinedConversation):
         if "executed_tools" in message:
             for tool, tool_at in _unite_copies(message["executed_tools"], f"{at}/executed_tools"):
                 self.hosted += 1
-                found, output = (or_unanswered(tool.get(key)) for key in ("search_results", "output"))
+                found, output = (mark_unanswered(tool.get(key)) for key in ("search_results", "output"))
                 first, spare = (output, UNANSWERED) if found is UNANSWERED else (found, output)
                 name, asked = expect_text(tool.get("type"), f"{tool_at}/type"), tool.get("arguments")
                 self.call(ToolCall(name, tool_at, arguments=asked, output=first, spare=spare))

@@ -19,7 +19,7 @@ from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations import UNANSWERED, FileHead, Source, ToolCall, Trace
 from goodgain.logs.traces.conversations.messages import message_text
 from goodgain.logs.traces.conversations.record_objects import Placed, any_object, walk_objects
-from goodgain.logs.traces.conversations.tool_calls import expect_output, or_unanswered, read_call
+from goodgain.logs.traces.conversations.tool_calls import expect_output, mark_unanswered, read_call
 from goodgain.logs.traces.conversations.vendor_exchanges import Exchange, Item, JoinedConversation, place
 from goodgain.logs.traces.expected_values import (
     as_word,
@@ -254,7 +254,7 @@ class ItemReader(JoinedConversation):
             return call
         if kind == "mcp_call":
             call = read_call(item, at)
-            call.output, call.failed = or_unanswered(item.get("output")), item.get("error") not in (None, "")
+            call.output, call.failed = mark_unanswered(item.get("output")), item.get("error") not in (None, "")
             return call
         if kind in _OTHER_CALLS:
             return ToolCall(kind, at, call_id, is_search=False, output=None)

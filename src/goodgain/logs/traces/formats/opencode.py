@@ -14,7 +14,7 @@ from typing import Any
 from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace
 from goodgain.logs.traces.conversations.messages import message_text
 from goodgain.logs.traces.conversations.record_objects import Placed, any_object, text_or_none, walk_list
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered
 from goodgain.logs.traces.expected_values import as_word, expect_id, expect_object, expect_text, object_or_empty
 
 #: Types of parts without a call.
@@ -69,7 +69,7 @@ class _Session(Conversation):
             state = object_or_empty(part.get("state"))
             call_id = expect_id(part.get("callID"), f"{at}/callID")
             call = ToolCall(expect_text(part.get("tool"), f"{at}/tool"), at, call_id, state.get("input"))
-            call.output, call.failed = or_unanswered(state.get("output")), state.get("status") == "error"
+            call.output, call.failed = mark_unanswered(state.get("output")), state.get("status") == "error"
             self.call(call)
         elif kind not in _OTHER_PARTS:
             self.report_kind("part", part, "type", at, "text, tool, step-start ...")

@@ -14,7 +14,7 @@ from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHea
 from goodgain.logs.traces.conversations.messages import message_text
 from goodgain.logs.traces.conversations.queries_by_shape import find_question
 from goodgain.logs.traces.conversations.record_objects import Placed, find_list, read_records, walk_objects
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered
 from goodgain.logs.traces.expected_values import expect_object, find_id, id_or_none, object_or_empty, objects_in
 
 
@@ -58,4 +58,4 @@ def _is_row(row: dict[str, Any]) -> bool:
 
 def _find_output(row: dict[str, Any]) -> Any:
     output = parse_if_json(object_or_empty(row.get("response")).get("output", UNANSWERED))
-    return or_unanswered(output)
+    return mark_unanswered(output)

@@ -22,7 +22,7 @@ from goodgain.logs.traces.conversations.record_objects import (
     text_or_none,
     walk_objects,
 )
-from goodgain.logs.traces.conversations.tool_calls import or_unanswered, read_call, require_id
+from goodgain.logs.traces.conversations.tool_calls import mark_unanswered, read_call, require_id
 from goodgain.logs.traces.expected_values import as_word, expect_id, objects_in, unexpected_value
 
 _KINDS = {"request", "response"}
@@ -85,7 +85,7 @@ class _Messages(Conversation):
             if outcome not in {"success"} | _FAILED | _NOT_MADE:
                 expected = "success, failed, retried, interrupted or denied"
                 raise unexpected_value(f"{at}/outcome", expected, part.get("outcome"))
-            output = _unwrap_hosted(content) if kind == "builtin-tool-return" else or_unanswered(content)
+            output = _unwrap_hosted(content) if kind == "builtin-tool-return" else mark_unanswered(content)
             call = self.answer(call_id, output, at, failed=outcome in _FAILED)
             if outcome in _NOT_MADE:
                 call.is_search, call.opened = False, ()
@@ -101,7 +101,7 @@ class _Messages(Conversation):
 def _unwrap_hosted(content: Any) -> Any:
     """Return the results or sources in the output of a hosted tool of OpenAI or Google. Return other outputs unchanged."""
     if not isinstance(content, dict) or not ("status" in content or "sources" in content):
-        return or_unanswered(content)
+        return mark_unanswered(content)
     if content.get("status") == "failed":
         return {"error": "failed"}
     found = (content.get(key) for key in ("results", "sources"))  # results are those of a file search
