@@ -30,7 +30,7 @@ from goodgain.ranking.first_occurrences_and_flattening import (
     find_first_occurrences,
     make_ranking,
 )
-from goodgain.ranking.order_notices import OrderFacts, add_up_facts, count_ties, warn_of_ties, warn_of_facts
+from goodgain.ranking.order_notices import OrderFacts, add_up_facts, count_ties, warn_of_facts, warn_of_ties
 from goodgain.schema import EMPTY_DOC, RUN
 
 _Result = TypeVar("_Result")

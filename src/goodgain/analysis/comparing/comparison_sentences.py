@@ -37,9 +37,8 @@ def _list_remarks(frames: ComparisonFrames) -> Iterator[str]:
 def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> str:
     """Return a sentence on the smallest difference that the queries can show and, with `detect`, on the queries it needs."""
     rows = frames.detectable.rows(named=True)
-    pairs = list(
-        zip(rows[::2], rows[1::2], strict=True)
-    )  # a pair has two rows: the smallest difference, and the requested one
+    # A pair has two rows: the smallest difference, and the requested one.
+    pairs = list(zip(rows[::2], rows[1::2], strict=True))
     shown = pairs[:most]
     question = frames.question
 
