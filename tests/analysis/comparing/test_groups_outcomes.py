@@ -63,6 +63,15 @@ def test_scores_by_group_are_means_over_its_queries_and_sums_for_counts() -> Non
     assert gg.evaluate(*FILES[:2], "nCG@3").by_group is None
 
 
+def test_scores_by_group_of_several_systems_are_those_of_each() -> None:
+    several = gg.Experiment(FILES[0], RUNS).evaluate("nCG@3 NumRet", groups=GROUPS)
+    assert several.by_group is not None
+    for name, run in RUNS.items():
+        alone = gg.evaluate(FILES[0], run, "nCG@3 NumRet", groups=GROUPS).by_group
+        assert alone is not None and several.by_group.filter(system=name).drop("system").equals(alone)
+    assert gg.Experiment(FILES[0], RUNS).evaluate("nCG@3").by_group is None
+
+
 def test_an_outcome_is_one_more_measure_and_goes_with_the_others() -> None:
     found = quietly(FILES[0], RUNS, "nCG@6", outcomes=OUTCOMES, baseline="quick")
     solved = OUTCOMES.pivot("system", index="query_id", values="solved")

@@ -116,6 +116,25 @@ def test_keep_changes_nothing_and_each_choice_is_told() -> None:
             assert note.startswith(f"{number} quer") and f"({told})" in note
 
 
+def test_one_run_takes_outcomes_of_one_replicate_and_refuses_those_of_several() -> None:
+    qrels, runs, _ = make_story(1)
+    systems = {name: several[0] for name, several in runs.items()}
+
+    def make_outcomes(replicates: list[str | None]) -> pl.DataFrame:
+        rows = [
+            (query_id, name, replicates[k % len(replicates)], int(k > 0))
+            for name in systems
+            for k, query_id in enumerate(qrels)
+        ]
+        return pl.DataFrame(rows, schema=["query_id", "system", "replicate", "completed"], orient="row")
+
+    for replicates in ([None], ["7"]):
+        gg.compare(qrels, systems, MEASURES, outcomes=make_outcomes(replicates), incomplete="zero")
+    for replicates in (["7", "8"], ["7", None]):
+        with pytest.raises(gg.InputError, match="does not say which run of"):
+            gg.compare(qrels, systems, MEASURES, outcomes=make_outcomes(replicates), incomplete="zero")
+
+
 def test_keep_takes_outcomes_that_do_not_say_which_run_they_are_about() -> None:
     qrels, runs, outcomes = make_story(1)
     plain = gg.compare(qrels, runs, MEASURES, outcomes=outcomes.drop("completed"))

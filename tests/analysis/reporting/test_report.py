@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import itertools
 import json
 import re
 import shlex
@@ -383,6 +384,45 @@ def test_outcomes_are_compared_beside_the_measures(tmp_path: Path) -> None:
     assert any("solved" in sentence for sentence in made["summary"])
     with pytest.raises(gg.InputError, match="outcomes are compared, and there is one system"):
         gg.report(AGENTS / "qrels.txt", {"quick": RUNS["quick"]}, tmp_path / "a.json", outcomes=outcomes)
+
+
+def test_the_rows_of_queries_have_their_groups(tmp_path: Path) -> None:
+    groups = pl.DataFrame({"query_id": ["q01", "q01", "q02"], "group": ["fact", "old", "fact"]})
+    files = AGENTS / "qrels.txt", RUNS
+    grouped = json.loads(gg.report(*files, tmp_path / "a.json", "nCG@6", groups=groups).read_text())
+    groups_of = {row["query_id"]: row["groups"] for row in grouped["queries"]}
+    assert (groups_of.pop("q01"), groups_of.pop("q02")) == ("fact, old", "fact")
+    assert {*groups_of.values()} == {""}
+    plain = json.loads(gg.report(*files, tmp_path / "b.json", "nCG@6").read_text())
+    assert all("groups" not in row for row in plain["queries"])
+
+
+def test_tiles_have_the_verdicts_of_compare_but_for_the_number_of_searches(page: str) -> None:
+    tiles = re.findall(
+        r'<div class="tile">.*?<span class="hint" title="[^"]*">(\S+).*?</span>.*?<p class="(.*?)">',
+        page,
+        flags=re.DOTALL,
+    )
+    shown = dict(tiles)
+    compared = gg.compare(AGENTS / "qrels.txt", RUNS, [*shown], baseline="quick").pairs
+    wanted = dict(compared.select("measure", "verdict").rows()) | {"NumIter": ""}
+    assert shown == wanted and {*shown.values()} == {"unclear", "worse", "better", ""}
+
+
+def test_the_headline_says_chance_exactly_where_the_verdict_is_unclear(tmp_path: Path) -> None:
+    for number, (old, new) in enumerate(itertools.product(range(4), repeat=2)):
+        qrels = {f"q{k}": {"a": 3, "b": 3, "c": 3} for k in range(8)}
+        runs = {
+            name: {query_id: dict.fromkeys("abc"[:found] or "x", 1.0) for query_id in qrels}
+            for name, found in (("old", old), ("new", new))
+        }
+        path = gg.report(qrels, runs, tmp_path / f"{number}.json", "nCG@1")
+        made = json.loads(path.read_text())
+        verdict = made["pairs"][0]["verdict"]
+        headline = made["headline"][0]
+        assert ("This may be chance" in headline) == (verdict == "unclear"), headline
+        assert ("beyond chance" in headline) == (verdict in ("better", "worse")), headline
+        assert ("find the same share" in headline) == (verdict == "equal"), headline
 
 
 def test_every_picture_says_in_words_what_it_shows(page: str) -> None:
