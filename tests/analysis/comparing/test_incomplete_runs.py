@@ -144,6 +144,16 @@ def test_keep_takes_outcomes_that_do_not_say_which_run_they_are_about() -> None:
     assert any(note.startswith(f"{number} quer") and "broke off in new:" in note for note in kept.notes)
 
 
+def test_a_table_of_broken_traces_only_leaves_a_system_complete_and_says_so() -> None:
+    qrels, runs, outcomes = make_story(1)
+    broken = outcomes.filter(pl.col("completed") == 0, system="new").drop("solved")
+    kept = gg.compare(qrels, runs, MEASURES, outcomes=broken)
+    assert kept.pairs.equals(gg.compare(qrels, runs, MEASURES).pairs)
+    assert "outcomes= has no rows of old: its queries count as complete. Add rows of old." in kept.notes
+    with pytest.raises(gg.InputError, match="outcomes= has no rows of the system old"):
+        gg.compare(qrels, runs, MEASURES, outcomes=broken, incomplete="absent")
+
+
 @pytest.mark.slow
 def test_files_are_matched_by_the_ends_of_their_names_and_a_baseline_file_keeps_the_choice(tmp_path: Path) -> None:
     qrels, runs, outcomes = make_story(2)
