@@ -5,7 +5,7 @@ run, the results of a query are deduplicated together across systems. Rows that 
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError
 from goodgain.files.writing import Outputs, atomic_write
 from goodgain.formats.results import NormaliseUrl, check_results_name, read_results
-from goodgain.logs.dedup.said_pairs import Pairs, read_pairs
+from goodgain.logs.dedup.said_pairs import Pairs, SaidPairs, read_pairs
 from goodgain.logs.traces.output.results_to_run import add_documents, finish_uses, tabulate_uses
 from goodgain.logs.traces.output.run_batches import PLACEHOLDER, BatchConverter, Deduplicate, OutputFiles, OutputWriter
 from goodgain.logs.traces.reading import query_ids as ids
@@ -136,12 +136,13 @@ def read_traces(
         citations=citations, unrecorded=unrecorded, errors=errors, reranked=reranked, strict=strict, tag=tag, costs=costs,
         uses=uses,
     )  # fmt: skip
-    (results, *tables), summary = read_frames(paths, options, ["costs"] * costs + ["uses"] * uses, jobs=jobs)
+    table_names = ["costs"] * costs + ["uses"] * uses
+    (results, *tables), summary = read_frames(paths, options, table_names, jobs=jobs)
     if report is not None:
         report(summary)
     if uses:
-        found = tabulate_uses(tables.pop(), add_documents(results))
-        tables.append(finish_uses(found, opens_named=options.opens_named))
+        rows = tabulate_uses(tables.pop(), add_documents(results))
+        tables.append(finish_uses(rows, opens_named=options.opens_named))
     return (results, *tables) if tables else results
 
 
@@ -151,10 +152,13 @@ def read_frames(
     """Read traces into frames: the results, and the further tables that `tables` names. Return the frames and the summary."""
 
     def read(options: ReadOptions) -> tuple[list[pl.DataFrame], Summary]:
-        summary, names, finish = Summary(), ids.QueryNames(), partial(ResultRows.to_frames, tables=tables)
-        frames = list(read_batches(paths, options, finish, summary, names, jobs=jobs))
+        summary = Summary()
+        names = ids.QueryNames()
+        to_frames = partial(ResultRows.to_frames, tables=tables)
+        batches = list(read_batches(paths, options, to_frames, summary, names, jobs=jobs))
         summary.give_notices()
-        return [ids.rename_queries(pl.concat(of), names.new_ids) for of in zip(*frames, strict=True)], summary
+        frames = [pl.concat(of_batches) for of_batches in zip(*batches, strict=True)]
+        return [ids.rename_queries(frame, names.new_ids) for frame in frames], summary
 
     return ids.read_repeats(read, options)
 
@@ -243,56 +247,92 @@ def convert_traces(
     >>> print((folder / "agent.run").read_text(), end="")
     q 1 d1 1 1.0 goodgain
     """
-    asked = {"costs": costs, "queries": queries, "outcomes": outcomes, "uses": uses}
-    tables = {name: Path(path) for name, path in asked.items() if path is not None}
-    files = OutputFiles(Path(output), None if results is None else Path(results), tables)
-    known = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
-    if known and deduplicate is None:
-        raise InputError(f"joining results with earlier ones needs deduplication; give {spell('deduplicate')}")
-    asked_pairs = {"same": same, "different": different}
-    said = {option: read_pairs(pairs, option) for option, pairs in asked_pairs.items() if pairs is not None}
-    if said and deduplicate is None:
-        both = f"{spell('same')} and {spell('different')}"
-        raise InputError(f"{both} need deduplication; give {spell('deduplicate')}")
-    table = None if query_ids is None else ids.read_query_ids(query_ids)
-    read = ReadOptions(**options, query_ids=table, costs=costs is not None, uses=uses is not None)
-    inputs = [Path(one) for one in (earlier_queries, query_ids, same, different) if isinstance(one, (str, os.PathLike))]
+    tables = {"costs": costs, "queries": queries, "outcomes": outcomes, "uses": uses}
+    table_files = {name: Path(path) for name, path in tables.items() if path is not None}
+    files = OutputFiles(Path(output), None if results is None else Path(results), table_files)
+    earlier_files = [Path(earlier)] if isinstance(earlier, (str, os.PathLike)) else list(map(Path, earlier))
+    pairs = {"same": same, "different": different}
+    said = {option: read_pairs(given, option) for option, given in pairs.items() if given is not None}
+    if deduplicate is None:
+        _check_that_nothing_needs_deduplication(earlier_files, said)
+
+    table_of_ids = None if query_ids is None else ids.read_query_ids(query_ids)
+    read_options = ReadOptions(**options, query_ids=table_of_ids, costs=costs is not None, uses=uses is not None)
     # Queries of several runs can be matched only when all traces are read. Only then are the names in pairs that no result
     # has known, too.
-    postpone = not files.is_one_run or system is not None or bool(known or said) or earlier_queries is not None
-    asked_before = {} if earlier_queries is None else ids.read_earlier_queries(earlier_queries)
-    at = str(earlier_queries) if isinstance(earlier_queries, (str, os.PathLike)) else "the earlier queries"
+    has_earlier = bool(earlier_files) or earlier_queries is not None
+    postpone = not files.is_one_run or system is not None or bool(said) or has_earlier
+    converter = BatchConverter(deduplicate, deduplicate_all, normalise_url, files, system, postpone, None, said)
+    inputs = [table for table in (earlier_queries, query_ids, same, different) if isinstance(table, (str, os.PathLike))]
+    conversion = _ConversionOfFiles(
+        paths, converter, earlier_files, earlier_queries, [*earlier_files, *map(Path, inputs)], jobs, progress
+    )
 
-    def convert(read: ReadOptions) -> tuple[OutputWriter, Summary]:
-        outputs, before = _check_outputs(paths, files, [*known, *inputs]), _read_earlier(known)
-        converter = BatchConverter(deduplicate, deduplicate_all, normalise_url, files, system, postpone, before, said)
-        # The queries of earlier conversions: those from results have only ids, those from `queries` questions too.
-        earlier_ids = () if before is None else before["query_id"].drop_nulls().unique().sort().to_list()
-        names = ids.QueryNames(dict.fromkeys(earlier_ids, ids.Question()) | asked_before, at)
-        summary = Summary(earlier_by_id=bool(known) and earlier_queries is None)
-        with ExitStack() as stack:
-            writer = OutputWriter(stack, files, system, outputs)
-            # Other processes do not get the earlier results, which may be large. `closing` ends the processes before files
-            # are removed, even after an error.
-            first = replace(converter, earlier=None)
-            with closing(read_batches(paths, read, first, summary, names, jobs=jobs, progress=progress)) as batches:
-                for batch in batches:
-                    writer.add(batch, summary)
-            for rows, mentions in writer.read_postponed(names.new_ids):
-                writer.add(converter.convert_rows(rows, mentions), summary)
-            if summary.errors and not summary.traces:
-                raise InputError(f"no trace could be read. {summary.describe_errors()}")
-            if read.errors == "skip":
-                _write_lost_ids(files, summary, outputs, stack)
-            writer.finish(names.new_ids, summary, opens_named=read.opens_named)
-        return writer, summary
-
-    writer, summary = ids.read_repeats(convert, read)
+    writer, summary = ids.read_repeats(conversion.convert, read_options)
     summary.give_notices()
     writer.give_notices(deduplication_asked=deduplicate_all)
-    for pairs in said.values():
-        pairs.give_notice()
+    for list_of_pairs in said.values():
+        list_of_pairs.give_notice()
     return Conversion(writer.runs, files.results, writer.rows, writer.deduplicated, summary)
+
+
+def _check_that_nothing_needs_deduplication(earlier_files: Sequence[Path], said: Mapping[str, SaidPairs]) -> None:
+    if earlier_files:
+        raise InputError(f"joining results with earlier ones needs deduplication; give {spell('deduplicate')}")
+    if said:
+        both = f"{spell('same')} and {spell('different')}"
+        raise InputError(f"{both} need deduplication; give {spell('deduplicate')}")
+
+
+class _ConversionOfFiles(NamedTuple):
+    """Traces in files, and what `convert_traces` makes of them."""
+
+    paths: Paths
+    converter: BatchConverter  # without earlier results
+    earlier_files: list[Path]
+    earlier_queries: Any
+    inputs: list[Path]  # files that no output may replace, besides the traces
+    jobs: int
+    progress: Progress | None
+
+    def convert(self, options: ReadOptions) -> tuple[OutputWriter, Summary]:
+        """Read all traces and write all files."""
+        files = self.converter.files
+        outputs = _check_outputs(self.paths, files, self.inputs)
+        earlier = _read_earlier(self.earlier_files)
+        names = self._name_queries(earlier)
+        summary = Summary(earlier_by_id=bool(self.earlier_files) and self.earlier_queries is None)
+
+        with ExitStack() as stack:
+            writer = OutputWriter(stack, files, self.converter.system, outputs)
+            # Other processes do not get the earlier results, which may be large. `closing` ends the processes before files
+            # are removed, even after an error.
+            batches = read_batches(
+                self.paths, options, self.converter, summary, names, jobs=self.jobs, progress=self.progress
+            )
+            with closing(batches):
+                for batch in batches:
+                    writer.add(batch, summary)
+            converter = replace(self.converter, earlier=earlier)
+            for rows, mentions in writer.read_postponed(names.new_ids):
+                writer.add(converter.convert_rows(rows, mentions), summary)
+
+            if summary.errors and not summary.traces:
+                raise InputError(f"no trace could be read. {summary.describe_errors()}")
+            if options.errors == "skip":
+                _write_lost_ids(files, summary, outputs, stack)
+            writer.finish(names.new_ids, summary, opens_named=options.opens_named)
+        return writer, summary
+
+    def _name_queries(self, earlier: pl.DataFrame | None) -> ids.QueryNames:
+        """Return the queries of earlier conversions. Those from results have only ids."""
+        query_ids = [] if earlier is None else earlier["query_id"].drop_nulls().unique().sort().to_list()
+        known_queries = dict.fromkeys(query_ids, ids.Question())
+        if self.earlier_queries is None:
+            return ids.QueryNames(known_queries, "the earlier queries")
+        is_file = isinstance(self.earlier_queries, (str, os.PathLike))
+        place = str(self.earlier_queries) if is_file else "the earlier queries"
+        return ids.QueryNames(known_queries | ids.read_earlier_queries(self.earlier_queries), place)
 
 
 def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stack: ExitStack) -> None:
@@ -300,7 +340,9 @@ def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stac
     path = files.run.with_name(f"{files.run.name.replace(PLACEHOLDER, 'all')}.unread")
     if summary.lost_ids or path.is_file():
         outputs.add(path)
-        stack.enter_context(atomic_write(path)).write("".join(f"{one}\n" for one in summary.lost_ids).encode())
+        stack.enter_context(atomic_write(path)).write(
+            "".join(f"{query_id}\n" for query_id in summary.lost_ids).encode()
+        )
 
 
 def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
@@ -316,14 +358,14 @@ def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
     return pl.concat(frames, how="diagonal_relaxed") if frames else None
 
 
-def _check_outputs(paths: Paths, files: OutputFiles, known: list[Path]) -> Outputs:
+def _check_outputs(paths: Paths, files: OutputFiles, inputs: list[Path]) -> Outputs:
     """Check the outputs whose names are known. A run with `{system}` in its name is checked after the system's name is read."""
-    outputs = Outputs([*(file.path for file in find_trace_files(paths)), *known])
-    for path in (files.run, *files.known):
+    outputs = Outputs([*(file.path for file in find_trace_files(paths)), *inputs])
+    for path in (files.run, *files.named):
         if path is not files.run:
             check_results_name(path)
         if path.is_dir():
             raise InputError(f"{path}: is a directory; name the file to write")
-    for path in files.known:
+    for path in files.named:
         outputs.add(path)
     return outputs

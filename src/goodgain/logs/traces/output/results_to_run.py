@@ -22,6 +22,8 @@ DEFAULT_TAG = "goodgain"
 OF_RUN = ["query_id", "system", "replicate"]
 _PLACE = ["iteration", "search", "rank"]
 _DOCUMENT = [*OF_RUN, "doc_id"]
+#: Whether a row is the first of its iteration. The column `group` numbers the iterations.
+_IS_FIRST = pl.col("group").ne_missing(pl.col("group").shift())
 _NO_OPENS = "call that opens a document, so opens are unknown (null). If a tool opens them, name it:"
 _NO_ANSWER = "final answer, so cited is unknown (null)."
 
@@ -61,39 +63,50 @@ def to_run(
         [('q', 1, 'd1', 1, 'goodgain'), ('q', 1, 'd2', 2, 'goodgain'), ('q', 2, '-', 0, 'goodgain')]
     """
     rows = sort_rows(choose_run(select_columns(open_results(results)), system, replicate))
-    is_first = pl.col("group").ne_missing(pl.col("group").shift())
-    found = pl.col("rank") > 0
-    # Keep one row of an iteration without results, or of a query without a search.
-    if not rows.select(found.all()).item():
-        is_idle = (pl.len().over("query_id") == pl.len().over("group")) & (pl.col("iteration") == 0)
-        nothing = ~found.any().over("group") & is_first & (is_idle | (pl.col("iteration") > 0))
-        rows = rows.filter(found | nothing)
-    rows = name_documents(rows, normalise_url)
+    rows = name_documents(_drop_empty_rows(rows), normalise_url)
+
+    is_result = pl.col("rank") > 0
     row = pl.int_range(pl.len())
-    position = row - pl.when(is_first).then(row).forward_fill() + 1
+    position = row - pl.when(_IS_FIRST).then(row).forward_fill() + 1  # the place in the iteration, from 1
     # Mixing scores of the log with 1/rank would mean nothing. Scores of two tools, and distances, do not fall with the rank.
     # trec_eval compares scores in 32 bits, and breaks ties by doc_id.
     score = pl.col("score").cast(pl.Float32)
-    falls = is_first | (score < score.shift(1))
-    scored = (score.is_finite() & falls).fill_null(False).all().over("group")
+    falls = _IS_FIRST | (score < score.shift(1))
+    has_scores = (score.is_finite() & falls).fill_null(False).all().over("group")
+    score_of_result = pl.when(has_scores).then("score").otherwise(1.0 / position)
     return rows.select(
-        "query_id", pl.when(found | (pl.col("iteration") > 0)).then("iteration"),
-        doc_id=pl.when(found).then("name").otherwise(pl.lit(EMPTY_DOC)),
-        rank=pl.when(found).then(position).otherwise(0),
-        score=pl.when(found).then(pl.when(scored).then("score").otherwise(1.0 / position)).otherwise(0.0),
-        tag=pl.lit(check_name(tag, "system")) if tag is not None else pl.col("system").fill_null(DEFAULT_TAG),
-    )  # fmt: skip
+        "query_id",
+        pl.when(is_result | (pl.col("iteration") > 0)).then("iteration"),
+        doc_id=pl.when(is_result).then("name").otherwise(pl.lit(EMPTY_DOC)),
+        rank=pl.when(is_result).then(position).otherwise(0),
+        score=pl.when(is_result).then(score_of_result).otherwise(0.0),
+        tag=pl.col("system").fill_null(DEFAULT_TAG) if tag is None else pl.lit(check_name(tag, "system")),
+    )
+
+
+def _drop_empty_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return results, one row for each iteration without results, and one for each query without a search."""
+    is_result = pl.col("rank") > 0
+    if rows.select(is_result.all()).item():
+        return rows
+    is_only_iteration = pl.len().over("query_id") == pl.len().over("group")
+    is_search = pl.col("iteration") > 0
+    is_query_without_search = is_only_iteration & (pl.col("iteration") == 0)
+    has_no_results = ~is_result.any().over("group")
+    return rows.filter(is_result | (has_no_results & _IS_FIRST & (is_query_without_search | is_search)))
 
 
 def add_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None = None) -> pl.DataFrame:
     """Add a column `document`: the doc_id that each result gets in the run, null in rows without a result."""
+    if frame.is_empty():
+        return frame.with_columns(document=pl.lit(None, pl.String))
     named = name_documents(select_columns(frame), normalise_url)
-    document = pl.when(named["rank"] > 0).then(named["name"]) if frame.height else pl.lit(None, pl.String)
-    return frame.with_columns(document=document)
+    return frame.with_columns(document=pl.when(named["rank"] > 0).then(named["name"]))
 
 
 def list_runs(frame: pl.DataFrame) -> list[RunName]:
-    return [RunName(*row) for row in frame.select(RunName._fields).unique(maintain_order=True).iter_rows()]
+    names = frame.select(RunName._fields).unique(maintain_order=True)
+    return [RunName(*row) for row in names.iter_rows()]
 
 
 def is_of_run(name: RunName) -> pl.Expr:
@@ -106,29 +119,16 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
     `mentions` is the table `uses` of `ResultRows`; `results` must have a column `document`. The column `can_open`
     says whether the log has a call that opens a document. `can_open` is null if the log hides which documents were opened.
     """
-    found = results.filter(pl.col("rank") > 0)
-    known = [found] if earlier is None else [found, earlier]
-    named, place = mentions.filter(pl.col("kind") != "query"), [*OF_RUN, *_PLACE]
-    of_place = found.select(*place, "document")
-    named = named.join(of_place, on=place, how="left", nulls_equal=True, maintain_order="left")
-    named = named.with_columns(doc_id=pl.coalesce("document", _name_others(named, known)))
-    opened, failed = pl.col("kind") == "open", pl.col("failed")
-    used = named.group_by(_DOCUMENT, maintain_order=True).agg(
-        opened_at=pl.col("opened_at").filter(opened & ~failed).min(),
-        opens=opened.sum().cast(pl.Int64),
-        failed_opens=(opened & failed).sum().cast(pl.Int64),
-        cited=(pl.col("kind") == "cite").any(),
-    )
-    returned = (
-        found.sort(_PLACE, maintain_order=True)
-        .with_columns(rank=pl.int_range(1, pl.len() + 1).over(*OF_RUN, "iteration"))
-        .group_by(*OF_RUN, doc_id="document", maintain_order=True)
-        .agg(returned_at=pl.col("iteration").first(), rank=pl.col("rank").first())
-    )
-    both = returned.join(used, on=_DOCUMENT, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
+    rows = results.filter(pl.col("rank") > 0)
     queries = mentions.filter(pl.col("kind") == "query").select(*OF_RUN, "answered", "can_open")
-    whole = queries.join(both, on=OF_RUN, how="left", nulls_equal=True, maintain_order="left_right")
-    return whole.select(
+    named_rows = [rows] if earlier is None else [rows, earlier]
+    used = _count_opens_and_citations(mentions.filter(pl.col("kind") != "query"), rows, named_rows)
+    documents = _place_documents(rows).join(
+        used, on=_DOCUMENT, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right"
+    )
+
+    uses = queries.join(documents, on=OF_RUN, how="left", nulls_equal=True, maintain_order="left_right")
+    return uses.select(
         *OF_RUN,
         pl.col("doc_id").fill_null(EMPTY_DOC),
         "returned_at",
@@ -140,45 +140,85 @@ def tabulate_uses(mentions: pl.DataFrame, results: pl.DataFrame, earlier: pl.Dat
     )
 
 
-def _name_others(named: pl.DataFrame, known: list[pl.DataFrame]) -> pl.Series:
+def _place_documents(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per query and returned document: the first iteration that returned it, and its rank there."""
+    in_order = rows.sort(_PLACE, maintain_order=True)
+    ranked = in_order.with_columns(rank=pl.int_range(1, pl.len() + 1).over(*OF_RUN, "iteration"))
+    documents = ranked.group_by(*OF_RUN, doc_id="document", maintain_order=True)
+    return documents.agg(returned_at=pl.col("iteration").first(), rank=pl.col("rank").first())
+
+
+def _count_opens_and_citations(
+    mentions: pl.DataFrame, rows: pl.DataFrame, named_rows: list[pl.DataFrame]
+) -> pl.DataFrame:
+    """Return a row per query and document that was opened or cited. `named_rows` has all results whose documents have names."""
+    place = [*OF_RUN, *_PLACE]
+    documents = rows.select(*place, "document")
+    mentions = mentions.join(documents, on=place, how="left", nulls_equal=True, maintain_order="left")
+    mentions = mentions.with_columns(doc_id=pl.coalesce("document", _name_others(mentions, named_rows)))
+
+    is_open = pl.col("kind") == "open"
+    failed = pl.col("failed")
+    return mentions.group_by(_DOCUMENT, maintain_order=True).agg(
+        opened_at=pl.col("opened_at").filter(is_open & ~failed).min(),
+        opens=is_open.sum().cast(pl.Int64),
+        failed_opens=(is_open & failed).sum().cast(pl.Int64),
+        cited=(pl.col("kind") == "cite").any(),
+    )
+
+
+def _name_others(mentions: pl.DataFrame, named_rows: list[pl.DataFrame]) -> pl.Series:
     """Name each document that a run opened or cited, but did not return as a result.
 
     If another run returned the same id or page for the query, use the `document` of that result. Else use a new name.
     All URLs of one page get the same name, whatever their anchors.
     """
-    names: dict[tuple[str, str], str] = {}
-    others = named.filter(pl.col("document").is_null()).select("query_id", "name").unique()
-    asked = dict.fromkeys(others["query_id"])
-    for frame in known if asked else ():
-        columns = [name for name in ("query_id", "document", "doc_id", "url") if name in frame.columns]
-        of_queries = frame.filter(pl.col("query_id").is_in([*asked])).select(columns).unique(maintain_order=True)
-        for query_id, document, *more in of_queries.iter_rows():
-            for name in filter(None, (document, *more)):
-                for key in (name, *list_page_keys(name)):
-                    names.setdefault((query_id, key), document)
+    others = mentions.filter(pl.col("document").is_null()).select("query_id", "name").unique()
+    query_ids = others["query_id"].unique().to_list()
+    document_of = _find_documents_of_names(named_rows, query_ids) if query_ids else {}
+
     for query_id, name in others.sort("query_id", "name").iter_rows():
         keys = [name, *list_page_keys(name)]
-        document = next(filter(None, (names.get((query_id, key)) for key in keys)), None)
+        documents = (document_of.get((query_id, key)) for key in keys)
+        document = next(filter(None, documents), None)
         if document is None:
-            document = (canonicalise_url(name) or name) if len(keys) > 1 else name
-            names[query_id, keys[-1]] = document
-        names[query_id, name] = document
-    values = [names.get((query_id, name)) for query_id, name in named.select("query_id", "name").iter_rows()]
-    return pl.Series(values, dtype=pl.String)
+            is_page = len(keys) > 1
+            document = (canonicalise_url(name) or name) if is_page else name
+            document_of[query_id, keys[-1]] = document
+        document_of[query_id, name] = document
+    names = mentions.select("query_id", "name").iter_rows()
+    return pl.Series([document_of.get((query_id, name)) for query_id, name in names], dtype=pl.String)
+
+
+def _find_documents_of_names(named_rows: list[pl.DataFrame], query_ids: list[str]) -> dict[tuple[str, str], str]:
+    """Map each query and name, id, URL or page of its results to their document. The first result with a name decides."""
+    document_of: dict[tuple[str, str], str] = {}
+    for rows in named_rows:
+        columns = [name for name in ("query_id", "document", "doc_id", "url") if name in rows.columns]
+        rows_of_queries = rows.filter(pl.col("query_id").is_in(query_ids))
+        for query_id, document, *ids in rows_of_queries.select(columns).unique(maintain_order=True).iter_rows():
+            for name in filter(None, (document, *ids)):
+                for key in (name, *list_page_keys(name)):
+                    document_of.setdefault((query_id, key), document)
+    return document_of
 
 
 def finish_uses(uses: pl.DataFrame, *, opens_named: bool) -> pl.DataFrame:
     """Set the columns about opens to null if the log hides opens. Unless `opens_named`, systems without opens get null too."""
     # If the caller named a tool that opens documents, no call of the tool means zero opens.
     can_open = pl.col("can_open").fill_null(True).any().over("system") | pl.lit(opens_named)
-    uses = uses.with_columns(known=can_open & pl.col("can_open").is_not_null())
-    unanswered = pl.col("cited").count().over("system") == 0
-    for is_unknown, lacking in ((~can_open, f"{_NO_OPENS} {spell('tools', 'NAME=open')}."), (unanswered, _NO_ANSWER)):
-        systems = uses.filter(is_unknown).get_column("system").unique(maintain_order=True).to_list()
-        if systems:
-            notice(
-                "uses_not_logged",
-                f"{', '.join(name or DEFAULT_TAG for name in systems[:5])}: the logs have no {lacking}",
-            )
-    numbers = [pl.when("known").then(name).alias(name) for name in ("opened_at", "opens", "failed_opens")]
-    return uses.with_columns(numbers).select([*USES.columns])
+    is_unanswered = pl.col("cited").count().over("system") == 0
+    _say_what_is_unknown(uses.filter(~can_open), f"{_NO_OPENS} {spell('tools', 'NAME=open')}.")
+    _say_what_is_unknown(uses.filter(is_unanswered), _NO_ANSWER)
+
+    opens_are_known = can_open & pl.col("can_open").is_not_null()
+    numbers = ("opened_at", "opens", "failed_opens")
+    uses = uses.with_columns(known=opens_are_known)
+    return uses.with_columns(pl.when("known").then(name).alias(name) for name in numbers).select([*USES.columns])
+
+
+def _say_what_is_unknown(uses: pl.DataFrame, lack: str) -> None:
+    systems = uses.get_column("system").unique(maintain_order=True).to_list()
+    if systems:
+        names = ", ".join(name or DEFAULT_TAG for name in systems[:5])
+        notice("uses_not_logged", f"{names}: the logs have no {lack}")
