@@ -5,7 +5,6 @@ Vercel AI SDK, and deer-flow.
 """
 
 from collections import Counter
-from itertools import accumulate
 from typing import Any
 
 import orjson
@@ -74,13 +73,19 @@ def _parse_events(text: str) -> list[Event] | None:
     events: list[Event] = []
     waiting: list[str] = []  # data on several lines, up to a blank line
     for line in [*text.splitlines(), ""]:
-        data = line[5:].strip() if line.startswith("data:") else line if line.startswith('{"') else ""
+        data = ""
+        if line.startswith("data:"):
+            data = line.removeprefix("data:").strip()
+        elif line.startswith('{"'):
+            data = line
+
         if data and data != "[DONE]":
             waiting.append(data)
             if len(waiting) > 1:
                 continue
         elif not waiting or line.strip():
             continue
+
         event = parse_if_json("\n".join(waiting))
         if isinstance(event, dict):
             events.append(event)
@@ -103,12 +108,7 @@ def _join_values(key: str, values: list[Any]) -> Any:
     values = [value for value in values if value is not None]
     kinds = set(map(type, values))
     if key == "tool_calls" and kinds == {list}:
-        members: dict[int, list[Event]] = {}
-        for member in (member for value in values for member in value if isinstance(member, dict)):
-            index = member.get("index")
-            place = index if isinstance(index, int) else len(members)
-            members.setdefault(place, []).append({name: field for name, field in member.items() if name != "index"})
-        return [_join_pieces(of_one) for _, of_one in sorted(members.items())]
+        return _join_calls([piece for value in values for piece in value if isinstance(piece, dict)])
     if kinds == {str}:
         return next(filter(None, reversed(values)), "") if key in _WHOLE_TEXTS else "".join(values)
     if kinds == {dict}:
@@ -118,15 +118,37 @@ def _join_values(key: str, values: list[Any]) -> Any:
     return values[-1] if values else None
 
 
+def _join_calls(pieces: list[Event]) -> list[Event]:
+    """Join the pieces of each call. Pieces of one call have one index; a piece without an index is a call."""
+    pieces_of_calls: dict[int, list[Event]] = {}
+    for piece in pieces:
+        index = piece.get("index")
+        place = index if isinstance(index, int) else len(pieces_of_calls)
+        fields = {name: field for name, field in piece.items() if name != "index"}
+        pieces_of_calls.setdefault(place, []).append(fields)
+    return [_join_pieces(pieces_of_call) for _, pieces_of_call in sorted(pieces_of_calls.items())]
+
+
 def _name_answers(events: list[Event]) -> list[str]:
-    # Groq's agents give each chunk its own id, but the last chunks of all responses the same id.
+    """Return for each event the name of its response: its id or, if each chunk has its own id, the number of ended responses."""
     ids = [str(event.get("id")) for event in events]
-    ends = [any(choice.get("finish_reason") for choice in objects_in(event.get("choices"))) for event in events]
+    are_ends = [_is_end(event) for event in events]
+    # Groq's agents give each chunk its own id, but the last chunks of all responses the same id.
     counts = Counter(ids)
-    if any(counts[name] > 1 and not end for name, end in zip(ids, ends, strict=True)):
+    if any(counts[name] > 1 and not is_end for name, is_end in zip(ids, are_ends, strict=True)):
         return ids
-    ended = accumulate(ends, initial=0)
-    return [str(number - (number > 0 and not one.get("choices"))) for number, one in zip(ended, events, strict=False)]
+
+    names = []
+    ended = 0
+    for event, is_end in zip(events, are_ends, strict=True):
+        is_after_end = ended > 0 and not event.get("choices")  # the usage of the response that ended
+        names.append(str(ended - 1 if is_after_end else ended))
+        ended += is_end
+    return names
+
+
+def _is_end(event: Event) -> bool:
+    return any(choice.get("finish_reason") for choice in objects_in(event.get("choices")))
 
 
 def _find_last(holders: list[Event], key: str) -> Any:
@@ -139,13 +161,16 @@ def _assemble_chat(events: list[Event]) -> Assembled | None:
     for name, event in zip(_name_answers(events), events, strict=True):
         chunks.setdefault(name, []).append(event)
     model = _find_last(next(iter(chunks.values())), "model")
-    answers: list[tuple[Event, Any, Any]] = []
-    for of_answer in chunks.values():
-        choices = [one for event in of_answer for one in objects_in(event.get("choices")) if one.get("index", 0) == 0]
+
+    answers: list[tuple[Event, Any, Any]] = []  # message, reason of its end, usage
+    for chunks_of_answer in chunks.values():
+        choices = [choice for chunk in chunks_of_answer for choice in objects_in(chunk.get("choices"))]
+        choices = [choice for choice in choices if choice.get("index", 0) == 0]
         delta = _join_pieces([object_or_empty(choice.get("delta")) for choice in choices])
         message = {"role": "assistant", "content": None, **delta}
-        answers.append((message, _find_last(choices, "finish_reason"), _find_last(of_answer, "usage")))
+        answers.append((message, _find_last(choices, "finish_reason"), _find_last(chunks_of_answer, "usage")))
     is_whole = all(end for _, end, _ in answers)
+
     if len(answers) > 1:
         messages = [message | ({"usage": usage} if usage else {}) for message, _, usage in answers]
         return {"model": model, "messages": messages}, is_whole
@@ -160,7 +185,8 @@ def _assemble_responses(events: list[Event]) -> Assembled | None:
     items: list[Any] = []
     begun: Event = {}
     for event in events:
-        kind, response = str(event.get("type")), event.get("response")
+        kind = str(event.get("type"))
+        response = event.get("response")
         if kind == "response.output_item.done":
             items.append(event.get("item"))
         elif kind in _RESPONSE_ENDS and isinstance(response, dict):
@@ -170,6 +196,7 @@ def _assemble_responses(events: list[Event]) -> Assembled | None:
             if begun or items:
                 responses.append({**begun, "object": "response", "output": items})
             items, begun = [], response
+
     is_whole = not (begun or items)
     if not is_whole:
         responses.append({**begun, "object": "response", "output": items})
@@ -182,7 +209,9 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
     blocks: list[dict[int, list[Event]]] = []  # the pieces of each message's blocks
     ended = 0
     for event in events:
-        kind, index, delta = event.get("type"), event.get("index"), object_or_empty(event.get("delta"))
+        kind = event.get("type")
+        index = event.get("index")
+        delta = object_or_empty(event.get("delta"))
         if kind == "message_start" and isinstance(event.get("message"), dict):
             messages.append(dict(event["message"]))
             blocks.append({})
@@ -197,17 +226,28 @@ def _assemble_anthropic(events: list[Event]) -> Assembled | None:
                 blocks[-1][index].append({field: delta.get(field)})
         elif kind == "message_delta":
             messages[-1].update({key: value for key, value in delta.items() if key != "content"})
-            if isinstance(event.get("usage"), dict) and isinstance(messages[-1].get("usage"), dict):
-                messages[-1]["usage"] = {**messages[-1]["usage"], **event["usage"]}
+            _add_usage(messages[-1], event.get("usage"))
         elif kind == "message_stop":
             ended += 1
-    for message, of_message in zip(messages, blocks, strict=True):
-        message["content"] = [_join_pieces(pieces) for _, pieces in sorted(of_message.items())]
-        for block in message["content"]:
-            if arguments := block.pop("partial_json", None):
-                parsed = parse_if_json(str(arguments))
-                block["input"] = parsed if isinstance(parsed, dict) else arguments
+
+    for message, blocks_of_message in zip(messages, blocks, strict=True):
+        message["content"] = [_join_block(pieces) for _, pieces in sorted(blocks_of_message.items())]
     return messages[0] if len(messages) == 1 else {"messages": messages}, ended == len(messages)
+
+
+def _add_usage(message: Event, usage: Any) -> None:
+    if isinstance(usage, dict) and isinstance(message.get("usage"), dict):
+        message["usage"] = {**message["usage"], **usage}
+
+
+def _join_block(pieces: list[Event]) -> Event:
+    """Join the pieces of a content block, and parse the arguments of a call."""
+    block = _join_pieces(pieces)
+    arguments = block.pop("partial_json", None)
+    if arguments:
+        value = parse_if_json(str(arguments))
+        block["input"] = value if isinstance(value, dict) else arguments
+    return block
 
 
 def _assemble_gemini(events: list[Event]) -> Assembled | None:
@@ -220,14 +260,18 @@ def _assemble_gemini(events: list[Event]) -> Assembled | None:
     for event in events:
         whole.update({key: value for key, value in event.items() if key != "candidates"})
         first = next(iter(objects_in(event.get("candidates"))), {})
-        found = object_or_empty(first.get("content")).get("parts")
-        parts += found if isinstance(found, list) else []
+        parts_of_event = object_or_empty(first.get("content")).get("parts")
+        if isinstance(parts_of_event, list):
+            parts += parts_of_event
         for key, values in object_or_empty(first.get("groundingMetadata")).items():
             for value in values if isinstance(values, list) else ():
-                if (mark := (key, orjson.dumps(value))) not in seen:
-                    seen.add(mark)
+                spelling = (key, orjson.dumps(value))
+                if spelling not in seen:
+                    seen.add(spelling)
                     grounding.setdefault(key, []).append(value)
-        candidate.update({key: value for key, value in first.items() if key not in ("content", "groundingMetadata")})
+        other_fields = first.keys() - {"content", "groundingMetadata"}
+        candidate.update({key: value for key, value in first.items() if key in other_fields})
+
     candidate["content"] = {"role": "model", "parts": parts}
     if grounding:
         candidate["groundingMetadata"] = grounding
@@ -246,19 +290,30 @@ def _assemble_ui_message(events: list[Event]) -> Assembled | None:
         elif kind in ("source-url", "source-document", "file"):
             message["parts"].append(event)
         elif kind == "text-delta":
-            message["parts"].append({"type": "text", "text": str(event.get("delta", event.get("textDelta", "")))})
+            text = event.get("delta", event.get("textDelta", ""))
+            message["parts"].append({"type": "text", "text": str(text)})
         elif kind.startswith("tool-"):
-            call_id, name = str(event.get("toolCallId")), event.get("toolName")
+            call_id = str(event.get("toolCallId"))
             if call_id not in calls:
-                named = {"type": "dynamic-tool", "toolName": name} if event.get("dynamic") else {"type": f"tool-{name}"}
-                calls[call_id] = {**named, "toolCallId": call_id, "state": "input-streaming"}
+                calls[call_id] = _begin_call(event, call_id)
                 message["parts"].append(calls[call_id])
-            call = calls[call_id]
-            call.update({key: event[key] for key in _CALL_FIELDS if key in event})
-            call["state"] = _CALL_STATES.get(kind, call["state"])
-            if kind == "tool-output-available" and not event.get("preliminary"):
-                call.pop("preliminary", None)
+            _continue_call(calls[call_id], event, kind)
     return [message], any(event.get("type") == "finish" for event in events)
+
+
+def _begin_call(event: Event, call_id: str) -> Event:
+    name = event.get("toolName")
+    call = {"toolCallId": call_id, "state": "input-streaming"}
+    if event.get("dynamic"):
+        return {"type": "dynamic-tool", "toolName": name, **call}
+    return {"type": f"tool-{name}", **call}
+
+
+def _continue_call(call: Event, event: Event, kind: str) -> None:
+    call.update({key: event[key] for key in _CALL_FIELDS if key in event})
+    call["state"] = _CALL_STATES.get(kind, call["state"])
+    if kind == "tool-output-available" and not event.get("preliminary"):
+        call.pop("preliminary", None)
 
 
 def _assemble_deer_flow(events: list[Event]) -> Assembled:
@@ -267,7 +322,8 @@ def _assemble_deer_flow(events: list[Event]) -> Assembled:
     by_id: dict[str, Event] = {}
     waiting: dict[str, list[str]] = {}
     for event in events:
-        agent, text = str(event.get("agent")), event.get("content")
+        agent = str(event.get("agent"))
+        text = event.get("content")
         if "tool_call_id" in event:
             open_calls = waiting.setdefault(agent, [])  # without ids, results answer them in order
             call_id = event["tool_call_id"] or (open_calls[0] if open_calls else None)
@@ -275,6 +331,7 @@ def _assemble_deer_flow(events: list[Event]) -> Assembled:
                 open_calls.remove(call_id)
             messages.append({"role": "tool", "tool_call_id": call_id, "content": text})
             continue
+
         name = str(event.get("id"))
         if name not in by_id:
             by_id[name] = {"role": event.get("role"), "content": ""}
@@ -285,8 +342,8 @@ def _assemble_deer_flow(events: list[Event]) -> Assembled:
             if call.get("name"):
                 call_id = call.get("id") or f"{name}-{len(message.get('tool_calls', []))}"
                 waiting.setdefault(agent, []).append(call_id)
-                made = {"name": call["name"], "arguments": call.get("args") or ""}
-                message.setdefault("tool_calls", []).append({"id": call_id, "type": "function", "function": made})
+                function = {"name": call["name"], "arguments": call.get("args") or ""}
+                message.setdefault("tool_calls", []).append({"id": call_id, "type": "function", "function": function})
         for piece in objects_in(event.get("tool_call_chunks")):
             made_calls, index = message.get("tool_calls", []), piece.get("index")
             place = index if isinstance(index, int) and 0 <= index < len(made_calls) else -1

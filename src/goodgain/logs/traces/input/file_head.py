@@ -10,9 +10,12 @@ from goodgain.files.other_kinds import OtherKind, find_other_kind
 from goodgain.logs.traces.expected_values import objects_in
 from goodgain.logs.traces.tool_outputs.values_in_text import read_python
 
-#: Bytes read to recognise a format: enough for a system prompt and the first messages. Long texts (a pasted document, a
-#: screenshot) count only up to the second number. The third number is the hard limit.
-HEAD_SIZE, _COUNTED_OF_TEXT, MAX_HEAD = 256 << 10, 64 << 10, 16 << 20
+#: Bytes read to recognise a format: enough for a system prompt and the first messages.
+HEAD_SIZE = 256 << 10
+#: Bytes that count of a long text, such as a pasted document or a screenshot.
+_COUNTED_OF_TEXT = 64 << 10
+#: No head is larger.
+MAX_HEAD = 16 << 20
 _MAX_DEPTH = 1000
 #: Strings (the last may be cut off), brackets and commas: enough to close JSON that was cut off. The possessive `++` and `*+`
 #: keep the search linear on malicious text.
@@ -51,20 +54,24 @@ class FileHead:
             return "zip"
         start = self.raw.lstrip()
         if start[:1] not in (b"{", b"["):
-            return "events" if _EVENTS.match(start) and _EVENT_DATA.search(start) else "text"
-        first, _, rest = start.partition(b"\n")
-        is_one_line = not rest.strip()
+            is_stream = _EVENTS.match(start) and _EVENT_DATA.search(start)
+            return "events" if is_stream else "text"
+
+        first, _, further_lines = start.partition(b"\n")
+        is_one_line = not further_lines.strip()
         is_pretty = first.strip() in (b"{", b"[") and not is_one_line  # one value in many lines, whatever the name says
         if self._in_lines or (self.name.lower().endswith(JSON_LINES) and not is_pretty):
             return "jsonl"
-        # If the name does not tell, several lines are JSON Lines if the first is a whole value.
         if is_one_line:
             return "json"
+
+        # If the name does not tell, several lines are JSON Lines if the first is a whole value.
         try:
             loads(first)
         except NotJSONError:
             # Lines of program logs begin with `[INFO]` or a date in brackets: they are text.
-            return "text" if start.startswith(b"[") and not _LIST_START.match(start) else "json"
+            is_program_log = start.startswith(b"[") and not _LIST_START.match(start)
+            return "text" if is_program_log else "json"
         return "jsonl"
 
     @property
@@ -78,8 +85,9 @@ class FileHead:
     @cached_property
     def extent(self) -> tuple[bool, int]:
         """Whether the head has a whole object, alone or in a list; and the size of the head, if each text counts at most 64 KiB."""
-        is_whole, counted = False, len(self.raw)
-        opened: list[bytes] = []
+        is_whole = False
+        counted = len(self.raw)
+        opened: list[bytes] = []  # the brackets around the current place
         for token in _JSON_TOKENS.finditer(self.raw):
             sign = token[0][:1]
             if sign == b'"':
@@ -88,8 +96,9 @@ class FileHead:
                 opened.append(sign)
                 if len(opened) > _MAX_DEPTH:
                     return True, HEAD_SIZE  # JSON nested this deep needs no larger head
-            elif sign != b"," and opened and opened.pop() == b"{" and opened[-1:] in ([b"["], []):
-                is_whole = True
+            elif sign != b"," and opened:
+                closes_object = opened.pop() == b"{"
+                is_whole = is_whole or (closes_object and opened[-1:] in ([b"["], []))
         return is_whole, counted
 
     @cached_property
@@ -110,32 +119,31 @@ class FileHead:
             return self.rows
         if self.kind != "jsonl":
             return []
+
         lines = [line for line in self.raw.split(b"\n") if line.strip()]
-        if self.whole:
-            return [parse_prefix(line, whole=True) for line in lines]
+        if not self.whole and len(lines) == 1:
+            return [parse_prefix(lines[0], whole=False)]
         # The last line may be cut off. It is left out if there are other lines.
-        return [parse_prefix(line, whole=True) for line in lines[:-1]] or [parse_prefix(lines[0], whole=False)]
+        whole_lines = lines if self.whole else lines[:-1]
+        return [parse_prefix(line, whole=True) for line in whole_lines]
 
     @property
     def conversations(self) -> list[Any]:
         """The values that may be a conversation: each record, and the list of all records if the records may be messages."""
         is_list = (self.kind == "json" and isinstance(self.value, list)) or self.lines_are_messages
-        return [*([self.records] if is_list else []), *self.records]
+        return [self.records, *self.records] if is_list else self.records
 
     @cached_property
     def lines_are_messages(self) -> bool:
         """Whether the lines of JSON Lines are messages of one conversation. Otherwise each line is a conversation of its own."""
         records = self.records if self.kind == "jsonl" else []
-        is_list = all(
-            isinstance(one, dict) and ("role" in one or "type" in one) and "messages" not in one for one in records
-        )
-        # A message of the user or a tool, and an item with the id of a call, cannot stand alone.
-        return is_list and any("call_id" in one or one.get("role") in ("user", "tool", "function") for one in records)
+        return all(map(_may_be_message, records)) and any(map(_cannot_stand_alone, records))
 
     @cached_property
     def objects(self) -> list[dict[str, Any]]:
         """The records that are objects, and the objects in records that are lists."""
-        return [one for held in self.records for one in objects_in(held if isinstance(held, list) else [held])]
+        members = [record if isinstance(record, list) else [record] for record in self.records]
+        return [member for values in members for member in objects_in(values)]
 
     @property
     def is_sequence(self) -> bool:
@@ -160,17 +168,19 @@ class FileHead:
                 return f"a table with the columns {keys}"
             if self.kind == "jsonl":
                 return f"JSON Lines of objects with the keys {keys}"
-            of = "a JSON list of objects" if isinstance(self.value, list) else "a JSON object"
-            return f"{of} with the keys {keys}"
+            value = "a JSON list of objects" if isinstance(self.value, list) else "a JSON object"
+            return f"{value} with the keys {keys}"
+
         if self.other_kind is not None:
             return self.other_kind.name
         if self.kind == "events":
-            names = dict.fromkeys(name.decode("utf-8", "replace") for name in _EVENT_TYPE.findall(self.raw))
-            shown = ", ".join([*names][:_SHOWN_KEYS])
-            return "a stream of server-sent events" + (f" of the types {shown}" if shown else "")
+            types = dict.fromkeys(name.decode("utf-8", "replace") for name in _EVENT_TYPE.findall(self.raw))
+            names = ", ".join([*types][:_SHOWN_KEYS])
+            return f"a stream of server-sent events of the types {names}" if names else "a stream of server-sent events"
         if self.kind == "text":
-            line = next((line.strip() for line in self.text.splitlines() if line.strip()), "")
-            return f"text that begins with {line[:_SHOWN_KEY]!r}"
+            lines = map(str.strip, self.text.splitlines())
+            first_line = next(filter(None, lines), "")
+            return f"text that begins with {first_line[:_SHOWN_KEY]!r}"
         if self.records and all(record is None for record in self.records) and self.raw.strip() != b"null":
             return "JSON values of many lines each" if self.is_sequence else "JSON that is damaged or cut off"
         return {"json": "JSON", "jsonl": "JSON Lines", "table": "Parquet"}[self.kind] + " without objects"
@@ -181,10 +191,21 @@ class FileHead:
         return self.raw.decode("utf-8", "replace") if self.kind == "text" else ""
 
 
+def _may_be_message(record: Any) -> bool:
+    return isinstance(record, dict) and ("role" in record or "type" in record) and "messages" not in record
+
+
+def _cannot_stand_alone(message: dict[str, Any]) -> bool:
+    """Return whether a message is the user's or a tool's, or has the id of a call."""
+    return "call_id" in message or message.get("role") in ("user", "tool", "function")
+
+
 def parse_python(raw: bytes) -> Any:
     """Return the value of Python's notation (a printed dict or list), which may have several lines. Return None for other text."""
-    found = read_python(raw.decode("utf-8", "replace").strip()) if _PYTHON_START.match(raw) else None
-    return found[0] if found else None
+    if not _PYTHON_START.match(raw):
+        return None
+    value_and_rest = read_python(raw.decode("utf-8", "replace").strip())
+    return value_and_rest[0] if value_and_rest else None
 
 
 def parse_prefix(raw: bytes, *, whole: bool) -> Any:
@@ -194,21 +215,23 @@ def parse_prefix(raw: bytes, *, whole: bool) -> Any:
     except NotJSONError:
         if whole:
             return None
-    closing: list[bytes] = []
+
+    closing: list[bytes] = []  # the brackets that are open
     # The last position where the text can end, and the brackets closed after it.
     cut = 0
     closed: list[bytes] = []
-    for mark in _JSON_TOKENS.finditer(raw):
-        sign = mark[0]
+    for token in _JSON_TOKENS.finditer(raw):
+        sign = token[0]
         if sign in b"{[":
             closing.append(b"}" if sign == b"{" else b"]")
-            cut, closed = mark.end(), []
+            cut, closed = token.end(), []
         elif sign in b"}]":
             if not closing or closing.pop() != sign:
                 return None
             closed.append(sign)
         elif sign == b",":
-            cut, closed = mark.start(), []
+            cut, closed = token.start(), []
+
     try:
         return loads(b"".join([raw[:cut], *closed, *reversed(closing)]))
     except NotJSONError:
@@ -218,9 +241,16 @@ def parse_prefix(raw: bytes, *, whole: bool) -> Any:
 def parse_members(raw: bytes) -> list[Any]:
     """Return the whole members of a list that is cut off. The last item is the readable part of the cut-off member, or None."""
     depth = end = 0
-    for mark in _JSON_TOKENS.finditer(raw):
-        depth += (mark[0] in b"{[") - (mark[0] in b"}]")
-        if depth == 1 and mark[0] in b"}]":
-            end = mark.end()
-    members = parse_prefix(raw[:end] + b"]", whole=True) if raw.lstrip().startswith(b"[") else None
-    return [*(members or []), parse_prefix(raw[end:].lstrip(b", \r\n\t"), whole=False)]
+    for token in _JSON_TOKENS.finditer(raw):
+        sign = token[0]
+        if sign in b"{[":
+            depth += 1
+        elif sign in b"}]":
+            depth -= 1
+            if depth == 1:
+                end = token.end()
+
+    is_list = raw.lstrip().startswith(b"[")
+    members = parse_prefix(raw[:end] + b"]", whole=True) if is_list else None
+    last = parse_prefix(raw[end:].lstrip(b", \r\n\t"), whole=False)
+    return [*(members or []), last]

@@ -63,7 +63,8 @@ class Log(NamedTuple):
 
 
 def list_logs(directory: Path) -> list[Path]:
-    return sorted(path for path in directory.iterdir() if path.name.lower().endswith(LOG_ENDINGS) and path.is_file())
+    paths = [path for path in directory.iterdir() if path.name.lower().endswith(LOG_ENDINGS)]
+    return sorted(path for path in paths if path.is_file())
 
 
 def base_name(path: Path) -> str:
@@ -91,24 +92,30 @@ def find_logs(path: Path, is_claimed: Callable[[FileHead], bool]) -> Iterator[Ca
 def read_at_most(file: IO[bytes], most: int) -> bytes:
     """Read up to `most` bytes, in pieces: some decompressors allocate the whole requested size first."""
     content = bytearray()
-    while len(content) < most and (piece := file.read(min(_PIECE, most - len(content)))):
+    while len(content) < most:
+        piece = file.read(min(_PIECE, most - len(content)))
+        if not piece:
+            break
         content += piece
     return bytes(content)
 
 
 def read_head(path: Path, opener: Opener | None = None) -> FileHead:
     """Read enough of a file's beginning to recognise its format. `opener` opens the file if it is inside an archive."""
-    name, size = opening.plain_name(path.name), HEAD_SIZE
+    name = opening.plain_name(path.name)
+    size = HEAD_SIZE
     with opening.open_stream(path) if opener is None else opener() as file:
         raw = read_at_most(file, size + 1)
         if raw.startswith(_PARQUET):
             return FileHead(path.name, raw[:size], whole=False, rows=read_rows(path, _HEAD_ROWS))
+
         while True:
             head = FileHead(name, raw[:size], whole=len(raw) <= size)
             if head.whole or size >= MAX_HEAD or head.is_enough:
                 break
             size *= 2
             raw += read_at_most(file, size + 1 - len(raw))
+
         # So far there is one line, which is the whole file or one of several records.
         if head.kind == "json" and not head.whole and b"\n" not in raw.lstrip():
             further = raw + read_at_most(file, MAX_HEAD - len(raw))
@@ -197,13 +204,16 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         raise InputError(f"{archive.filename}: {info.filename} in it is larger than 256 MiB; split the log")
     if info.compress_type != _ZIP_ZSTD or archive.fp is None:
         return archive.read(info)
+
     archive.fp.seek(info.header_offset)
     header = archive.fp.read(_ZIP_HEADER)
     if len(header) < _ZIP_HEADER or not header.startswith(b"PK\x03\x04"):
         raise zipfile.BadZipFile(f"no file begins where {info.filename} should")
     # Bytes 26 to 29 hold the lengths of the name and of the extra field, which are between header and data.
-    lengths = int.from_bytes(header[26:28], "little") + int.from_bytes(header[28:30], "little")
-    archive.fp.seek(lengths, 1)
+    name_length = int.from_bytes(header[26:28], "little")
+    extra_length = int.from_bytes(header[28:30], "little")
+    archive.fp.seek(name_length + extra_length, 1)
+
     packed = archive.fp.read(info.compress_size)
     with zstandard.ZstdDecompressor().stream_reader(packed) as stream:
         content = stream.read(info.file_size + 1)  # stop a decompression bomb one byte after the declared size
@@ -214,36 +224,48 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
 
 def _assemble(log: Log) -> Log:
     """Replace a stream of events by the response in it, and a wrapped log by the log inside. Return any other log unchanged."""
-    # The lines of JSON Lines may be the events of one response, without `data:`.
-    first = next(iter(log.head.records), None) if log.head.kind == "jsonl" else None
-    is_event = isinstance(first, dict) and any(first.get(key) == value for key, value in _FIRST_EVENTS)
-    is_stream = is_event or log.head.kind == "events"
+    is_stream = _is_stream(log.head)
     is_python = log.head.kind in ("json", "jsonl", "text") and _PYTHON.match(log.head.raw) is not None
     if not (is_stream or is_python or any(_unwrap(record) is not record for record in log.head.records)):
         return log
+
     with log.open() as file:
         content = read_at_most(file, _MAX_STREAM + 1)
     if len(content) > _MAX_STREAM:
-        what = "stream of events" if is_stream else "recording"
-        raise InputError(f"{log.path}: the {what} is larger than 256 MiB; write the model's answers to several files")
+        kind = "stream of events" if is_stream else "recording"
+        raise InputError(f"{log.path}: the {kind} is larger than 256 MiB; write the model's answers to several files")
+
     if not is_stream:
-        parts = content.splitlines() if log.head.kind == "jsonl" or _PYTHON.match(content) else [content]
+        is_in_lines = log.head.kind == "jsonl" or _PYTHON.match(content)
+        parts = content.splitlines() if is_in_lines else [content]
         inside = b"\n".join(map(_rewrite, parts))
         head = FileHead(log.head.name, inside[:MAX_HEAD], whole=len(inside) <= MAX_HEAD)
         return Log(log.path, head, lambda: BytesIO(inside))
+
     assembled = assemble_stream(content.decode("utf-8", "replace"))
     if assembled is None:
         return log
-    whole = orjson.dumps(assembled[0])
-    return Log(log.path, FileHead("answer.json", whole, whole=True), lambda: BytesIO(whole), assembled[1])
+    response, is_complete = assembled
+    answer = orjson.dumps(response)
+    return Log(log.path, FileHead("answer.json", answer, whole=True), lambda: BytesIO(answer), is_complete)
+
+
+def _is_stream(head: FileHead) -> bool:
+    """Return whether a file holds the events of one response, as a stream or, without `data:`, as JSON Lines."""
+    if head.kind == "events":
+        return True
+    first = next(iter(head.records), None) if head.kind == "jsonl" else None
+    return isinstance(first, dict) and any(first.get(key) == value for key, value in _FIRST_EVENTS)
 
 
 def _rewrite(part: bytes) -> bytes:
+    """Return one value of a wrapped log as JSON without its wrapping. Text that is no such value stays as it is."""
     with suppress(NotJSONError, TypeError):  # TypeError: nested too deep to be written
         value = loads(part)
-        return orjson.dumps(list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value))
-    found = read_python(part.decode("utf-8", "replace").strip())
-    return part if found is None else orjson.dumps(found[0])
+        unwrapped = list(map(_unwrap, value)) if isinstance(value, list) else _unwrap(value)
+        return orjson.dumps(unwrapped)
+    value_and_rest = read_python(part.decode("utf-8", "replace").strip())
+    return part if value_and_rest is None else orjson.dumps(value_and_rest[0])
 
 
 def _unwrap(record: Any) -> Any:
@@ -253,21 +275,25 @@ def _unwrap(record: Any) -> Any:
         return list(map(_read_entry, entries))
     if not isinstance(record, dict) or not {"request", "response"} <= record.keys():
         return record
+
     bodies = {}
     for key in ("request", "response"):
         message = record[key]
         is_http = isinstance(message, dict) and "body" in message and not _OF_HTTP.isdisjoint(message)
         bodies[key] = parse_if_json(message["body"] if is_http else message)
-    is_changed = isinstance(bodies["request"], dict) and any(bodies[key] is not record[key] for key in bodies)
-    return {**record, **bodies} if is_changed else record
+    is_changed = any(body is not record[key] for key, body in bodies.items())
+    return {**record, **bodies} if is_changed and isinstance(bodies["request"], dict) else record
 
 
 def _read_entry(entry: dict[str, Any]) -> dict[str, Any]:
     """Return an entry of a HAR recording as an exchange. A request without a JSON body becomes an object with its URL."""
-    request, response = (object_or_empty(entry.get(key)) for key in ("request", "response"))
-    asked, answer = object_or_empty(request.get("postData")), object_or_empty(response.get("content"))
-    body, text = parse_if_json(asked.get("text")), answer.get("text")
-    if answer.get("encoding") == "base64" and isinstance(text, str):
+    request = object_or_empty(entry.get("request"))
+    body = parse_if_json(object_or_empty(request.get("postData")).get("text"))
+
+    response = object_or_empty(entry.get("response"))
+    content = object_or_empty(response.get("content"))
+    text = content.get("text")
+    if content.get("encoding") == "base64" and isinstance(text, str):
         with suppress(ValueError):
             text = b64decode(text).decode("utf-8", "replace")
     return {

@@ -26,14 +26,17 @@ from goodgain.options import spell
 _LONG_IDS = re.compile(rb'"trace_?[iI]d"\s*:\s*[0-9]{20}')
 
 #: Limits against malicious files: the bytes of a document, and of a line or text.
-_MAX_BYTES, _MAX_PIECE = 1 << 30, 1 << 28
+_MAX_BYTES = 1 << 30
+_MAX_PIECE = 1 << 28
 #: The limit of lists and objects in a file: a number, plus one per so many bytes. `[{},{},{},...` takes 60 times its size in
 #: memory. The densest logs, those with log probabilities, have a list or object per 20 bytes.
-_MAX_VALUES, _BYTES_OF_A_VALUE = 1_000_000, 12
+_MAX_VALUES = 1_000_000
+_BYTES_OF_A_VALUE = 12
 #: A limit against malicious files: how many unknown items of a trace are kept.
 _MAX_UNKNOWN = 1000
 
-_Make = Callable[[Any, str], Trace]
+#: Makes a trace from a value and its place.
+ReadTrace = Callable[[Any, str], Trace]
 
 
 @dataclass
@@ -71,7 +74,9 @@ class Source:
         """The file's name without endings, for query ids."""
         return base_name(self.path)
 
-    def documents(self, *, are_traces: Callable[[list[Any]], bool] = lambda one: False) -> Iterator[tuple[Any, str]]:
+    def documents(
+        self, *, are_traces: Callable[[list[Any]], bool] = lambda members: False
+    ) -> Iterator[tuple[Any, str]]:
         """Yield the JSON values in the file, each with its place: one value for JSON, one value per line for JSON Lines.
 
         Lines that are messages of one conversation form one list. With errors='skip', a list that was cut off is yielded
@@ -86,22 +91,27 @@ class Source:
         if self.head.kind == "table":
             yield read_rows(self.path), f"{self.path}, its rows as a list, at "
             return
+
         content = self.bytes()
         self._check_values(content, len(content))
         try:
             value = _parse(content)
         except NotJSONError as error:
-            in_lines = "write each of its JSON values on one line (jq -c .)"
-            remedy = in_lines if self.head.is_sequence else "was it cut off?"
-            cut = InputError(f"{self.path}: is not valid JSON ({error}); {remedy}")
-            if (printed := parse_python(content)) is not None:
-                yield printed, f"{self.path}, at {self.inside}"
-                return
-            *value, last = parse_members(content) if self.skip else [None]
-            if not (value and are_traces(value)):
-                raise cut from None
-            self._raise_or_skip(cut, self._name_lost(last, len(value) + 1))
+            value = parse_python(content)
+            if value is None:
+                value = self._read_members(content, error, are_traces)
         yield value, f"{self.path}, at {self.inside}"
+
+    def _read_members(self, content: bytes, error: NotJSONError, are_traces: Callable[[list[Any]], bool]) -> list[Any]:
+        """Return the complete members of a list that was cut off, with errors='skip'. Otherwise raise `InputError`."""
+        in_lines = "write each of its JSON values on one line (jq -c .)"
+        remedy = in_lines if self.head.is_sequence else "was it cut off?"
+        cut = InputError(f"{self.path}: is not valid JSON ({error}); {remedy}")
+        *members, last = parse_members(content) if self.skip else [None]
+        if not (members and are_traces(members)):
+            raise cut from None
+        self._raise_or_skip(cut, self._name_lost(last, len(members) + 1))
+        return members
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
         with self.open() as file:
@@ -115,6 +125,7 @@ class Source:
                     raise InputError(f"{format_place(at)}: the line is longer than 256 MiB; write one trace per line")
                 if line.isspace():
                     continue
+
                 self._check_values(line, self.bytes_read)
                 try:
                     value = _parse(line.removeprefix(BOM) if number == 1 else line)
@@ -152,30 +163,32 @@ class Source:
         except UnicodeDecodeError as error:
             raise InputError(f"{self.path}: is not UTF-8 text at byte {error.start}; write it as UTF-8") from None
 
-    def traces(self, one: _Make, *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
+    def traces(self, read: ReadTrace, *, is_one: Callable[[Any], bool]) -> Iterator[Trace]:
         """Yield the traces of a file. Traces in a list or in JSON Lines are numbered.
 
-        `one` makes a trace from a value and its place. `is_one` returns whether a value is one trace, not a list of traces.
+        `read` makes a trace from a value and its place. `is_one` returns whether a value is one trace, not a list of traces.
         """
         for value, at in self.documents(are_traces=lambda members: not is_one(members)):
             if self.head.kind == "jsonl" and not self.head.lines_are_messages:
-                yield from self.read_numbered(one, value, at)
+                yield from self.read_numbered(read, value, at)
             elif isinstance(value, list) and not is_one(value):
                 for index, member in enumerate(value):
-                    yield from self.read_numbered(one, member, f"{at}/{index}")
+                    yield from self.read_numbered(read, member, f"{at}/{index}")
             else:
-                yield from self._read_one(one, value, at)
+                yield from self._read_trace(read, value, at)
 
-    def read_numbered(self, one: _Make, value: Any, at: str) -> Iterator[Trace]:
+    def read_numbered(self, read: ReadTrace, value: Any, at: str) -> Iterator[Trace]:
         """Make a trace from a value, and yield it with its number in the file. A trace that is skipped has a number too."""
-        number, self.number = self.number, self.number + 1
-        for trace in self._read_one(one, value, at, number):
+        number = self.number
+        self.number += 1
+        for trace in self._read_trace(read, value, at, number):
             trace.number = number
             yield trace
 
-    def _read_one(self, one: _Make, value: Any, at: str, number: int | None = None) -> Iterator[Trace]:
-        with self.handle_errors(self._name_lost(value, number) if self.skip else None):
-            yield one(value, at)
+    def _read_trace(self, read: ReadTrace, value: Any, at: str, number: int | None = None) -> Iterator[Trace]:
+        lost_query = self._name_lost(value, number) if self.skip else None
+        with self.handle_errors(lost_query):
+            yield read(value, at)
 
     @contextmanager
     def handle_errors(self, query_id: str | None = None) -> Iterator[None]:
@@ -196,9 +209,13 @@ class Source:
 
     def _name_lost(self, value: Any, number: int | None) -> str | None:
         """Return the query id of a skipped record: its own id; else the file's name if records of this file have no ids."""
+        own_id = find_id(value) or find_record_id(value)
+        if own_id:
+            return own_id
         first = next(iter(self.head.objects), None)
-        own, other = (find_id(one) or find_record_id(one) for one in (value, first))
-        return own or (None if other else self.name if number is None else f"{self.name}-{number}")
+        if find_id(first) or find_record_id(first):
+            return None
+        return self.name if number is None else f"{self.name}-{number}"
 
     def not_understood(self, what: str, at: str = "", expected: str = "") -> None:
         """Record an item of an unknown kind, or an unread field, as an `UnknownItem` of the current trace."""
@@ -207,8 +224,9 @@ class Source:
 
     def take_unknown(self) -> tuple[UnknownItem, ...]:
         """Return and reset the unknown items that were recorded while the last trace was read."""
-        taken, self._unknown = tuple(self._unknown), []
-        return taken
+        items = tuple(self._unknown)
+        self._unknown = []
+        return items
 
 
 def _parse(text: bytes) -> Any:
