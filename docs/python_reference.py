@@ -62,7 +62,7 @@ def _list_public_names() -> dict[str, list[str]]:
     folders: dict[str, list[str]] = {f"goodgain.{folder}": [] for folder in FIRST}
     for name in gg.__all__:
         value = getattr(gg, name)
-        if name not in MEASURES and (inspect.isclass(value) or inspect.isfunction(value)):
+        if name not in MEASURES and (inspect.isclass(value) or inspect.isfunction(value) or value is gg.NO_LABELS):
             folder = ".".join(value.__module__.split(".")[:2])
             folders.setdefault(folder, []).append(name)
     return folders
@@ -114,7 +114,7 @@ def _write_signature(name: str, value: Any) -> str:
     Options that functions share stay together, as `**options`.
     """
     is_result = is_dataclass(value)  # nobody makes one by hand
-    if isinstance(value, (property, cached_property)) or is_result or _is_exception(value):
+    if isinstance(value, (property, cached_property)) or is_result or _is_exception(value) or value is gg.NO_LABELS:
         return ""
     function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
     if inspect.isclass(value):

@@ -11,6 +11,7 @@ from goodgain.errors import GoodgainNotice as GoodgainNotice
 from goodgain.errors import InputError as InputError
 from goodgain.errors import MeasureError as MeasureError
 from goodgain.experiments.doors import compare as compare
+from goodgain.experiments.doors import compare_unlabelled as compare_unlabelled
 from goodgain.experiments.doors import curve as curve
 from goodgain.experiments.doors import explain as explain
 from goodgain.experiments.doors import pr_curve as pr_curve
@@ -23,6 +24,7 @@ from goodgain.formats import read_qrels as read_qrels
 from goodgain.formats import read_run as read_run
 from goodgain.formats import write_qrels as write_qrels
 from goodgain.formats import write_run as write_run
+from goodgain.formats.no_labels import NO_LABELS as NO_LABELS
 from goodgain.judgments.judging.aggregation import aggregate as aggregate
 from goodgain.judgments.judging.aggregation import rescale as rescale
 from goodgain.judgments.judging.documents_to_judge import pool as pool

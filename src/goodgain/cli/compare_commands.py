@@ -13,6 +13,7 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_forms import FORMS as COMPARISON_FORMS
 from goodgain.analysis.comparing.comparison_forms import ROWS, render_briefly, render_on_terminal, stack_groups
 from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
+from goodgain.analysis.comparing.comparison_sentences import list_unknown
 from goodgain.analysis.comparing.comparison_tables import Layout
 from goodgain.analysis.comparing.required_lines import Requirement, find_baseline, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome
@@ -33,6 +34,7 @@ from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.scores import leave_out_empty
+from goodgain.measures.without_labels import list_measures_without_labels
 from goodgain.scoring.shared_arguments import OF_REPORTS
 
 _comparison_options = shared.join_options(
@@ -93,6 +95,7 @@ _gate_options = shared.join_options(
 )
 @shared.qrels_argument
 @shared.runs_argument
+@shared.no_labels_option
 @shared.measures_option("A measure, or several: -m nDCG@10 -m 'SRE@3 SRR@3'.")
 @shared.rel_option
 @_comparison_options
@@ -117,7 +120,7 @@ def compare(given: shared.Given) -> None:
     if len(given.iterations or ()) == 1:
         (given.iterations,) = given.iterations
     gate, output = [given.junit, given.comment, given.write_baseline], given.output
-    inputs = [given.qrels, given.baseline_file, given.groups, given.outcomes, given.queries]
+    inputs = [given.qrels or None, given.baseline_file, given.groups, given.outcomes, given.queries]
     inputs += [*(given.results or ()), *(given.costs or ()), *shared.find_files(given.runs)]
     shared.check_outputs([given.plot, output.path, *gate], inputs)
     solved = () if given.outcomes is None else read_outcomes(given.outcomes).columns[2:]
@@ -125,9 +128,9 @@ def compare(given: shared.Given) -> None:
     wanted = [*given.measures, *(line.measure for line in lines if not isinstance(line.measure, str))]
     if lines and not wanted and given.baseline_file is None:  # all lines are on outcomes or searched queries
         wanted = [NumIter]
-    if not wanted:
+    if not wanted and not given.no_labels:
         raise InputError("no measure was named; name some with -m, such as -m 'nDCG@10 SRE@3 SRR'")
-    _check_tables(given, wanted)
+    _check_tables(given, wanted or list_measures_without_labels(shared.list_tables(given)))
     questions = {} if given.queries is None else read_questions(given.queries)
     brief = output.form == "table" and not given.full
     with notices_after_output(full=not brief):
@@ -147,11 +150,14 @@ def compare(given: shared.Given) -> None:
         own = ("against", "iterations", "groups", "outcomes", "baseline_file", "pass_k", "detect")
         with show_progress():
             settings = {name: getattr(given, name) for name in own}
-            comparison = x.compare(wanted, baseline=base, require=lines, **settings)
+            comparison = x.compare(wanted or None, baseline=base, require=lines, **settings)
         if not brief:
             shared.say(f"signature: {format_signature(comparison.signature)}")
         layout = Layout(given.places, given.rows, given.spreadsheet, given.caption, given.label, intervals=given.full)
         _print_comparison(comparison, output, layout, brief=brief)
+        if output.form != "table":
+            for sentence in list_unknown(comparison):
+                shared.say(sentence)
         if given.plot is not None:
             write_picture(draw_comparison(comparison, questions), given.plot)
             shared.say(f"picture: {given.plot}")

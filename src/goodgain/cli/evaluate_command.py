@@ -18,10 +18,12 @@ from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
 from goodgain.errors import InputError, MeasureError, count_of, notice
 from goodgain.files.tables import count_in_order
 from goodgain.formats.any_source import exists
+from goodgain.formats.qrels import NO_DIGEST
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import find_null_rule, parse_measures
 from goodgain.measures.scores import MEANS, Scores
+from goodgain.measures.without_labels import describe_unknown, list_measures_without_labels
 from goodgain.scoring.scoring import Scoring
 
 
@@ -48,6 +50,7 @@ junit_option = shared.file_option(
 )
 @shared.qrels_argument
 @click.argument("arguments", metavar="RUN MEASURE...", nargs=-1, required=True)
+@shared.no_labels_option
 @shared.measures_option(
     "A measure, or several. With -m all arguments after QRELS are runs, and NAME=RUN names a system."
 )
@@ -90,12 +93,15 @@ def evaluate(given: shared.Given) -> None:
     named, arguments = bool(given.measures), given.arguments
     given.runs = arguments if named else arguments[:1]
     lines = [parse_requirement(text, rel=given.rel) for text in given.required]
-    if not named and len(arguments) < 2 and not lines:
+    if not named and len(arguments) < 2 and not lines and not given.no_labels:
         raise click.UsageError("Missing argument 'MEASURE...': name measures after RUN, or before RUN with -m.")
     try:
         of_lines = [line.measure for line in lines if not isinstance(line.measure, str)]
         named_measures = [*(given.measures or arguments[1:]), *of_lines]
-        asked = parse_measures(named_measures or [NumIter], rel=given.rel)
+        defaults = (
+            [NumIter] if lines or not given.no_labels else list_measures_without_labels(shared.list_tables(given))
+        )
+        asked = parse_measures(named_measures or defaults, rel=given.rel)
     except MeasureError:
         files = [] if named else [name for name in arguments[1:] if exists(name)]
         if not files:
@@ -103,7 +109,7 @@ def evaluate(given: shared.Given) -> None:
         raise InputError(
             f"{files[0]} is a file, but a measure is expected here. To score several runs, name measures with -m"
         ) from None
-    inputs = [given.qrels, given.human, given.results, *(given.costs or ()), *shared.find_files(given.runs)]
+    inputs = [given.qrels or None, given.human, given.results, *(given.costs or ()), *shared.find_files(given.runs)]
     shared.check_outputs([given.output.path, given.junit], inputs)
     brief = given.output.form == "table" and not given.full
     with notices_after_output(full=not brief):
@@ -129,10 +135,16 @@ def evaluate(given: shared.Given) -> None:
     for name, of in scores.items():
         signature = of.signature | ({} if given.mean == MEANS[0] else {"mean": given.mean})
         _print_signature(of, signature, f"{name}: " if len(scores) > 1 else "", brief=brief)
+    if given.no_labels:
+        shared.say(describe_unknown(x.next_step, len(scores)))
     exit_if_failed(check_lines(scores, lines, given))
 
 
 def _check_combination(given: shared.Given) -> None:
+    if given.no_labels and given.human is not None:
+        raise InputError(
+            "--human corrects a model's labels, and with --no-labels there are none. Leave out one of them"
+        )
     is_other_mean = given.mean != MEANS[0]
     is_changed = given.by_query or given.bounds or is_other_mean or given.groups
     if given.no_summary and not given.by_query:
@@ -217,9 +229,12 @@ def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, 
     else:
         told = f"{scored} scored, {lacking} of them absent from the run{shown}"
     told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
-    unjudged = signature["without_judgments"]
-    lack = "lacks judgments and is" if unjudged == 1 else "lack judgments and are"
-    shared.say(f"{system}queries: {told}; {unjudged} of the run {lack} left out")
+    if signature["qrels"] == NO_DIGEST:
+        shared.say(f"{system}queries: {told}; no labels")
+    else:
+        unjudged = signature["without_judgments"]
+        lack = "lacks judgments and is" if unjudged == 1 else "lack judgments and are"
+        shared.say(f"{system}queries: {told}; {unjudged} of the run {lack} left out")
     for number, run in enumerate(scores.replicates, 1):
         if len(lacked := run.queries.only_judged) > lacking:
             shared.say(f"{system}run {number}: lacks {len(lacked)} of the queries{_show_some(lacked)}")

@@ -11,6 +11,7 @@ import textwrap
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce, wraps
+from itertools import takewhile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,9 +25,10 @@ from goodgain.errors import GoodgainError, InputError, MeasureError, notice
 from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats.any_source import exists
+from goodgain.formats.no_labels import NO_LABELS
 from goodgain.measures.declaration import DECLARATIONS
 from goodgain.measures.names import parse_measures
-from goodgain.options import DOCUMENTS, OPTIONS, READING
+from goodgain.options import DOCUMENTS, OPTIONS, READING, TABLES
 
 if TYPE_CHECKING:
     from goodgain.experiments.experiment import Experiment
@@ -89,10 +91,17 @@ def make_epilog(*examples: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
 
 
-class _CommandWithMeasures(click.Command):
-    """A command that tells where measures stand, if an argument is left over and the command has the option -m."""
+class _Command(click.Command):
+    """A command that tells where measures stand, if an argument is left over and the command has the option -m.
+
+    With --no-labels, the command takes no QRELS: an empty text stands in their place.
+    """
 
     def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        if any(option.name == "no_labels" for option in self.params) and _NO_LABELS in takewhile(
+            "--".__ne__, arguments
+        ):
+            arguments = ["", *arguments]
         try:
             return super().parse_args(context, arguments)
         except click.UsageError as error:
@@ -106,10 +115,17 @@ class _CommandWithMeasures(click.Command):
 def command(*examples: str) -> Callable[[Command], click.Command]:
     def decorate(function: Command) -> click.Command:
         call = wraps(function)(lambda **given: function(Given(**given)))
-        return click.command(cls=_CommandWithMeasures, epilog=make_epilog(*examples))(call)
+        return click.command(cls=_Command, epilog=make_epilog(*examples))(call)
 
     return decorate
 
+
+_NO_LABELS = "--no-labels"
+no_labels_option = click.option(
+    _NO_LABELS,
+    is_flag=True,
+    help="There are no relevance labels: leave out QRELS. Measures that need no label are computed. Default of -m: all of them.",
+)
 
 #: Runs the files before the command looks up its measures.
 define_option = click.option(
@@ -274,7 +290,7 @@ def make_experiment(given: Given) -> Experiment:
     """Return the experiment for a command's arguments."""
     from goodgain.experiments.experiment import Experiment
 
-    return Experiment(given.qrels, find_systems(given.runs), **_select_options(given))
+    return Experiment(_find_qrels(given), find_systems(given.runs), **_select_options(given))
 
 
 def make_scoring(given: Given, *, replicates: bool = True) -> Scoring:
@@ -285,7 +301,16 @@ def make_scoring(given: Given, *, replicates: bool = True) -> Scoring:
     if len(systems) == 1:
         (run,) = systems.values()
         systems = {"": run}
-    return Scoring(given.qrels, systems, **_select_options(given))
+    return Scoring(_find_qrels(given), systems, **_select_options(given))
+
+
+def list_tables(given: Given) -> list[str]:
+    """Return the names of the given tables that some measures need, such as `costs`."""
+    return [option.name for option in TABLES if getattr(given, option.name)]
+
+
+def _find_qrels(given: Given) -> Any:
+    return NO_LABELS if getattr(given, "no_labels", False) else given.qrels
 
 
 def _select_options(given: Given) -> dict[str, Any]:

@@ -90,12 +90,15 @@ class Coverage(NamedTuple):
         """The judged share of the unique results, from 0 to 1; None if judged queries have no result."""
         return (self.unique - self.unjudged) / self.unique if self.unique else None
 
-    def tabulate(self) -> pl.DataFrame:
-        """Return a frame with the columns of `COVERAGE`: a row for the whole run, then a row for each iteration."""
+    def tabulate(self, *, has_labels: bool = True) -> pl.DataFrame:
+        """Return a frame with the columns of `COVERAGE`: a row for the whole run, then a row for each iteration.
+
+        Without labels there is no coverage: it is null.
+        """
         overall = pl.DataFrame({"iteration": None, "unique": self.unique, "unjudged": self.unjudged})
         rows = pl.concat([overall.cast(self.by_iteration.schema), self.by_iteration])
         judged = pl.col("unique") - pl.col("unjudged")
-        share = pl.when(pl.col("unique") > 0).then(judged / pl.col("unique"))
+        share = pl.when(pl.lit(has_labels) & (pl.col("unique") > 0)).then(judged / pl.col("unique"))
         return rows.with_columns(judged=judged, coverage=share).select(
             pl.col(name).cast(kind) for name, kind in COVERAGE.items()
         )
@@ -234,18 +237,24 @@ def warn_of_run(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> int:
         wrong = "the run numbers its iterations from 0, but labels by iteration start at 1"
         remedy = "Number the iterations of the run from 1 to match the labels."
         notice("iteration_zero", f"{wrong}: iteration 0 gets only labels that apply to every iteration. {remedy}")
-    warn_if_few_shared(coverage.queries)
-    judgments = qrels.frame.select("query_id", "doc_id")
-    has_variants = _warn_of_url_variants(judgments, run)
-    if coverage.share == 0 and not has_variants and qrels.labels is None:
-        as_given = (qrels.given or qrels).frame.select("query_id", "doc_id")
-        warn_if_none_is_judged(as_given, sample_rows(run), count_of(coverage.unique, "unique result"))
+    if qrels.has_labels:
+        _warn_of_other_ids(qrels, run, coverage)
     one_time = count_one_time(run, qrels.query_ids)
     if one_time:
         found = f"in {count_of(one_time, 'query', 'queries')} several iterations returned addresses that are new for each call"
         effect = "SRR, SRE and NumDup are not comparable with those of other systems"
         notice("one_time_addresses", f"{found}. Repeated pages are not recognised, so {effect}.")
     return one_time
+
+
+def _warn_of_other_ids(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> None:
+    """Give notices if run and qrels seem to spell the ids of queries or documents differently."""
+    warn_if_few_shared(coverage.queries)
+    judgments = qrels.frame.select("query_id", "doc_id")
+    has_variants = _warn_of_url_variants(judgments, run)
+    if coverage.share == 0 and not has_variants and qrels.labels is None:
+        as_given = (qrels.given or qrels).frame.select("query_id", "doc_id")
+        warn_if_none_is_judged(as_given, sample_rows(run), count_of(coverage.unique, "unique result"))
 
 
 def warn_of_cutoffs(cutoffs: Mapping[str, int], coverages: Sequence[pl.DataFrame]) -> None:

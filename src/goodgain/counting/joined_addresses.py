@@ -40,7 +40,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
         return judged, dict(runs)
     nothing = pl.DataFrame(schema={"doc_id": pl.String, "document": pl.UInt64})
     of_qrels = nothing if judged is None else _select_addresses(_add_hashes(judged.rows["doc_id"]))
-    if judged is not None and of_qrels.is_empty():
+    if judged is not None and judged.has_labels and of_qrels.is_empty():
         return judged, dict(runs)
     keep_blocks(runs)
     found = {name: _list_ids(run) for name, run in runs.items()}

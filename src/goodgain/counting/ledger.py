@@ -31,7 +31,12 @@ class Counts(NamedTuple):
 
 
 def count(
-    qrels: pl.DataFrame, run: pl.DataFrame, *, rels: Sequence[float] = (2,), labels: str | None = None
+    qrels: pl.DataFrame,
+    run: pl.DataFrame,
+    *,
+    rels: Sequence[float] = (2,),
+    labels: str | None = None,
+    query_ids: pl.Series | None = None,
 ) -> dict[float, Counts]:
     """Count the results of each query and iteration. Return the `Counts` of each threshold.
 
@@ -40,7 +45,7 @@ def count(
 
     `run` has the columns query_id, iteration (Int64) and doc_id (`-` for an iteration without results). `qrels` have the columns
     query_id, doc_id and relevance. With `labels="iteration"` they also have iteration (Int64, null for any), and a document gets
-    its label for the iteration that first returned it.
+    its label for the iteration that first returned it. `query_ids` has all judged queries; None: those of the qrels.
 
     >>> run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2], "doc_id": ["a", "b", "a"]})
     >>> qrels = pl.DataFrame({"query_id": ["q"], "doc_id": ["a"], "relevance": [3.0]})
@@ -50,7 +55,7 @@ def count(
     judged = qrels.select("query_id", "doc_id", "relevance")
     if labels is not None:
         judged = judged.group_by("query_id", "doc_id").agg(pl.col("relevance").max())
-    judgments = number_judgments(judged)
+    judgments = number_judgments(judged, query_ids)
     firsts = find_first_occurrences(run)
     if labels is None:
         relevance = judgments.look_up(firsts)

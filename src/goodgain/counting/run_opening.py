@@ -16,7 +16,7 @@ import polars as pl
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.joined_addresses import join_addresses, map_run, sign
 from goodgain.counting.run_in_blocks import BLOCK, RunFile, select_queries
-from goodgain.errors import InputError, Subject, count_of, joined_notices, notice, notices_about
+from goodgain.errors import InputError, Subject, count_of, joined_notices, notice, notices_about, without_notices
 from goodgain.files.escaping import check_name
 from goodgain.files.json_text import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_stream
@@ -26,10 +26,12 @@ from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.documents import OWN_LEFT_OUT, DocumentMap, MappedIds, read_document_map
 from goodgain.formats.iterations import check_pages
+from goodgain.formats.no_labels import NO_LABELS, make_empty_qrels
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_query_ids
 from goodgain.formats.run import Run, check_run_options, load_run, warn_of_repeats
 from goodgain.options import ERRORS, FIRST, GAPS, check_choice, spell
+from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 
 #: A file with more bytes is read in blocks.
@@ -75,11 +77,14 @@ def open_systems(
     leave_out: str | None,
     urls: str,
 ) -> tuple[Any, dict[str, Run | RunFile]]:
-    """Read the qrels, unless they are None, and open each run. `page` is a page size, or maps names of runs to page sizes."""
+    """Read the qrels, unless they are None, and open each run. `page` is a page size, or maps names of runs to page sizes.
+
+    With `NO_LABELS` as qrels, the returned qrels have the queries of the runs, and no label.
+    """
     check_choice("urls", urls)
     check_choice("leave_out", leave_out)
 
-    judged = None if qrels is None else load_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    judged = _read_judged(qrels, labels=labels, errors=errors, columns=columns)
     query_ids = None if only is None else _find_queries(only, judged)
     if query_ids is not None and judged is not None:
         judged = judged.select_queries(query_ids.to_list())
@@ -109,7 +114,38 @@ def open_systems(
     judged, opened = join_addresses(judged, opened, urls)
     for name, size in pages.items():
         opened[name] = _cut_into_pages(opened[name], size, name)
+    if judged is not None and not judged.has_labels:
+        judged = replace(judged, searched=_list_queries(opened, query_ids))
     return judged, opened
+
+
+def _read_judged(qrels: Any, *, labels: str | None, errors: str, columns: Columns | None) -> Qrels | None:
+    if qrels is None:
+        return None
+    if qrels is not NO_LABELS:
+        return load_qrels(qrels, labels=labels, errors=errors, columns=columns)
+    if labels is not None:
+        raise InputError(f"{spell('labels', labels)} says how to read labels, and there are none. Leave it out.")
+    return make_empty_qrels()
+
+
+def _list_queries(runs: Mapping[str, Run | RunFile], only: pl.Series | None) -> pl.Series:
+    """Return the queries of all runs, sorted. Raise `InputError` if `only` has a query that no run has."""
+    with without_notices():  # counting the runs gives them again
+        query_ids = pl.concat([_list_queries_of_run(run) for run in runs.values()]).unique().sort()
+    unknown = query_ids.clear() if only is None else only.filter(~only.is_in(query_ids.implode()))
+    if len(unknown):
+        lacking = f"{count_of(len(unknown), 'query', 'queries')}: {join_examples(unknown)}"
+        raise InputError(f"{spell('only')}: the runs lack {lacking}. Give only queries of the runs.")
+    return query_ids
+
+
+def _list_queries_of_run(run: Run | RunFile) -> pl.Series:
+    if isinstance(run, RunFile):
+        blocks = [_list_queries_of_run(block.run) for block in run.kept or run.blocks()]
+        return pl.concat(blocks).unique()
+    ids = collect(nw.from_native(run.frame).select("query_id").unique()).get_column("query_id")
+    return pl.concat([ids.cast(pl.String), run.never_searched.cast(pl.String)])
 
 
 def _keep_queries(run: Run | RunFile, query_ids: pl.Series) -> Run | RunFile:
@@ -124,7 +160,9 @@ def _cut_into_pages(run: Run | RunFile, size: int, system: str) -> Run | RunFile
 
 def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
     query_ids = read_query_ids(only)
-    unknown = query_ids.clear() if judged is None else query_ids.filter(~query_ids.is_in(judged.query_ids.implode()))
+    if judged is None or not judged.has_labels:
+        return query_ids
+    unknown = query_ids.filter(~query_ids.is_in(judged.query_ids.implode()))
     if len(unknown):
         lacking = f"{count_of(len(unknown), 'query', 'queries')}: {join_examples(unknown)}"
         raise InputError(f"{spell('only')}: the qrels lack {lacking}. Give only queries of the qrels.")

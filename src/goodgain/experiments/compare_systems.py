@@ -11,13 +11,14 @@ from goodgain.analysis.comparing.comparison_notes import describe_incomplete
 from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.outcomes import find_incomplete
 from goodgain.analysis.comparing.required_lines import BASELINE
+from goodgain.analysis.comparing.shared_results import SharedResults, find_shared
 from goodgain.counting.run_opening import check_systems, name_runs
 from goodgain.errors import GoodgainNotice, collect_notices, without_notices
 from goodgain.formats import read_run
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.scores import Scores
-from goodgain.options import SCORING, STATISTICS
+from goodgain.options import SCORING, STATISTICS, spell
 from goodgain.scoring.kept import KeyedBy, by_content
 from goodgain.scoring.opened import Opened, find_name
 from goodgain.scoring.scoring import Scoring, notices_for
@@ -27,21 +28,27 @@ from goodgain.scoring.steps import score_runs
 _TABLES = ("groups", "outcomes", "baseline_file")
 
 
-def compare_systems(x: Scoring, measures: Measures, arguments: Mapping[str, Any]) -> Comparison:
-    """Compare the systems, or return the kept comparison. `arguments` are those of `gg.compare`; None means not given."""
+def compare_systems(x: Scoring, measures: Measures | None, arguments: Mapping[str, Any]) -> Comparison:
+    """Compare the systems, or return the kept comparison. `arguments` are those of `gg.compare`; None means not given.
+
+    Without labels, `measures` may be None: all measures that need no label, and the share of the queries that searched.
+    """
     arguments = {name: value for name, value in arguments.items() if value is not None}
     check_systems(x.sources[1], least=1 if "baseline_file" in arguments else 2)
     options = x.select_options(SCORING, STATISTICS)
-    parsed = parse_measures(measures, rel=options["rel"])
+    parsed = parse_measures(x.choose_measures(measures), rel=options["rel"])
 
-    question = Question(measures=parsed, runs_of=x.opened.names, **options, **arguments)
+    if options["bounds"]:
+        x.refuse_without_labels(spell("bounds", True))
+    settings = options | arguments | {"has_labels": x.has_labels, "with_searched": measures is None}
+    question = Question(measures=parsed, runs_of=x.opened.names, **settings)
     tables = [by_content(arguments.get(name)) for name in _TABLES]
-    others = [value for name, value in sorted(arguments.items()) if name not in _TABLES]
+    others = [measures is None, *(value for name, value in sorted(arguments.items()) if name not in _TABLES)]
     asked = KeyedBy(question, [parsed, [*options.values()], [*arguments], others, tables])
 
     notices_on_labels: list[GoodgainNotice] = []
     with collect_notices(notices_on_labels.append):
-        x.warn_of_labels(question.asked, options["provider"])
+        x.check_labels(question.asked, options["provider"])
     baseline = question.read_baseline(x.opened.qrels)
     with notices_for(question.asked):
         scores = x.score_runs(question.needed)
@@ -58,6 +65,7 @@ def compare_systems(x: Scoring, measures: Measures, arguments: Mapping[str, Any]
         KeyedBy(baseline, None),  # the table of the question
         KeyedBy(notices_on_labels, [str(notice) for notice in notices_on_labels]),
         KeyedBy(unread, repr(unread)),
+        x.next_step,
     )
 
 
@@ -69,6 +77,7 @@ def _compare(
     baseline: Scores | None,
     notices_on_labels: list[GoodgainNotice],
     unread: Mapping[str, Any],
+    next_step: str,
 ) -> Comparison:
     query_ids = opened.qrels.query_ids
     other_names = {name: find_name(run) for name, run in opened.runs.items()}
@@ -80,7 +89,20 @@ def _compare(
         left_out = incomplete.get(name)
         scored[name] = question.finish_run(opened.qrels, run, scores[name], baseline, left_out, nothing)
     label = find_largest_label(opened.qrels.frame)
-    return compare_scores(question, query_ids, scored, baseline, notices, unread, incomplete, label)
+    shared = None if question.has_labels else _find_shared(question, opened, incomplete)
+    return compare_scores(question, query_ids, scored, baseline, notices, unread, incomplete, label, shared, next_step)
+
+
+def _find_shared(question: Question, opened: Opened, incomplete: Mapping[str, pl.Series]) -> SharedResults:
+    """Return what the systems share. A baseline file has no results, so its pairs are left out."""
+    systems = question.systems
+    pairs = [(systems[system], systems[against]) for system, against in question.pairs]
+    known = [pair for pair in pairs if set(pair) <= opened.names.keys()]
+    runs_of = {name: [opened.runs[run] for run in runs] for name, runs in opened.names.items()}
+    left_out = {}
+    if question.incomplete != "keep":
+        left_out = {name: [incomplete.get(run) for run in runs] for name, runs in opened.names.items()}
+    return find_shared(runs_of, known, opened.qrels.query_ids, left_out, question.order)
 
 
 def _score_nothing(x: Scoring, question: Question) -> Scores:

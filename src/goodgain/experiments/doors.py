@@ -12,6 +12,7 @@ from goodgain.analysis.comparing.required_lines import Requirement
 from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.reporting.curves import Points
 from goodgain.experiments.experiment import Experiment
+from goodgain.formats.no_labels import NO_LABELS
 from goodgain.measures.names import Measures
 from goodgain.scoring.shared_arguments import (
     OF_REPORTS,
@@ -89,6 +90,60 @@ def compare(
     return Experiment(qrels, systems, **options).compare(
         measures, baseline=baseline, against=against, iterations=iterations, groups=groups, outcomes=outcomes,
         baseline_file=baseline_file, require=require, pass_k=pass_k, detect=detect,
+    )  # fmt: skip
+
+
+@takes_options
+def compare_unlabelled(
+    systems: Mapping[str, Any],
+    measures: Measures | None = None,
+    *,
+    baseline: str | None = None,
+    against: str | None = None,
+    iterations: int | Sequence[int] | None = None,
+    groups: Any = None,
+    outcomes: Any = None,
+    require: Iterable[str | Requirement] = (),
+    pass_k: int | None = None,
+    detect: float | None = None,
+    **options: Unpack[ExperimentOptions],
+) -> Comparison:
+    """Compare two or more systems without relevance labels: what they cost, what they repeat, and what they share.
+
+    The same as `compare(NO_LABELS, systems, measures)`. The queries are those of all runs together.
+
+    Args:
+        systems: as in `compare`.
+        measures: measures that need no label. None: all of them that need no parameter, and `searched`, the share of the
+            queries that searched. RepeatedQueries needs `results`.
+        baseline: as in `compare`, and so are all arguments up to `detect`.
+        against: as in `compare`.
+        iterations: as in `compare`.
+        groups: as in `compare`.
+        outcomes: as in `compare`. A column `completed` is compared too.
+        require: as in `compare`.
+        pass_k: as in `compare`.
+        detect: as in `compare`.
+        {options}
+
+    Returns:
+        A `Comparison`, whose `shared` has what the systems share: documents of both, Jaccard and rank-biased overlap of each pair
+        and query, and the new results of each search. `next_step` is the call that draws queries to judge.
+
+    Raises:
+        InputError: as in `compare`, or an option needs labels.
+        MeasureError: a measure needs labels, or cannot be computed from this input.
+
+    Source: Webber, Moffat and Zobel, TOIS 28(4), 2010 (rank-biased overlap); for the tests as in `compare`.
+
+    >>> old, new = ({f"q{number}": {doc_id: 1.0, "c": 0.5} for number in range(6)} for doc_id in "ba")
+    >>> found = compare_unlabelled({"old": old, "new": new}, "NumUnique")
+    >>> found.shared.pairs.select("system", "against", "documents", "both", "jaccard").rows()
+    [('old', 'new', 12.0, 6.0, 0.3333333333333333)]
+    """
+    return Experiment(NO_LABELS, systems, **options).compare(
+        measures, baseline=baseline, against=against, iterations=iterations, groups=groups, outcomes=outcomes,
+        require=require, pass_k=pass_k, detect=detect,
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ class Experiment(Scoring):
     @checks_kinds
     def compare(
         self,
-        measures: Measures,
+        measures: Measures | None = None,
         *,
         baseline: str | None = None,
         against: str | None = None,
@@ -75,7 +75,10 @@ class Experiment(Scoring):
         pass_k: int | None = None,
         detect: float | None = None,
     ) -> Comparison:
-        """Compare the systems on any measures, with tests. Arguments, result and errors are those of `gg.compare`."""
+        """Compare the systems on any measures, with tests. Arguments, result and errors are those of `gg.compare`.
+
+        Without labels (`NO_LABELS`), `measures` may be left out, as in `gg.compare_unlabelled`.
+        """
         arguments: dict[str, Any] = {
             "baseline": baseline, "against": against, "iterations": iterations, "groups": groups, "outcomes": outcomes,
             "baseline_file": baseline_file, "require": [*require] or None, "pass_k": pass_k, "detect": detect,
@@ -101,7 +104,7 @@ class Experiment(Scoring):
         check_curve_options(self._sources.systems, **arguments)
         self.check_settings(0)
         with self.tell():
-            self.warn_of_labels(parsed)
+            self.check_labels(parsed)
             self.warn_of_counts(self.count_runs(find_thresholds(parsed)))
             return draw_curve(self, parsed, **arguments)
 
@@ -111,6 +114,7 @@ class Experiment(Scoring):
         check_points(points, per_query=per_query)
         rel = 1 if self._options["rel"] is None else self._options["rel"]
         check_rel(rel)
+        self.refuse_without_labels("precision over recall")
         with self.tell():
             warn_of_rel(self.opened.qrels.frame, rel)
             recalls = draw_recalls(self, rel, points, per_query=per_query)
@@ -148,7 +152,7 @@ class Experiment(Scoring):
         settings = self.check_settings(0)
         gain = check_along_iterations(parse_measure("CG", rel=self._options["rel"]), "spend")
         with self.tell():
-            self.warn_of_labels([gain])
+            self.check_labels([gain])
             self.warn_of_counts(self.count_runs([gain.rel]))
             return tabulate_spend(
                 join_counts_of_systems(self, [gain]),
@@ -162,6 +166,7 @@ class Experiment(Scoring):
 
     def funnel(self, uses: Any) -> Funnel:
         """Count the documents that each query returned, opened and cited, as `gg.funnel` does."""
+        self.refuse_without_labels("the funnel")
         with self.tell():
             rel = self._options["rel"]
             check_uses(self.opened.qrels, uses)

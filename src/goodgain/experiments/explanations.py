@@ -47,7 +47,7 @@ def explain_pair(
     check_whole_number("top", top, 0)
 
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=x.options["rel"])}
-    x.warn_of_labels([part.measure for part in parts.values()])
+    x.check_labels([part.measure for part in parts.values()])
     tables = read_results_of([*runs], results)
     rels = find_rels([*parts.values()])
     counts = x.count_runs(rels)

@@ -35,6 +35,8 @@ _READINGS = {
     "iteration": label_rules.keep_one_label_per_iteration,
     "subtopic": label_rules.keep_one_label_per_subtopic,
 }
+#: The digest of an experiment without labels.
+NO_DIGEST = "none"
 _NOTHING: Problem = (
     nw.col("doc_id") == EMPTY_DOC,
     "judges the document '-', which stands for an iteration that returned nothing",
@@ -59,6 +61,7 @@ class Qrels(PandasFacade):
         ungraded: query_id, iteration, doc_id of rows with a null label. Their documents are unjudged and not in `frame`.
         documents: the options that selected or changed rows of the qrels or the run. These options are in the signature of scores.
         ids_mapped: the number of chunk ids that became documents, each counted once per query.
+        searched: the queries of the runs, sorted, in an experiment without labels (`NO_LABELS`); None with labels.
 
     >>> import goodgain as gg
     >>> qrels = gg.read_qrels({"q": {"a": 2, "b": 0}})
@@ -82,6 +85,7 @@ class Qrels(PandasFacade):
     ids_mapped: int = 0
     #: the judgments with their own URLs, if `frame` has those of the runs; they identify the qrels
     given: Qrels | None = None
+    searched: pl.Series | None = None
     #: thresholds already reported: ranx scores one run after another
     columns: ClassVar[list[str]] = list(Qrel._fields)
 
@@ -101,9 +105,15 @@ class Qrels(PandasFacade):
         ungraded = None if self.ungraded is None else self.ungraded.filter(is_kept)
         return self.with_rows(self.frame.filter(is_kept), self.rows.filter(is_kept), ungraded=ungraded)
 
+    @property
+    def has_labels(self) -> bool:
+        return self.searched is None
+
     @cached_property
     def query_ids(self) -> pl.Series:
-        """The ids of the queries, sorted."""
+        """The ids of the queries, sorted. Without labels, these are the queries of the runs."""
+        if self.searched is not None:
+            return self.searched
         return self.frame.get_column("query_id").unique().sort()
 
     @cached_property
@@ -116,7 +126,7 @@ class Qrels(PandasFacade):
     @cached_property
     def judgments(self) -> Judgments:
         """The largest label of each document, as `Judgments`."""
-        return number_judgments(self.largest)
+        return number_judgments(self.largest, self.searched)
 
     @cached_property
     def digest(self) -> str:
@@ -124,6 +134,8 @@ class Qrels(PandasFacade):
 
         The order of rows does not matter. Column 2 does not matter either, unless it was read as the iteration or the subtopic.
         """
+        if not self.has_labels:
+            return NO_DIGEST
         if self.given is not None:
             return self.given.digest
         columns = [pl.col("query_id", "doc_id", "relevance")]

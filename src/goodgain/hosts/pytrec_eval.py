@@ -97,7 +97,7 @@ class RelevanceEvaluator:
             measures = list(self._ours.values())
             scoring = Scoring(self._qrels, {"": source}, urls="keep", rel=self._rel)
             with scoring.tell():
-                scoring.warn_of_labels(measures)
+                scoring.check_labels(measures)
                 counts = scoring.count_runs(find_thresholds(measures))
                 scoring.warn_of_counts(counts, measures)
             table = final_values(measures, counts[""])

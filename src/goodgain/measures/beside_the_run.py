@@ -106,6 +106,7 @@ RepeatedQueries = _declare(
     source="searches that repeat a search, as in the loop detection of agents",
     own=AT_I,
     example=("RepeatedQueries@2", 0.5),
+    needs_labels=False,
     counts_repeats=True,
     null_if=f"{NOT_SEARCHED}, or its searches have no strings",
     table=lambda _parameters: "results",

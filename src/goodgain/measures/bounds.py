@@ -32,9 +32,9 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
-    """Return the label of unjudged results in an upper bound: the largest of the qrels, or 0 if all labels are negative."""
+    """Return the label of unjudged results in an upper bound: the largest of the qrels, or 0 if no label is above 0."""
     largest: Any = qrels.get_column("relevance").max()
-    return max(float(largest), 0.0)
+    return max(float(largest or 0), 0.0)
 
 
 class Range(NamedTuple):

@@ -84,6 +84,8 @@ class Declaration:
     is_of_guideline: bool = False
     #: The function from the parameters to the name of the table that the measure needs: `results`, `costs` or "".
     table: Callable[[Mapping[str, Any]], str] = lambda _parameters: ""
+    #: Whether labels change the value. A measure with an inner measure (`AreaOver`) needs labels if the inner measure does.
+    needs_labels: bool = True
     #: Whether a system without results would be the best. `compare` and annotations then give this system no value.
     needs_results: bool = False
     #: Whether the value depends on where iterations end, also without @. Measures of the ledger find this from the formula.

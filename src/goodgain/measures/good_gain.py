@@ -118,6 +118,7 @@ SRR = _declare_of_guideline(
     by_repeats=True,
     counts_repeats=True,
     remark="labels have no effect on it, and neither has rel: a repeat counts whatever its label",
+    needs_labels=False,
     needs_results=True,
     shows="Share of results that were repeats",
 )
@@ -288,6 +289,7 @@ NumIter = _declare_count(
     lambda _upto: i,
     better="down",
     own={},
+    needs_labels=False,
     example=("NumIter", 2.0),
 )
 NumResults = _declare_count(
@@ -296,6 +298,7 @@ NumResults = _declare_count(
     "sum R_k",
     lambda upto: upto.total(R),
     better="down",
+    needs_labels=False,
     example=("NumResults@2", 6.0),
 )
 NumUnique = _declare_count(
@@ -303,6 +306,7 @@ NumUnique = _declare_count(
     "Number of Unique Results",
     "sum UR_k",
     lambda upto: upto.total(UR),
+    needs_labels=False,
     example=("NumUnique@2", 5.0),
 )
 NumGood = _declare_count(
@@ -320,6 +324,7 @@ NumDup = _declare_count(
     "sum Dup_k",
     lambda upto: upto.total(Dup),
     better="down",
+    needs_labels=False,
     example=("NumDup@2", 1.0),
     by_repeats=True,
     counts_repeats=True,

@@ -265,6 +265,9 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
     added = pl.concat([of.coverage for of in runs]).group_by("iteration").agg(pl.col("judged", "unique").sum())
     share_of = pl.when(pl.col("unique") > 0).then(pl.col("judged") / pl.col("unique"))
     coverage = added.with_columns(coverage=share_of).sort("iteration", nulls_last=False)
+    has_labels = "unjudged" in runs[0].signature
+    if not has_labels:
+        coverage = coverage.with_columns(coverage=pl.lit(None, pl.Float64))
     share = coverage.item(0, "coverage")
     signature = {name: value for name, value in runs[0].signature.items() if name != "without_value"}
     signature |= sign_reading({f"run {k}": of.signature for k, of in enumerate(runs, 1)}) | {
@@ -272,8 +275,9 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         **({"missing": missing} if missing != "zero" else {}),
         "absent_from_run": len(queries.only_judged),
         "without_judgments": len(queries.only_searched),
-        "unjudged": 0.0 if share is None else 1 - share,
     }
+    if has_labels:
+        signature["unjudged"] = 0.0 if share is None else 1 - share
     mapped = [of.ids_mapped for of in runs if of.ids_mapped is not None]
     ids_mapped = (sum(of_run for of_run, _ in mapped), mapped[0][1]) if mapped else None
     return Scores(

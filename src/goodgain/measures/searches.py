@@ -48,7 +48,8 @@ class Searches:
         rows = self.iterations.join(self.rows.select(*key, "doc_id"), on=key, how="left")
         run = rows.select("query_id", pl.col("doc_id").fill_null(EMPTY_DOC), iteration="number")
         qrels = self.qrels.frame.join(self.lengths, on="query_id", how="semi")
-        return count(qrels, run, rels=[rel], labels=self.qrels.labels)[rel]
+        query_ids = self.lengths.get_column("query_id")
+        return count(qrels, run, rels=[rel], labels=self.qrels.labels, query_ids=query_ids)[rel]
 
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
         """Return the labels above 0, with the columns `query_id`, `K`, `doc_id` and `relevance`.

@@ -86,7 +86,7 @@ def score_run(
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
         _sign(found, qrels, measures, order=order) | run.reading.signature,
-        found.coverage.tabulate(),
+        found.coverage.tabulate(has_labels=qrels.has_labels),
         found.values,
         found.provided.per_query,
         found.coverage.queries,
@@ -247,7 +247,7 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
     coverage, queries = found.coverage, found.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
     has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))
-    if has_threshold:
+    if has_threshold and qrels.has_labels:
         signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in measures.rels]
     if measures.ranked or measures.provided:
         signature["order"] = order
@@ -264,15 +264,14 @@ def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: s
     if found.raised is not None:
         signature["bounds"] = f"0..{find_largest_label(qrels.frame):g}"
     signature |= qrels.documents
-    without_good = {"without_good": found.without_good} if has_threshold else {}
-    return signature | {
-        "qrels": qrels.digest,
-        "queries": queries.judged,
-        **without_good,
-        "absent_from_run": len(queries.only_judged),
-        "without_judgments": len(queries.only_searched),
-        "unjudged": coverage.unjudged / coverage.unique if coverage.unique else 0.0,
-    }
+    signature |= {"qrels": qrels.digest, "queries": queries.judged}
+    if has_threshold and qrels.has_labels:
+        signature["without_good"] = found.without_good
+    signature["absent_from_run"] = len(queries.only_judged)
+    signature["without_judgments"] = len(queries.only_searched)
+    if qrels.has_labels:
+        signature["unjudged"] = coverage.unjudged / coverage.unique if coverage.unique else 0.0
+    return signature
 
 
 @checks_kinds

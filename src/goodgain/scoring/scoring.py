@@ -19,7 +19,7 @@ from goodgain.counting.coverage import (
     warn_of_low_coverage,
 )
 from goodgain.counting.ledger import Counts
-from goodgain.counting.run_opening import check_systems, stack_systems
+from goodgain.counting.run_opening import check_systems, list_runs, stack_systems
 from goodgain.errors import (
     REASONS,
     GoodgainNotice,
@@ -30,6 +30,7 @@ from goodgain.errors import (
     notices_about,
     without_notices,
 )
+from goodgain.formats.no_labels import NO_LABELS
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.declaration import IterationMeasure
@@ -37,6 +38,12 @@ from goodgain.measures.ledger_values import check_along_iterations, tabulate_led
 from goodgain.measures.names import Measures, add_counts, parse_measures
 from goodgain.measures.scores import Scores, average_scores, leave_out_absent
 from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.without_labels import (
+    NEXT_STEP,
+    list_measures_without_labels,
+    refuse_without_labels,
+    write_next_step,
+)
 from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, Option, check_choice, spell
 from goodgain.scoring.kept import KeptResults, KeyedBy, by_content
 from goodgain.scoring.opened import Opened, Sources, open_inputs, rename_systems
@@ -63,6 +70,11 @@ class Scoring:
 
     @takes_options
     def __init__(self, qrels: Any, systems: Mapping[str, Any], **options: Unpack[ExperimentOptions]) -> None:
+        if qrels is None:  # a failed load must not become a report without labels
+            raise InputError(
+                "qrels is None. Give the judgments or, if there are none, goodgain.NO_LABELS; goodgain.compare_unlabelled "
+                "compares runs without labels."
+            )
         self._sources = Sources(qrels, check_systems(systems))
         self._set_options(DEFAULTS | options)
         self._texts_given = set[str]()
@@ -89,6 +101,10 @@ class Scoring:
     def sources(self) -> tuple[Any, Mapping[str, Any]]:
         """The qrels and systems as they were given."""
         return self._sources.qrels, self._sources.systems
+
+    @property
+    def has_labels(self) -> bool:
+        return self._sources.qrels is not NO_LABELS
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -121,12 +137,14 @@ class Scoring:
         first = next(iter(scores.values()))
         return SystemScores(scores, first.notes)
 
-    def score_systems(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> dict[str, Scores]:
+    def score_systems(
+        self, measures: Measures | None, *, groups: Any = None, interval: bool = False
+    ) -> dict[str, Scores]:
         """Return the `Scores` of each system, by name. The arguments are those of `evaluate`."""
-        parsed = parse_measures(measures, rel=self._options["rel"])
+        parsed = parse_measures(self.choose_measures(measures), rel=self._options["rel"])
         with self.tell() as notices:
             self._check_bounds()
-            self.warn_of_labels(parsed, provider=self._options["provider"])
+            self.check_labels(parsed, provider=self._options["provider"])
             with notices_for(parsed):
                 runs = self.score_runs(self._add_counts(parsed))
             self.warn_of_scores(runs, parsed)
@@ -149,17 +167,19 @@ class Scoring:
         """Return the rows of `gg.ledger` for every run, with the name of the run in the added column `system`."""
         rel = self._options["rel"]
         with self.tell():
+            self.refuse_without_labels("the ledger")
             parsed = [] if measures is None else parse_measures(measures, complete=False, rel=rel)
             gain, *columns = [
                 check_along_iterations(measure, "the ledger") for measure in (*parse_measures("CG", rel=rel), *parsed)
             ]
-            self.warn_of_labels([gain, *columns])
+            self.check_labels([gain, *columns])
             counts = self.count_runs(find_thresholds([gain, *columns]))
             self.warn_of_counts(counts)
             return stack_systems({name: tabulate_ledger(of_run, gain.rel, columns) for name, of_run in counts.items()})
 
     def coverage(self) -> pl.DataFrame:
         """Return the judged share of the unique results of each run, overall and by iteration, as `gg.coverage` does."""
+        self.refuse_without_labels("coverage")
         with self.tell(), without_notices(*OF_ITERATIONS):
             counts = self.count_runs(find_thresholds([]))
         return stack_systems({name: measure_coverage(of_run).tabulate() for name, of_run in counts.items()})
@@ -199,6 +219,8 @@ class Scoring:
     # Parts of evaluate
 
     def _check_bounds(self) -> None:
+        if self._options["bounds"]:
+            self.refuse_without_labels(spell("bounds", True))
         if self._options["bounds"] and self.opened.has_replicates:
             bounds = spell("bounds", True)
             raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
@@ -220,9 +242,35 @@ class Scoring:
             scores[system] = averaged
         return scores
 
+    # Labels
+
+    def choose_measures(self, measures: Measures | None) -> Measures:
+        """Return the measures. Without labels, None stands for all measures that need no label."""
+        if measures is None and not self.has_labels:
+            tables = [option.name for option in TABLES if self._options[option.name] is not None]
+            return list_measures_without_labels(tables)
+        return [] if measures is None else measures
+
+    @property
+    def next_step(self) -> str:
+        """Without labels, the command or call that draws queries to judge; empty text with labels."""
+        if self.has_labels:
+            return ""
+        runs = [run for system in self._sources.systems.values() for run in list_runs(system)]
+        return write_next_step(runs, len(self.opened.qrels.query_ids))
+
+    def refuse_without_labels(self, analysis: str) -> None:
+        """Raise `InputError` if there are no labels. `analysis` names what needs them."""
+        if not self.has_labels:
+            raise InputError(f"{analysis} needs relevance labels, and there are none. {NEXT_STEP}")
+
     # Notices
 
-    def warn_of_labels(self, measures: Sequence[ir_measures.Measure], provider: str | None = None) -> None:
+    def check_labels(self, measures: Sequence[ir_measures.Measure], provider: str | None = None) -> None:
+        """Give notices if the labels do not fit the measures. Raise `MeasureError` if measures need labels that do not exist."""
+        if not self.has_labels:
+            refuse_without_labels(measures)
+            return
         warn_of_labels(self.opened.qrels.frame, measures, rel=self._options["rel"], provider=provider)
 
     def warn_of_scores(self, scores: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> None:
@@ -263,7 +311,7 @@ class Scoring:
         self.warn_of_cutoffs(with_iterations, measures)
 
     def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
-        for name, coverage in coverages.items():
+        for name, coverage in coverages.items() if self.has_labels else ():
             with notices_about(self.opened.find_subject(name)):
                 warn_of_low_coverage(coverage, labels=self.opened.qrels.labels)
 

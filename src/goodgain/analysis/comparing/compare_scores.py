@@ -25,7 +25,7 @@ from goodgain.analysis.comparing.comparison_notes import (
     describe_verdicts,
 )
 from goodgain.analysis.comparing.comparison_question import Question
-from goodgain.analysis.comparing.lost_queries import count_broken_off
+from goodgain.analysis.comparing.lost_queries import count_broken_off, tabulate_searched
 from goodgain.analysis.comparing.outcomes import check_outcomes, stack_outcomes
 from goodgain.analysis.comparing.pairs_table import (
     ScoredRun,
@@ -40,6 +40,7 @@ from goodgain.analysis.comparing.pairs_table import (
 )
 from goodgain.analysis.comparing.replicate_tables import arrange_runs
 from goodgain.analysis.comparing.required_lines import BASELINE
+from goodgain.analysis.comparing.shared_results import SharedResults
 from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import REASONS, GoodgainNotice, InputError, give, notice
 from goodgain.files.opening import read_lines, stem
@@ -93,16 +94,19 @@ def compare_scores(
     unread: Mapping[str, Unread],
     incomplete: Mapping[str, pl.Series],
     largest_label: float,
+    shared: SharedResults | None,
+    next_step: str,
 ) -> Comparison:
     """Compare systems by their scores on the judged queries. `of_baseline_file` has the scores of the baseline file."""
     scores_of_runs = {name: run.scores for name, run in runs.items()}
     scores = _average_runs(question, scores_of_runs, of_baseline_file, question.missing)
     few_shared = _describe_few_shared(question, scores)
     values, outcomes = _stack_values(question, scores, of_baseline_file, query_ids)
-    matrices = arrange_values(values, [*map(str, question.needed), *question.solved], question.systems, query_ids)
+    names_of_values = [*map(str, question.needed), *question.solved, *question.shares]
+    matrices = arrange_values(values, names_of_values, question.systems, query_ids)
     names_of_outcomes = check_outcomes({name: matrices[name] for name in question.solved})
     measures = [str(measure) for measure in question.asked]
-    tested = {name: matrices[name] for name in [*measures, *names_of_outcomes]}
+    tested = {name: matrices[name] for name in [*measures, *names_of_outcomes, *question.shares]}
     members = None if question.groups is None else read_groups(question.groups, query_ids)
 
     systems = tabulate_systems(scores, matrices)
@@ -133,6 +137,8 @@ def compare_scores(
         rel=question.rel,
         largest_label=largest_label,
         broke_off=count_broken_off(incomplete, question.runs_of),
+        shared=shared,
+        next_step=next_step,
     )
     notices = [
         *_list_reasons(comparison, notices_on_inputs),
@@ -208,7 +214,8 @@ def _list_misleading(
         broken = {name: [incomplete.get(run) for run in question.runs_of.get(name, ())] for name in scores}
         left_out |= mark_queries(query_ids, broken)
 
-    yield from describe_unjudged_queries(comparison.systems)
+    if question.has_labels:
+        yield from describe_unjudged_queries(comparison.systems)
     for measure in question.asked:
         lacks_value = ~np.isfinite(matrices[str(measure)])
         yield from describe_left_out(measure, lacks_value & ~left_out, searched, systems)
@@ -253,6 +260,8 @@ def _stack_values(
     """Return the values of measures and outcomes, and the outcomes alone: query_id, measure, system, value."""
     by_system = stack_systems({name: of_system.per_query for name, of_system in scores.items()})
     values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
+    if question.shares:
+        values = pl.concat([values, tabulate_searched(scores).select(*_VALUES)])
     if question.table is None:
         return values, None
     of_file = None if of_baseline_file is None else of_baseline_file.per_query.with_columns(system=pl.lit(BASELINE))

@@ -17,6 +17,7 @@ from goodgain.analysis.comparing.comparison_sentences import (
     explain_letters,
     explain_table,
     list_notes,
+    list_unknown,
 )
 from goodgain.analysis.comparing.comparison_tables import (
     Layout,
@@ -26,6 +27,7 @@ from goodgain.analysis.comparing.comparison_tables import (
 )
 from goodgain.analysis.comparing.pairs_table import DECIDED
 from goodgain.analysis.comparing.rendering import VERDICT_COLOURS
+from goodgain.analysis.comparing.shared_tables import describe_shared, explain_shared
 from goodgain.errors import InputError, escape_controls
 from goodgain.files.escaping import escape_html, guard_formulas
 from goodgain.files.tables import (
@@ -145,6 +147,8 @@ def _write_json(frames: ComparisonFrames, layout: Layout) -> str:
         "detectable": frames.detectable,
     }
     named |= {name: frame for name, frame in of_runs.items() if frame.height}
+    if frames.shared is not None:
+        named |= {"shared": frames.shared.pairs, "searches": frames.shared.searches}
 
     content: dict[str, Any] = {"baseline": frames.baseline}
     content |= {name: frame.to_dicts() for name, frame in named.items() if frame is not None}
@@ -207,7 +211,7 @@ def render_on_terminal(frames: ComparisonFrames, width: int, layout: Layout) -> 
 
     for table in build_tables(frames, layout):
         yield from draw_table(table, width)
-    for sentence in build_legend(frames):
+    for sentence in (*build_legend(frames), *describe_shared(frames), *list_unknown(frames)):
         yield Text(escape_controls(sentence))
 
 
@@ -224,7 +228,9 @@ def render_briefly(frames: ComparisonFrames, width: int, layout: Layout, *, more
     yield Text(escape_controls(describe_costs(frames)))
     if frames.detectable.height:
         yield Text(escape_controls(describe_detectable(frames, most=1)))
-    for sentence in describe_reruns(frames, most=1):
+    for sentence in (*describe_reruns(frames, most=1), *describe_shared(frames), *explain_shared(frames)):
         yield Text(escape_controls(sentence))
     alpha, correction = frames.signature["alpha"], describe_correction(frames)
     yield Text(f"Better or worse: p <= {alpha:g}, {correction}. {more} adds tests.")
+    for sentence in list_unknown(frames):
+        yield Text(escape_controls(sentence))

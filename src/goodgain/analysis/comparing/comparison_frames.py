@@ -20,6 +20,7 @@ from goodgain.analysis.comparing.replicate_tables import (
     tabulate_noise,
     tabulate_replicates,
 )
+from goodgain.analysis.comparing.shared_results import SharedResults
 from goodgain.measures.scores import Scores
 from goodgain.statistics.statistical_tests import Matrix
 
@@ -47,6 +48,8 @@ class ComparisonFrames:
     largest_label: float = math.inf
     warnings_of_runs: tuple[str, ...] = ()
     broke_off: Mapping[str, int] = field(default_factory=dict)
+    shared: SharedResults | None = None
+    next_step: str = ""
 
     @cached_property
     def means_with_intervals(self) -> tuple[pl.DataFrame, str]:

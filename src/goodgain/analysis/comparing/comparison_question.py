@@ -45,7 +45,7 @@ from goodgain.measures.names import (
 from goodgain.measures.parameters import is_number
 from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries
 from goodgain.options import ALPHA, ORDER, RESAMPLES, SEED, check_whole_number, spell
-from goodgain.schema import COMPLETED
+from goodgain.schema import COMPLETED, SEARCHED
 from goodgain.statistics.statistical_tests import (
     Matrix,
     Settings,
@@ -85,6 +85,8 @@ class Question:
     require: Sequence[str | Requirement] = ()
     pass_k: int | None = None
     detect: float | None = None
+    has_labels: bool = True
+    with_searched: bool = False  # whether the share of the queries that searched is compared too
 
     def __post_init__(self) -> None:
         bounds, file = spell("bounds", True), spell("baseline_file")
@@ -146,11 +148,17 @@ class Question:
             return None
         if self.incomplete == "absent":
             rows = rows.filter(pl.col(COMPLETED).ne_missing(0))
-        return leave_out_completed(leave_out_ratio(average_outcomes(rows)), self.require)
+        averaged = leave_out_ratio(average_outcomes(rows))
+        return leave_out_completed(averaged, self.require) if self.has_labels else averaged
 
     @property
     def solved(self) -> list[str]:
         return [] if self.table is None else self.table.columns[2:]
+
+    @property
+    def shares(self) -> list[str]:
+        """The names of what is compared beside measures and outcomes: `searched`, unless an outcome has this name."""
+        return [SEARCHED] if self.with_searched and SEARCHED not in self.solved else []
 
     @cached_property
     def outcome_rows(self) -> pl.DataFrame | None:
@@ -177,12 +185,12 @@ class Question:
     @cached_property
     def better(self) -> dict[str, str | None]:
         directions = {str(measure): find_direction(measure) for measure in self.asked}
-        return directions | {name: FUNNEL.get(name, "up") for name in self.solved}
+        return directions | {name: FUNNEL.get(name, "up") for name in (*self.solved, *self.shares)}
 
     def find_ranges(self, matrices: Mapping[str, Matrix], largest_label: float) -> dict[str, Range]:
         """Return the values that each measure and outcome allows. An outcome of zeros and ones is a share."""
         ranges = {str(measure): find_range(measure, largest_label) for measure in self.asked}
-        for name in self.solved:
+        for name in (*self.solved, *self.shares):
             if name in matrices:
                 values = matrices[name][np.isfinite(matrices[name])]
                 ranges[name] = Range(is_0_or_1=bool(np.isin(values, (0.0, 1.0)).all()))

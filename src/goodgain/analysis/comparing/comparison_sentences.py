@@ -9,8 +9,10 @@ import polars as pl
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
 from goodgain.analysis.comparing.rendering import count_queries, format_level, format_number, name_methods
 from goodgain.analysis.comparing.replicates import POWER
+from goodgain.analysis.comparing.shared_tables import SHARED, describe_shared, explain_shared
 from goodgain.errors import count_of
 from goodgain.files.tables import Table
+from goodgain.measures.without_labels import describe_unknown
 from goodgain.statistics.statistical_tests import count_least_queries
 
 #: The largest number of pairs in a note on detectable differences.
@@ -23,7 +25,14 @@ NO_INTERVAL = "A pair has no interval if its queries or random signs are too few
 
 def list_notes(frames: ComparisonFrames) -> tuple[str, ...]:
     """Return `Comparison.notes`: the notices of the comparison and of its runs, and remarks that were not given as notices."""
-    return (*frames.warnings, *_list_remarks(frames), *frames.warnings_of_runs)
+    return (*list_unknown(frames), *frames.warnings, *_list_remarks(frames), *frames.warnings_of_runs)
+
+
+def list_unknown(frames: ComparisonFrames) -> list[str]:
+    """Return a sentence on what is not known without labels; an empty list with labels."""
+    if frames.question.has_labels:
+        return []
+    return [describe_unknown(frames.next_step, len(frames.scores))]
 
 
 def _list_remarks(frames: ComparisonFrames) -> Iterator[str]:
@@ -32,6 +41,7 @@ def _list_remarks(frames: ComparisonFrames) -> Iterator[str]:
     if frames.detectable.height:
         yield describe_detectable(frames)
     yield from describe_reruns(frames)
+    yield from describe_shared(frames)
 
 
 def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> str:
@@ -108,6 +118,8 @@ def describe_correction(frames: ComparisonFrames) -> str:
 def describe_costs(frames: ComparisonFrames) -> str:
     systems = frames.systems.select("system", "iterations", "coverage").rows()
     iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in systems)
+    if not frames.question.has_labels:
+        return f"Iterations per query: {iterations}."
     judged = ", ".join(format_number(share, 2) for _, _, share in systems)
     return f"Iterations per query: {iterations}. Judged share of their results: {judged}."
 
@@ -121,7 +133,7 @@ def name_test(frames: ComparisonFrames, corrected: str) -> str:
 
 def build_legend(frames: ComparisonFrames) -> list[str]:
     """Return the sentences that explain the columns of all tables, and signs such as * and †."""
-    return [_explain_columns(frames), *_explain_bounds(frames.signature)]
+    return [_explain_columns(frames), *explain_shared(frames), *_explain_bounds(frames.signature)]
 
 
 def _explain_columns(frames: ComparisonFrames) -> str:
@@ -149,6 +161,8 @@ def explain_table(frames: ComparisonFrames, table: Table, *, in_column: bool) ->
         yield _explain_columns(frames)
     elif table.name == GROUPS and frames.groups is not None:
         yield f"{explain_intervals(frames.groups)} * marks a significant difference ({name_test(frames, 'groups and pairs')})."
+    elif table.name == SHARED:
+        yield from explain_shared(frames)
     elif table.name == CORRELATIONS:
         yield f"Intervals: bootstrap, {format_level(1 - signature['alpha'])}."
 

@@ -25,6 +25,7 @@ from goodgain.analysis.comparing.rendering import (
     format_probability,
     format_signed,
 )
+from goodgain.analysis.comparing.shared_tables import build_shared_tables
 from goodgain.files.tables import Cell, Table
 from goodgain.measures.declaration import ARROWS
 
@@ -112,7 +113,8 @@ def build_column_table(frames: ComparisonFrames, places: int) -> Table:
 
 
 def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collection[str] = ()) -> list[Table]:
-    tables = []
+    brief = bool(without)
+    tables = build_shared_tables(frames, places, brief=brief)
     if frames.groups is not None:
         columns = ["measure", "group", "system", "against", "queries", "mean", "mean against", "difference"]
         if "interval" not in without:
@@ -122,7 +124,7 @@ def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collec
         tables.append(_build_pairs_table("Differences by group", frames, columns, words, places, of_groups=True))
     if frames.correlations is not None:
         tables.append(_build_correlations_table(frames.correlations))
-    return tables + _build_replicate_tables(frames, places, brief=bool(without))
+    return tables + _build_replicate_tables(frames, places, brief=brief)
 
 
 def _build_correlations_table(correlations: pl.DataFrame) -> Table:
@@ -236,6 +238,8 @@ def _build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool 
 
     if not by_system and not brief:
         for name, title in _SPENT.items():
+            if name == "coverage" and not frames.question.has_labels:
+                continue
             spent = frames.systems.get_column(name)
             rows.append([Cell(title), *(Cell(format_number(value, 2)) for value in spent)])
 

@@ -46,7 +46,7 @@ NOT_COMPARABLE_PAGES = f"{NOT_COMPARABLE}: pages of one ranking"
 
 
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
-    signed = [of.signature for of in scores.values()]
+    unjudged = [of.signature.get("unjudged") for of in scores.values()]  # None without labels
     iterations, results = (
         average_rows([row[np.isfinite(row)] for row in full[str(one)]]) for one in (NumIter, NumResults)
     )
@@ -59,7 +59,9 @@ def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -
             "without_judgments": [len(of.only_searched) for of in queries],
             "iterations": iterations,
             "results": results,
-            "coverage": [1 - of["unjudged"] if some else None for of, some in zip(signed, results, strict=True)],
+            "coverage": [
+                None if share is None or not some else 1 - share for share, some in zip(unjudged, results, strict=True)
+            ],
         },
         schema_overrides={"queries": pl.Int64, "coverage": pl.Float64},
     )
