@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from goodgain.logs.dedup.document_types import canonical_name, normalise_texts, normalise_values, text_length
-from goodgain.logs.dedup.verification import measure_overlap
+from goodgain.logs.dedup.evidence import measure_overlap
 from tests.logs.dedup.writing import TEXTS
 
 

@@ -17,49 +17,6 @@ _SNIPPET_START = 500
 _STRONG_KINDS = ("id", "doc_id", "url")
 
 
-def _make_keys(records: Records) -> pl.DataFrame:
-    found = []
-    for kind, name, condition, value in _list_keys(records):
-        has = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
-        if kind == "id":  # each value of an id is a key
-            has = has.with_columns(pl.col("value").str.split(SEVERAL)).explode("value")
-        key = pl.struct("scope", pl.lit(kind + name).alias("name"), "value").hash()
-        found.append(has.select(kind=pl.lit(kind), key=key, record=pl.col("record")))
-    keys = pl.concat(pl.collect_all(found))
-    return keys.filter(keys["key"].is_duplicated())
-
-
-def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
-    ids: dict[str, list[str]] = {}  # item id -> the types of results to which it applies
-    fields: dict[tuple[str, ...], list[str]] = {}  # further key -> the types of results to which it applies
-    for name in TYPES:
-        for row in list_comparable_types(name):
-            for item_id in row.item_ids:
-                ids.setdefault(item_id, []).append(name)
-            for key in row.further_keys:
-                fields.setdefault(key, []).append(name)
-    for item_id, types in ids.items():
-        if item_id in records.attributes:
-            yield "id", item_id, pl.col("type").is_in(types), pl.col(item_id)
-    has_own_id = has_item_id(records.attributes, lambda name: (TYPES[name],))
-    yield "doc_id", "", pl.lit(records.trusted) | ~(has_own_id | pl.col("reissued")), pl.col("doc_id")
-    # All messages found in a mail or chat application have the URL of its start page.
-    yield "url", "", pl.col("type").is_in(NAMED_BY_URL) | pl.col("beyond_start"), pl.col("page")
-    if records.policy == "id":
-        return
-    snippet_start = pl.col("snippet").str.head(_SNIPPET_START)
-    yield "text", "", pl.col("snippet_length") >= MIN_SNIPPET, snippet_start
-    yield "title", "", text_length(pl.col("title")) >= _MIN_TITLE, pl.col("title")
-    for key, types in fields.items():
-        # A parent is known by its doc_id or its URL, and each makes a key.
-        for parent in ("parent", "page") if "parent" in key else ("",):
-            names = [parent if name == "parent" else name for name in key]
-            if set(names) <= {*records.attributes, "title", "snippet", "page"}:
-                value = pl.struct(snippet_start if name == "snippet" else name for name in names)
-                has_all = pl.all_horizontal(pl.col(names).is_not_null())
-                yield "fields", "+".join(names), pl.col("type").is_in(types) & has_all, value
-
-
 @dataclass(frozen=True)
 class SkippedPairs:
     """Counts of the pairs that were not compared for one kind of key, because a key or group had more pairs than the limit.
@@ -75,10 +32,10 @@ class SkippedPairs:
     pairs: int
 
     def __str__(self) -> str:
-        one, several = ("mixed group", "mixed groups") if self.kind == "group" else ("key", "keys")
-        kind = "" if self.kind == "group" else f" of kind {self.kind}"
-        buckets = f"{count_of(self.buckets, one, several)}{kind} with too many results"
-        return f"{buckets}: {count_of(self.pairs, 'pair')} left out"
+        buckets = f"{count_of(self.buckets, 'key')} of kind {self.kind}"
+        if self.kind == "group":
+            buckets = count_of(self.buckets, "mixed group")
+        return f"{buckets} with too many results: {count_of(self.pairs, 'pair')} left out"
 
 
 def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
@@ -87,55 +44,131 @@ def form_pairs(records: Records, limit: int) -> tuple[pl.DataFrame, list[Skipped
     In each pair, `left` is smaller than `right`. If more than `limit` pairs share a key, the records with this key are sorted
     by similarity, and each record is compared only with its nearest neighbours.
     """
-    keys = _make_keys(records)
-    # Two settled records are not compared under this key, because their URLs decide. Results of one page share the key of the
-    # page. Results of two pages are different, even with the same title.
-    by_url = records.frame.select(pl.col("page").is_not_null() & pl.col("type").is_in(NAMED_BY_URL)).to_series()
-    decides_first = ["id", "url", *(["doc_id"] if records.trusted else [])]
-    is_settled = by_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_first)
-    members = keys.with_columns(settled=is_settled if records.policy == "standard" else pl.lit(False))
-    size, unsettled = pl.len().cast(pl.Int64), pl.col("settled").not_().sum().cast(pl.Int64)
-    buckets = members.group_by("key").agg(
-        size=size, open=unsettled, pairs=unsettled * (unsettled - 1) // 2 + unsettled * (size - unsettled)
-    )
-    members = members.join(buckets.filter(pl.col("pairs") > 0), on="key")
-    # Each open (not settled) record of a small bucket is paired with all later records. Open records come first.
-    small = _add_places(members.filter(pl.col("pairs") <= limit).sort("key", "settled", "record"))
-    found = _make_pairs(small, begin=pl.col("place") + 1, end=pl.col("end"))
-    large, skipped = _pair_nearest(members.filter(pl.col("pairs") > limit), records, limit)
-    return pl.concat([found.drop("key"), large]).unique(), skipped
+    members = _mark_settled(_make_keys(records), records)  # one row per (key, record)
+
+    # one row per key, with the number of pairs that have an open (not settled) record
+    size = pl.len().cast(pl.Int64)
+    unsettled = pl.col("settled").not_().sum().cast(pl.Int64)
+    pairs_of_key = unsettled * (unsettled - 1) // 2 + unsettled * (size - unsettled)
+    keys = members.group_by("key").agg(size=size, open=unsettled, pairs=pairs_of_key)
+    members = members.join(keys.filter(pl.col("pairs") > 0), on="key")
+
+    # Each open record of a small key is paired with all later records. Open records come first.
+    members_of_small = members.filter(pl.col("pairs") <= limit).sort("key", "settled", "record")
+    members_of_small = _add_places(members_of_small)
+    all_pairs = _make_pairs(members_of_small, begin=pl.col("place") + 1, end=pl.col("end"))
+
+    nearest_pairs, skipped = _pair_nearest(members.filter(pl.col("pairs") > limit), records, limit)
+    return pl.concat([all_pairs.drop("key"), nearest_pairs]).unique(), skipped
 
 
-def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
-    texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
-    places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
-    order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
-    members = members.join(places, on="record").with_columns(order=order)
-    members = _add_places(members.sort("key", "order"))
-    # If all records are open, each pair is formed twice, once from either side, but compared once.
-    sides = pl.when(pl.col("open") < pl.col("size")).then(2).otherwise(1)
-    reach = limit // (pl.col("open") * sides)
-    strong = pl.col("kind").is_in(_STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
-    reach = pl.when(strong).then(pl.max_horizontal(reach, pl.lit(1))).otherwise(reach)
-    first = pl.max_horizontal(pl.col("place") - reach, "start")
-    pairs = _make_pairs(members, begin=first, end=pl.min_horizontal(pl.col("place") + reach + 1, "end"))
-    pairs = pairs.filter(pl.col("left") != pl.col("right")).unique()
-    taken = pairs.group_by("key").agg(taken=pl.len().cast(pl.Int64))
-    counts = members.group_by("key").agg(pl.col("kind", "pairs").first()).join(taken, on="key", how="left")
-    left_out = counts.select("kind", left_out=pl.col("pairs") - pl.col("taken").fill_null(0))
-    left_out = left_out.filter(pl.col("left_out") > 0)
-    skipped = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum()).sort("kind")
-    return pairs.drop("key"), [SkippedPairs(*row) for row in skipped.iter_rows()]
+def _make_keys(records: Records) -> pl.DataFrame:
+    """Return a table (kind, key, record) of the keys that several records share."""
+    parts = []
+    for kind, name, condition, value in _list_keys(records):
+        holders = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
+        if kind == "id":  # each value of an id is a key
+            holders = holders.with_columns(pl.col("value").str.split(SEVERAL)).explode("value")
+        key = pl.struct("scope", pl.lit(kind + name).alias("name"), "value").hash()
+        parts.append(holders.select(kind=pl.lit(kind), key=key, record=pl.col("record")))
+    keys = pl.concat(pl.collect_all(parts))
+    return keys.filter(keys["key"].is_duplicated())
+
+
+def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
+    """Yield the kind and the name of each key, which records have it, and its value."""
+    types_of_id: dict[str, list[str]] = {}
+    types_of_fields: dict[tuple[str, ...], list[str]] = {}
+    for type_name in TYPES:
+        for kind in list_comparable_types(type_name):
+            for item_id in kind.item_ids:
+                types_of_id.setdefault(item_id, []).append(type_name)
+            for fields in kind.further_keys:
+                types_of_fields.setdefault(fields, []).append(type_name)
+
+    for item_id, types in types_of_id.items():
+        if item_id in records.attributes:
+            yield "id", item_id, pl.col("type").is_in(types), pl.col(item_id)
+    has_own_id = has_item_id(records.attributes, lambda type_name: (TYPES[type_name],))
+    yield "doc_id", "", pl.lit(records.trusted) | ~(has_own_id | pl.col("reissued")), pl.col("doc_id")
+    # All messages found in a mail or chat application have the URL of its start page.
+    yield "url", "", pl.col("type").is_in(NAMED_BY_URL) | pl.col("beyond_start"), pl.col("page")
+    if records.policy == "id":
+        return
+
+    snippet_start = pl.col("snippet").str.head(_SNIPPET_START)
+    yield "text", "", pl.col("snippet_length") >= MIN_SNIPPET, snippet_start
+    yield "title", "", text_length(pl.col("title")) >= _MIN_TITLE, pl.col("title")
+    columns = {*records.attributes, "title", "snippet", "page"}
+    for fields, types in types_of_fields.items():
+        for names in _replace_parent(fields):
+            if columns.issuperset(names):
+                value = pl.struct(snippet_start if name == "snippet" else name for name in names)
+                has_all = pl.all_horizontal(pl.col(names).is_not_null())
+                yield "fields", "+".join(names), pl.col("type").is_in(types) & has_all, value
+
+
+def _replace_parent(fields: tuple[str, ...]) -> list[list[str]]:
+    """Return the columns of each key made from `fields`. A parent is known by its doc_id or its URL, and each makes a key."""
+    if "parent" not in fields:
+        return [list(fields)]
+    return [[parent if name == "parent" else name for name in fields] for parent in ("parent", "page")]
+
+
+def _mark_settled(keys: pl.DataFrame, records: Records) -> pl.DataFrame:
+    """Add the column `settled`. Two settled records are not compared under this key, because their URLs decide.
+
+    Results of one page share the key of the page. Results of two pages are different, even with the same title.
+    """
+    if records.policy != "standard":
+        return keys.with_columns(settled=pl.lit(False))
+    has_url = pl.col("page").is_not_null() & pl.col("type").is_in(NAMED_BY_URL)
+    record_has_url = records.frame.select(has_url).to_series()
+    decides_before_url = ["id", "url"]
+    if records.trusted:
+        decides_before_url.append("doc_id")
+    return keys.with_columns(settled=record_has_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_before_url))
 
 
 def _add_places(members: pl.DataFrame) -> pl.DataFrame:
+    """Add three row numbers: `place` of the row, and `start` and `end` of the rows with the same key."""
     members = members.with_columns(place=pl.int_range(pl.len(), dtype=pl.Int64))
     start = pl.col("place").first().over("key")
     return members.with_columns(start=start, end=start + pl.col("size"))
 
 
 def _make_pairs(members: pl.DataFrame, *, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
-    spans = members.select("key", "settled", one="record", begin=begin, end=end).filter(~pl.col("settled"))
-    spans = spans.select("key", "one", other=pl.int_ranges("begin", "end")).explode("other").drop_nulls("other")
-    ends = pl.col("one"), pl.lit(members["record"]).gather(pl.col("other"))
-    return spans.select("key", left=pl.min_horizontal(ends), right=pl.max_horizontal(ends))
+    """Pair each open record with the records in the rows from `begin` up to `end`. Return a table (key, left, right)."""
+    spans = members.select("key", "record", "settled", begin=begin, end=end).filter(~pl.col("settled"))
+    spans = spans.select("key", "record", partner_place=pl.int_ranges("begin", "end"))
+    pairs = spans.explode("partner_place").drop_nulls("partner_place")
+    partner = pl.lit(members["record"]).gather(pl.col("partner_place"))
+    ends = pl.col("record"), partner
+    return pairs.select("key", left=pl.min_horizontal(ends), right=pl.max_horizontal(ends))
+
+
+def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
+    """Pair each open record with as many neighbours as the limit allows. Count the pairs that are left out, by kind of key."""
+    texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
+    text_places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
+    order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
+    members = members.join(text_places, on="record").with_columns(order=order)
+    members = _add_places(members.sort("key", "order"))
+
+    # If all records are open, each pair is formed twice, once from either side, but compared once.
+    sides = pl.when(pl.col("open") < pl.col("size")).then(2).otherwise(1)
+    reach = limit // (pl.col("open") * sides)
+    needs_neighbour = pl.col("kind").is_in(_STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
+    reach = pl.when(needs_neighbour).then(pl.max_horizontal(reach, pl.lit(1))).otherwise(reach)
+    begin = pl.max_horizontal(pl.col("place") - reach, "start")
+    end = pl.min_horizontal(pl.col("place") + reach + 1, "end")
+    pairs = _make_pairs(members, begin=begin, end=end)
+    pairs = pairs.filter(pl.col("left") != pl.col("right")).unique()
+
+    # one row per key, then one row per kind of key
+    formed = pairs.group_by("key").agg(formed=pl.len().cast(pl.Int64))
+    counts = members.group_by("key").agg(pl.col("kind", "pairs").first()).join(formed, on="key", how="left")
+    left_out = counts.select("kind", left_out=pl.col("pairs") - pl.col("formed").fill_null(0))
+    left_out = left_out.filter(pl.col("left_out") > 0)
+    skipped = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum()).sort("kind")
+    return pairs.drop("key"), [SkippedPairs(*row) for row in skipped.iter_rows()]

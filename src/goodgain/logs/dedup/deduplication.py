@@ -16,8 +16,10 @@ from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, notice
 from goodgain.formats.results import open_results
 from goodgain.logs.dedup.candidates import form_pairs
+from goodgain.logs.dedup.document_names import name_documents
 from goodgain.logs.dedup.document_types import TYPES
-from goodgain.logs.dedup.groups_and_names import add_earlier_rows, group_records, keep_earlier_documents, name_documents
+from goodgain.logs.dedup.earlier_documents import add_earlier_rows, keep_earlier_documents
+from goodgain.logs.dedup.grouping import group_records
 from goodgain.logs.dedup.reports import Agreement, Explanation, Summary, explain, name_rules, score_agreement, summarise
 from goodgain.logs.dedup.rows_and_trusted_ids import (
     OF_RUNS,
@@ -32,8 +34,8 @@ from goodgain.logs.dedup.rows_and_trusted_ids import (
     make_comparable,
     read_rows,
 )
-from goodgain.logs.dedup.said_pairs import Pairs, SaidPairs, read_pairs
-from goodgain.logs.dedup.said_records import find_said
+from goodgain.logs.dedup.said_pairs import Pairs, SaidPairs, UserPairs, read_pairs
+from goodgain.logs.dedup.said_records import find_user_pairs
 from goodgain.logs.dedup.verification import PROVEN_DIFFERENT, SAID, UNDECIDED, verify, verify_rows
 from goodgain.options import check_whole_number
 from goodgain.schema import DEDUPLICATED, EMPTY_DOC
@@ -134,62 +136,139 @@ def deduplicate(
     [None, 'said by same=']
     """
     _check_options(policy, across, level, pairs_a_key)
-    said = read_pairs(same, "same"), read_pairs(different, "different")
+    same_pairs = read_pairs(same, "same")
+    different_pairs = read_pairs(different, "different")
     frame = _open_frame(results, "the results")
-    whole, known = frame, pl.Series([], dtype=pl.String)
+    all_results, earlier_documents = frame, pl.Series([], dtype=pl.String)
     if earlier is not None:
-        before = _open_frame(getattr(earlier, "frame", earlier), "the earlier results")
-        whole, known = add_earlier_rows(frame, before.to_polars())
-    trusted = has_only_ids(whole) if trust_doc_id is None else trust_doc_id
-    rows, attributes = read_rows(whole, across)
+        earlier_frame = _open_frame(getattr(earlier, "frame", earlier), "the earlier results")
+        all_results, earlier_documents = add_earlier_rows(frame, earlier_frame.to_polars())
+
+    # Phase 1: one record per distinct result, and the pairs of records that share a key.
+    trusted = has_only_ids(all_results) if trust_doc_id is None else trust_doc_id
+    rows, attributes = read_rows(all_results, across)
     comparable = make_comparable(rows, attributes, trusted=trusted, level=level)
-    records = collapse_rows(comparable, trusted=trusted, policy=policy)
-    # Equal rows with only a title, or with nothing, stay separate documents.
-    doubtful = records.frame.filter((pl.col("rows") > 1) & pl.col("vague")).select(left="record", right="record")
-    apart = verify(records, doubtful).filter(~pl.col("same"))["left"]
-    records = replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
-    pairs, skipped = form_pairs(records, pairs_a_key)
+    records = _mark_vague_copies(collapse_rows(comparable, trusted=trusted, policy=policy))
+    pairs, skipped_of_keys = form_pairs(records, pairs_a_key)
+
+    # Phase 2: a verdict for each pair, and one group of records per document.
     pairs = verify(records, pairs)
-    if said[0].pairs or said[1].pairs:
-        records = replace(records, said=find_said(*said, records))
-    groups, refused, mixed, bridges = group_records(records, pairs, pairs_a_key, known)
-    if records.said is not None:  # the pairs of `same` and `different` replace the verdicts of the rules
-        stated = records.said.pairs.join(pairs, on=["left", "right"], how="anti")
-        stated = stated.with_columns(rule=pl.lit(UNDECIDED, pl.UInt8), same=pl.lit(False), confidence=pl.lit(0.0))
-        pairs = records.said.state(pl.concat([pairs, stated.select(pairs.columns)]), SAID)
+    if same_pairs.pairs or different_pairs.pairs:
+        records = replace(records, user_pairs=find_user_pairs(same_pairs, different_pairs, records))
+    grouping = group_records(records, pairs, pairs_a_key, earlier_documents)
+    if records.user_pairs is not None:
+        pairs = _add_user_pairs(pairs, records.user_pairs)
+
+    # The rows of all results, then without those of the earlier results.
     rows = rows.with_columns(record=records.of_row)
-    documents = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER, "record").drop_nulls("record")
-    documents = documents.sort(*OF_RUNS[1:], *RUN_ORDER, "row", nulls_last=True)
-    documents = documents.with_columns(document=name_documents(records, groups, documents))
-    if earlier is not None:
-        documents, more = keep_earlier_documents(documents, known, pairs)
-        bridges += more
-        documents = documents.with_columns(pl.col("row") - len(known))
+    documents, late_bridges = _name_rows(rows, records, grouping.group_of, earlier_documents, pairs)
     documents = _add_rules(documents, records, pairs)
-    rows = rows.slice(len(known)).select(pl.col("row") - len(known), "scope", *OF_RUNS, "record")
+    rows = rows.slice(len(earlier_documents)).with_columns(pl.col("row") - len(earlier_documents))
+    rows = rows.select("row", "scope", *OF_RUNS, "record")
     rows = rows.join(documents.select("row", *DEDUPLICATED.columns), on="row", how="left", maintain_order="left")
-    further = {"refused": refused, "skipped": [*skipped, *mixed], "earlier": len(known), "bridges": bridges}
-    summary = summarise(documents, records, pairs, **further)
+
+    summary = summarise(
+        documents,
+        records,
+        pairs,
+        refused=grouping.refused,
+        skipped=[*skipped_of_keys, *grouping.skipped],
+        earlier=len(earlier_documents),
+        bridges=grouping.bridges + late_bridges,
+    )
     _give_notices(summary)
-    for given, pairs_said in zip((same, different), said, strict=True):
-        if given is not pairs_said:  # else the caller has further results, and gives the notice
-            pairs_said.give_notice()
-    added = [nw.new_series(name, rows[name], backend=frame.implementation) for name in DEDUPLICATED.columns]
-    return Deduplication(frame.with_columns(*added).to_native(), summary, policy, rows, records)
+    for argument, user_pairs in ((same, same_pairs), (different, different_pairs)):
+        if argument is not user_pairs:  # else the caller has further results, and gives the notice
+            user_pairs.give_notice()
+
+    new_columns = [nw.new_series(name, rows[name], backend=frame.implementation) for name in DEDUPLICATED.columns]
+    return Deduplication(frame.with_columns(*new_columns).to_native(), summary, policy, rows, records)
 
 
-def _open_frame(results: Any, what: str) -> nw.DataFrame[Any]:
+def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
+    for name, value, choices in (("policy", policy, get_args(Policy)), ("level", level, get_args(Level))):
+        if value not in choices:
+            raise InputError(f"There is no {name} {value!r}: take one of {', '.join(choices)}.")
+    if isinstance(across, str) or not set(across) <= set(SCOPES):
+        raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: name one, both or none.")
+    check_whole_number("pairs_a_key", pairs_a_key, 1)
+
+
+def _open_frame(results: Any, subject: str) -> nw.DataFrame[Any]:
     """Return the results as a frame in memory. A lazy frame is collected as a Polars frame."""
     try:
-        frame = nw.from_native(open_results(results))
+        opened = nw.from_native(open_results(results))
     except TypeError:
-        raise InputError(f"{what} are a {type(results).__name__}; give a data frame or the path of a file") from None
-    frame = frame.collect(backend="polars") if isinstance(frame, nw.LazyFrame) else frame
+        raise InputError(f"{subject} are a {type(results).__name__}; give a data frame or the path of a file") from None
+
+    frame: nw.DataFrame[Any] = opened.collect(backend="polars") if isinstance(opened, nw.LazyFrame) else opened
     for name, kind in frame.schema.items():
         is_plain = not kind.is_nested() and kind not in (nw.Object, nw.Binary, nw.Duration)
         if name in (*PLAIN_COLUMNS, "document") and not is_plain:
-            raise InputError(f"{what} have {kind} in the column {name}: give texts or numbers")
+            raise InputError(f"{subject} have {kind} in the column {name}: give texts or numbers")
     return frame
+
+
+def _mark_vague_copies(records: Records) -> Records:
+    """Add the column `apart`: the record stands for equal rows with only a title, or with nothing. They stay separate documents."""
+    vague_copies = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))
+    pairs = verify(records, vague_copies.select(left="record", right="record"))
+    apart = pairs.filter(~pl.col("same"))["left"]
+    return replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
+
+
+def _add_user_pairs(pairs: pl.DataFrame, user_pairs: UserPairs) -> pl.DataFrame:
+    """Add the pairs of `same` to the verified pairs. The user's pairs replace the verdicts of the rules."""
+    unverified = user_pairs.pairs.join(pairs, on=["left", "right"], how="anti")
+    undecided = unverified.with_columns(rule=pl.lit(UNDECIDED, pl.UInt8), same=pl.lit(False), confidence=pl.lit(0.0))
+    return user_pairs.overrule(pl.concat([pairs, undecided.select(pairs.columns)]), SAID)
+
+
+def _name_rows(
+    rows: pl.DataFrame, records: Records, group_of: pl.Series, earlier_documents: pl.Series, pairs: pl.DataFrame
+) -> tuple[pl.DataFrame, int]:
+    """Return the rows with a result in the order of their runs, with the column `document`, and the number of bridges.
+
+    Only the new rows are returned, numbered from 0. Bridges are conflicts with earlier documents (see `keep_earlier_documents`).
+    """
+    documents = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER, "record").drop_nulls("record")
+    documents = documents.sort(*OF_RUNS[1:], *RUN_ORDER, "row", nulls_last=True)
+    documents = documents.with_columns(document=name_documents(records, group_of, documents))
+    if earlier_documents.is_empty():
+        return documents, 0
+    documents, bridges = keep_earlier_documents(documents, earlier_documents, pairs)
+    return documents.with_columns(pl.col("row") - len(earlier_documents)), bridges
+
+
+def _add_rules(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns `duplicate_of`, `rule` and `confidence`.
+
+    A duplicate gets the rule that joins it to the first occurrence of its document in the run, or else the
+    most confident rule that joins it to any other result.
+    """
+    firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
+    documents = documents.with_columns(firsts)
+    is_repeat = pl.col("row") != pl.col("first_row")
+    documents = documents.with_columns(duplicate_of=pl.when(is_repeat).then(pl.col("first_row").cast(pl.Int64)))
+
+    # one row per (record of a first occurrence, record of a repeat) that a rule joins
+    with_first = documents.filter(is_repeat).select(left="first_record", right="record").unique()
+    with_first = verify_rows(records, with_first).filter("same")
+    with_first = with_first.with_columns(name_rules(records)).drop("same")
+    with_first = with_first.rename({"left": "first_record", "right": "record"})
+
+    # one row per record: its most confident rule
+    joined = pairs.filter("same")
+    ends = pl.concat([joined.select("rule", "same", "confidence", record=end) for end in ("left", "right")])
+    strongest = ends.sort("confidence", "rule", descending=[True, False]).unique("record", keep="first")
+    strongest = strongest.with_columns(name_rules(records)).drop("same")
+
+    documents = documents.join(with_first, on=["first_record", "record"], how="left", maintain_order="left")
+    documents = documents.join(strongest, on="record", how="left", suffix="_strongest", maintain_order="left")
+    return documents.with_columns(
+        rule=pl.when(is_repeat).then(pl.coalesce("rule", "rule_strongest")),
+        confidence=pl.when(is_repeat).then(pl.coalesce("confidence", "confidence_strongest")),
+    )
 
 
 def _give_notices(summary: Summary) -> None:
@@ -207,50 +286,23 @@ def _give_notices(summary: Summary) -> None:
         )
 
 
-def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
-    for name, value, known in (("policy", policy, get_args(Policy)), ("level", level, get_args(Level))):
-        if value not in known:
-            raise InputError(f"There is no {name} {value!r}: take one of {', '.join(known)}.")
-    if isinstance(across, str) or not set(across) <= set(SCOPES):
-        raise InputError(f"across={across!r} is not a list of {' and '.join(SCOPES)}: name one, both or none.")
-    check_whole_number("pairs_a_key", pairs_a_key, 1)
-
-
-def _add_rules(found: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
-    """Add the columns `duplicate_of`, `rule` and `confidence`.
-
-    A duplicate gets the rule that joins it to the first occurrence of its document in the run, or else the
-    most confident rule that joins it to any other result.
-    """
-    firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
-    found = found.with_columns(firsts)
-    repeat = pl.col("row") != pl.col("first_row")
-    found = found.with_columns(duplicate_of=pl.when(repeat).then(pl.col("first_row").cast(pl.Int64)))
-    ties = found.filter(repeat).select(left="first_record", right="record").unique()
-    ties = verify_rows(records, ties).filter("same").with_columns(name_rules(records)).drop("same")
-    edges = pairs.filter("same")
-    ends = pl.concat([edges.select("rule", "same", "confidence", record=end) for end in ("left", "right")])
-    strongest = ends.sort("confidence", "rule", descending=[True, False]).unique("record", keep="first")
-    strongest = strongest.with_columns(name_rules(records)).drop("same")
-    ties = ties.rename({"left": "first_record", "right": "record"})
-    found = found.join(ties, on=["first_record", "record"], how="left", maintain_order="left")
-    found = found.join(strongest, on="record", how="left", suffix="_tie", maintain_order="left")
-    return found.with_columns(
-        rule=pl.when(repeat).then(pl.coalesce("rule", "rule_tie")),
-        confidence=pl.when(repeat).then(pl.coalesce("confidence", "confidence_tie")),
-    )
-
-
 def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
     """Return the doc_ids that may stand for several documents.
 
     Only rows with a URL or a known document type count. A doubtful doc_id has several URLs, or several rows and a known type.
     """
-    typed = pl.col("type").is_in([*TYPES])
-    is_told = ~pl.col("doc_id").is_in(["", EMPTY_DOC]) & (pl.col("url").is_not_null() | typed)
-    told = results.filter(is_told, pl.struct(_ID).is_duplicated())  # few rows of most logs
-    by_id = told.group_by(_ID).agg(urls=pl.col("url").drop_nulls().n_unique(), typed=typed.any(), rows=pl.len())
-    return by_id.filter((pl.col("urls") > 1) | (pl.col("typed") & (pl.col("rows") > 1)))
+    has_id = ~pl.col("doc_id").is_in(["", EMPTY_DOC])
+    has_type = pl.col("type").is_in([*TYPES])
+    has_evidence = pl.col("url").is_not_null() | has_type
+    repeated = results.filter(has_id & has_evidence, pl.struct(_ID).is_duplicated())  # few rows of most logs
+
+    # one row per (query_id, doc_id)
+    by_id = repeated.group_by(_ID).agg(
+        urls=pl.col("url").drop_nulls().n_unique(),
+        has_type=has_type.any(),
+        rows=pl.len(),
+    )
+    return by_id.filter((pl.col("urls") > 1) | (pl.col("has_type") & (pl.col("rows") > 1)))
 
 
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
@@ -259,24 +311,32 @@ def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
     The text also names the two documents, by URL, title or type. If several doc_ids of a query stand for two documents,
     the text names the first. Different snippets, passages or spellings of a URL do not prove that two documents differ.
     """
-    some = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
-    if some.is_empty():
+    doubtful = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
+    if doubtful.is_empty():
         return {}
-    rows, attributes = read_rows(nw.from_native(some.drop("snippet", strict=False)), across=("system",))
+
+    rows, attributes = read_rows(nw.from_native(doubtful.drop("snippet", strict=False)), across=("system",))
     # At level "document" the passages of one document do not differ. There a passage's doc_id would be its parent.
     comparable = make_comparable(rows, attributes, trusted=True, level="document").with_columns(doc_id=rows["doc_id"])
     records = collapse_rows(comparable, trusted=False)
     last = pl.col("record").max().over("scope", "doc_id")  # it has a URL if any has one
     pairs = records.frame.select(left="record", right=last).filter(pl.col("left") < pl.col("right"))
     different = verify(records, pairs).filter(PROVEN_DIFFERENT)
-    shown = some.select(*_ID, text=pl.coalesce("url", "title", "type")).with_columns(record=records.of_row)
-    shown = shown.with_row_index("row").unique("record", keep="first")
-    both = different.join(shown, left_on="left", right_on="record").join(shown, left_on="right", right_on="record")
-    places = "row", "row_right"
-    ordered = both.sort(pl.max_horizontal(places), pl.min_horizontal(places))
-    earliest = ordered.unique("query_id", keep="first", maintain_order=True)
+
+    # one row per record: the first row with it
+    names = doubtful.select(*_ID, text=pl.coalesce("url", "title", "type")).with_columns(record=records.of_row)
+    names = names.with_row_index("row").unique("record", keep="first")
+    named = different.join(names, left_on="left", right_on="record")
+    named = named.join(names, left_on="right", right_on="record")
+
+    # one row per query: the pair that the results show first
+    rows_of_pair = "row", "row_right"
+    named = named.sort(pl.max_horizontal(rows_of_pair), pl.min_horizontal(rows_of_pair))
+    earliest = named.unique("query_id", keep="first", maintain_order=True)
     texts = pl.concat_list("text", "text_right")
-    found = earliest.select(
-        *_ID, pl.when(pl.col("row") < pl.col("row_right")).then(texts).otherwise(texts.list.reverse())
-    )
-    return {query: f"{doc_id!r} of {query}: {one} and {two}" for query, doc_id, (one, two) in found.iter_rows()}
+    in_order = pl.when(pl.col("row") < pl.col("row_right")).then(texts).otherwise(texts.list.reverse())
+    earliest = earliest.select(*_ID, documents=in_order)
+    return {
+        query_id: f"{doc_id!r} of {query_id}: {first} and {second}"
+        for query_id, doc_id, (first, second) in earliest.iter_rows()
+    }

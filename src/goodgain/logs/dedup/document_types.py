@@ -152,10 +152,12 @@ _FIELD_KINDS: dict[Kind, tuple[str, ...]] = {
     "id": ("parent",),
     "url": ("parent_url",),
 }
-_ID_KINDS: dict[str, Kind] = {name: "mailbox" if name == "address" else "id" for row in _ROWS for name in row.item_ids}
+_KINDS_OF_IDS: dict[str, Kind] = {name: "id" for row in _ROWS for name in row.item_ids}
+_KINDS_OF_IDS["address"] = "mailbox"
+_KINDS_OF_FIELDS = {name: kind for kind, names in _FIELD_KINDS.items() for name in names}
 
 #: The kind of each id and field; a name that is not here is `text`.
-KINDS: Mapping[str, Kind] = _ID_KINDS | {name: kind for kind, names in _FIELD_KINDS.items() for name in names}
+KINDS: Mapping[str, Kind] = _KINDS_OF_IDS | _KINDS_OF_FIELDS
 
 #: Name in the table -> names in logs. Other spellings (FileId, fileId, file-id) are left to `canonical_name`.
 _SPELLINGS = {
@@ -212,13 +214,15 @@ def find_pair_type(first: str, second: str) -> DocumentType | None:
     """Return the type whose rules compare a result of type `first` with one of type `second`; None for incompatible types."""
     low, high = sorted((first, second), key=_SPECIFICITY.__getitem__)
     row = TYPES[high]
-    return row if low == high or low in row.goes_with else None
+    is_compatible = low == high or low in row.goes_with
+    return row if is_compatible else None
 
 
 def list_comparable_types(name: str) -> tuple[DocumentType, ...]:
     """Return the types whose rules may apply to a result of the type `name`. The first is this type itself."""
-    held = {row.name: row for other in TYPES if (row := find_pair_type(name, other)) is not None}
-    return (held.pop(name), *held.values())
+    pair_types = [find_pair_type(name, other) for other in TYPES]
+    further = {kind.name: kind for kind in pair_types if kind is not None and kind.name != name}
+    return (TYPES[name], *further.values())
 
 
 #: The separator of several values of one name.
@@ -256,20 +260,21 @@ _EPOCH = re.compile(r"(\d{9,10})(?:\.\d*)?|(\d{12,13})")
 def normalise_texts(texts: pl.Series) -> pl.Series:
     """Normalise texts: NFKC, casefolded, without markup, with collapsed white space. A text with nothing left becomes null."""
     values = texts.unique().drop_nulls()
-    ascii_only = values.str.len_bytes() == values.str.len_chars()
-    plain, other = values.filter(ascii_only), values.filter(~ascii_only)
+    is_ascii = values.str.len_bytes() == values.str.len_chars()
+    ascii_texts, unicode_texts = values.filter(is_ascii), values.filter(~is_ascii)
     # Casefolding can undo the normal form: it is applied twice. Polars has no casefold.
-    casefolded = (unicodedata.normalize("NFKC", text).casefold() for text in other.to_list())
+    casefolded = [unicodedata.normalize("NFKC", text).casefold() for text in unicode_texts.to_list()]
     folded = pl.Series([unicodedata.normalize("NFKC", text) for text in casefolded], dtype=pl.String)
+
+    lower_case = pl.concat([ascii_texts.str.to_lowercase(), folded.str.replace_all(r"\p{Cf}", "")])
     cleaned = (
-        pl.concat([plain.str.to_lowercase(), folded.str.replace_all(r"\p{Cf}", "")])
-        .str.replace_all(_BLOCK_TAGS, " ")
+        lower_case.str.replace_all(_BLOCK_TAGS, " ")
         .str.replace_all(_INLINE_TAGS, "")
         .str.replace_many(_ENTITIES)
         .str.replace_all(r"[\s\x00-\x1f\x7f]{2,}|[\s\x00-\x1f\x7f&&[^ ]]", " ")
         .str.strip_chars()
     )
-    return _replace(texts, pl.concat([plain, other]), cleaned)
+    return _replace(texts, pl.concat([ascii_texts, unicode_texts]), cleaned)
 
 
 def _replace(values: pl.Series, old: pl.Series, new: pl.Series) -> pl.Series:
@@ -285,11 +290,11 @@ def normalise_values(names: pl.Series, values: pl.Series) -> pl.Series:
     """Normalise each value by the kind (id, time, ...) of its field in `names`. A value with nothing left becomes null."""
     kinds = names.replace_strict(KINDS, default="text", return_dtype=pl.String)
     rows = pl.DataFrame({"kind": kinds, "normal": values}).with_row_index("place")
-    parts = [
-        part.select("place", normal=normalise_kind(part["normal"], str(kind)))  # type: ignore[arg-type] # a kind
-        for (kind,), part in rows.group_by("kind")
-    ]
-    return pl.concat([rows.clear().select("place", "normal"), *parts]).sort("place")["normal"]
+    parts = [rows.clear().select("place", "normal")]
+    for (kind,), part in rows.group_by("kind"):
+        normal = normalise_kind(part["normal"], str(kind))  # type: ignore[arg-type] # a kind
+        parts.append(part.select("place", normal=normal))
+    return pl.concat(parts).sort("place")["normal"]
 
 
 def normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
@@ -297,7 +302,8 @@ def normalise_kind(values: pl.Series, kind: Kind) -> pl.Series:
     if kind == "text":
         return normalise_texts(values)
     unique = values.unique().drop_nulls()
-    return _replace(values, unique, pl.Series(map(_NORMALISE[kind], unique.to_list()), dtype=pl.String))
+    normal = pl.Series(map(_NORMALISE[kind], unique.to_list()), dtype=pl.String)
+    return _replace(values, unique, normal)
 
 
 def _normalise_id(value: str) -> str:
@@ -315,7 +321,8 @@ def _normalise_mailbox(value: str) -> str:
 
 
 def _normalise_mailboxes(value: str) -> str:
-    return SEVERAL.join(sorted({_normalise_mailbox(part) for part in re.split(r"[;,]", value) if part.strip()}))
+    mailboxes = {_normalise_mailbox(part) for part in re.split(r"[;,]", value) if part.strip()}
+    return SEVERAL.join(sorted(mailboxes))
 
 
 def _normalise_time(value: str) -> str:
@@ -342,7 +349,10 @@ def _normalise_time(value: str) -> str:
 def _normalise_number(value: str) -> str:
     value = value.strip()
     match = _NUMBER.fullmatch(value)
-    return ("-" if value.startswith("-") else "") + match[1] if match else value.casefold()
+    if not match:
+        return value.casefold()
+    sign = "-" if value.startswith("-") else ""
+    return sign + match[1]
 
 
 _NORMALISE: Mapping[Kind, Callable[[str], str | None]] = {

@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from goodgain.errors import InputError, count_of
 from goodgain.logs.dedup.candidates import SkippedPairs
+from goodgain.logs.dedup.evidence import split_by_type
 from goodgain.logs.dedup.rows_and_trusted_ids import Records
-from goodgain.logs.dedup.verification import RULE_NAMES, SAID, UNDECIDED, split_by_type, verify_rows
+from goodgain.logs.dedup.verification import RULE_NAMES, SAID, UNDECIDED, verify_rows
 
 
 @dataclass(frozen=True)
@@ -46,24 +46,21 @@ class Summary:
     bridges: int = 0
 
     def __str__(self) -> str:
-        lines = [
-            f"{count_of(self.results, 'result')}, {count_of(self.documents, 'document')}, "
-            f"{count_of(self.duplicates, 'repeat')} within a run",
-            f"{count_of(self.records, 'different record')}, {count_of(self.pairs, 'pair')} compared: "
-            f"{sum(self.same.values()):,} the same, "
-            f"{sum(self.different.values()):,} different, {self.undecided:,} undecided (kept apart)",
-        ]
+        results = f"{count_of(self.results, 'result')}, {count_of(self.documents, 'document')}"
+        lines = [f"{results}, {count_of(self.duplicates, 'repeat')} within a run"]
+        pairs = f"{count_of(self.records, 'different record')}, {count_of(self.pairs, 'pair')} compared"
+        same, different = sum(self.same.values()), sum(self.different.values())
+        lines.append(f"{pairs}: {same:,} the same, {different:,} different, {self.undecided:,} undecided (kept apart)")
         for verdict, rules in (("same", self.same), ("different", self.different)):
-            lines += [f"  {verdict}{_give_rule(name)}: {count:,}" for name, count in rules.items()]
+            lines += [f"  {verdict}{_cite_rule(name)}: {count:,}" for name, count in rules.items()]
         if self.refused:
             lines.append(
                 f"{count_of(self.refused, 'join')} refused: they would have put two different results into one document"
             )
         lines += [str(pairs) for pairs in self.skipped]
         if self.earlier:
-            lines += [
-                f"{self.earlier:,} earlier results keep their documents; {count_of(self.bridges, 'bridge')} between them"
-            ]
+            bridges = count_of(self.bridges, "bridge")
+            lines.append(f"{self.earlier:,} earlier results keep their documents; {bridges} between them")
         return "\n".join(lines)
 
 
@@ -71,25 +68,36 @@ class Summary:
 _SAID_BY = "said by "
 
 
-def _give_rule(name: str) -> str:
+def _cite_rule(name: str) -> str:
     return f", {name}" if name.startswith(_SAID_BY) else f" by {name}"
 
 
 def name_rules(records: Records) -> pl.Expr:
     """Return an expression that names the rule of each pair. For a user's pair, the name is `said by` and the source."""
     names = pl.col("rule").replace_strict(dict(enumerate(RULE_NAMES)), return_dtype=pl.String)
-    if records.said is None:
+    user_pairs = records.user_pairs
+    if user_pairs is None:
         return names
-    same, different = (f"{_SAID_BY}{pairs.source}" for pairs in (records.said.same, records.said.different))
-    said = pl.when("same").then(pl.lit(same)).otherwise(pl.lit(different))
-    return pl.when(pl.col("rule") == SAID).then(said).otherwise(names).alias("rule")
+    same = pl.lit(_SAID_BY + user_pairs.same.source)
+    different = pl.lit(_SAID_BY + user_pairs.different.source)
+    user_names = pl.when("same").then(same).otherwise(different)
+    return pl.when(pl.col("rule") == SAID).then(user_names).otherwise(names).alias("rule")
 
 
-def summarise(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, **further: Any) -> Summary:
+def summarise(
+    documents: pl.DataFrame,
+    records: Records,
+    pairs: pl.DataFrame,
+    *,
+    refused: int,
+    skipped: Sequence[SkippedPairs],
+    earlier: int,
+    bridges: int,
+) -> Summary:
     counts = pairs.filter(pl.col("rule") != UNDECIDED).group_by("same", "rule").len().sort("rule")
     same, different = (
-        dict(counts.filter(pl.col("same") == wanted).select(name_rules(records), "len").iter_rows())
-        for wanted in (True, False)
+        dict(counts.filter(pl.col("same") == verdict).select(name_rules(records), "len").iter_rows())
+        for verdict in (True, False)
     )
     return Summary(
         results=documents.height,
@@ -100,7 +108,10 @@ def summarise(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame, **
         same=same,
         different=different,
         undecided=pairs.filter(pl.col("rule") == UNDECIDED).height,
-        **further,
+        refused=refused,
+        skipped=skipped,
+        earlier=earlier,
+        bridges=bridges,
     )
 
 
@@ -131,21 +142,45 @@ def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> A
         numbers = f"{count_of(len(groups), 'group')} for {count_of(rows.height, 'row')} of results"
         raise InputError(f"{numbers}: give one for each row.")
     counted = rows.select("scope", "document", gold=groups).drop_nulls()
-    size = pl.col("len").cast(pl.Float64)
-    joined, related, right = (
-        float(counted.group_by("scope", *names).len().select((size * (size - 1) / 2).sum()).item())
-        for names in (["document"], ["gold"], ["document", "gold"])
+
+    joined = _count_pairs(counted, "document")
+    related = _count_pairs(counted, "gold")
+    right = _count_pairs(counted, "document", "gold")
+    precision = right / joined if joined else 1.0
+    recall = right / related if related else 1.0
+
+    # For each result: the results that share its document and group, and those that share its document, or its group.
+    of_both, of_document, of_group = (
+        pl.len().over("scope", *names) for names in (["document", "gold"], ["document"], ["gold"])
     )
-    pairwise = _add_f1(right / joined if joined else 1.0, right / related if related else 1.0)
-    results = counted.height
-    both, found, given = (pl.len().over("scope", *names) for names in (["document", "gold"], ["document"], ["gold"]))
-    shares = counted.select(precision=both / found, recall=both / given)
-    bcubed = _add_f1(*(math.fsum(share) / results if results else 1.0 for share in shares))
-    return Agreement(*pairwise, *bcubed, results)
+    shares = counted.select(precision=of_both / of_document, recall=of_both / of_group)
+    bcubed_precision, bcubed_recall = (_average(share) for share in shares)
+    return Agreement(
+        precision,
+        recall,
+        _compute_f1(precision, recall),
+        bcubed_precision,
+        bcubed_recall,
+        _compute_f1(bcubed_precision, bcubed_recall),
+        counted.height,
+    )
 
 
-def _add_f1(precision: float, recall: float) -> tuple[float, float, float]:
-    return precision, recall, 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+def _count_pairs(rows: pl.DataFrame, *names: str) -> float:
+    """Return the number of pairs of rows that are equal in scope and in the columns `names`."""
+    size = pl.col("len").cast(pl.Float64)
+    pairs = (size * (size - 1) / 2).sum()
+    return float(rows.group_by("scope", *names).len().select(pairs).item())
+
+
+def _average(shares: pl.Series) -> float:
+    return math.fsum(shares) / len(shares) if len(shares) else 1.0
+
+
+def _compute_f1(precision: float, recall: float) -> float:
+    if not precision + recall:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)
 
 
 #: The most pairs shown: a document with many results has millions.
@@ -172,56 +207,77 @@ class Explanation:
         head = f"{self.document}: {count_of(self.results.height, 'result')}"
         if self.other is not None:
             head = f"{self.document} and {self.other}"
-        lines = [head]
-        for pair in self.pairs.iter_rows(named=True):
-            verdict = f"same ({pair['confidence']:g})" if pair["same"] else "different"
-            if not pair["same"] and self.other is None:
-                verdict += ", joined through others"
-            lines.append(
-                f"  rows {pair['row']} and {pair['other_row']} of query {pair['query_id']}: {verdict}"
-                f"{_give_rule(pair['rule'])}, as {pair['type']}; agreed: {', '.join(pair['agreed']) or 'nothing'}; "
-                f"differed: {', '.join(pair['differed']) or 'nothing'}"
-            )
+        lines = [head, *map(self._write_pair, self.pairs.iter_rows(named=True))]
         if self.left_out:
             lines.append(f"  and {count_of(self.left_out, 'further pair')}")
         return "\n".join(lines)
 
+    def _write_pair(self, pair: Mapping[str, Any]) -> str:
+        verdict = f"same ({pair['confidence']:g})" if pair["same"] else "different"
+        if not pair["same"] and self.other is None:
+            verdict += ", joined through others"
+        verdict += _cite_rule(pair["rule"])
+        agreed = ", ".join(pair["agreed"]) or "nothing"
+        differed = ", ".join(pair["differed"]) or "nothing"
+        rows = f"rows {pair['row']} and {pair['other_row']} of query {pair['query_id']}"
+        return f"  {rows}: {verdict}, as {pair['type']}; agreed: {agreed}; differed: {differed}"
 
-def explain(rows: pl.DataFrame, records: Records, first: str, other: str | None, query_id: str | None) -> Explanation:
+
+def explain(
+    rows: pl.DataFrame, records: Records, document: str, other: str | None, query_id: str | None
+) -> Explanation:
     if query_id is not None:
         rows = rows.filter(pl.col("query_id") == query_id)
-    chosen = []
-    for name in (first, first if other is None else other):
-        chosen.append(rows.filter(pl.col("document") == name))
-        if chosen[-1].is_empty():
-            where = f" in query {query_id}" if query_id is not None else ""
-            raise InputError(f"the results{where} have no document {name!r}; choose a value of the column document")
-    one, two = chosen
-    pairs = one.join(two, on="scope", suffix="_b")
+    results = _find_results(rows, document, query_id)
     if other is None:
-        pairs = pairs.filter(pl.col("row") < pl.col("row_b"))
+        pairs = results.join(results, on="scope", suffix="_b").filter(pl.col("row") < pl.col("row_b"))
+    else:
+        other_results = _find_results(rows, other, query_id)
+        pairs = results.join(other_results, on="scope", suffix="_b")
+        results = pl.concat([results, other_results])
+
     pairs = pairs.sort("row", "row_b")
-    shown = pairs.head(_MAX_PAIRS)
-    results = (one if other is None else pl.concat([one, two])).select("row", "query_id", "system", "document")
-    return Explanation(first, other, results, _explain_pairs(shown, records), pairs.height - shown.height)
+    explained = pairs.head(_MAX_PAIRS)
+    results = results.select("row", "query_id", "system", "document")
+    return Explanation(
+        document, other, results, _explain_pairs(explained, records), left_out=pairs.height - explained.height
+    )
+
+
+def _find_results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.DataFrame:
+    results = rows.filter(pl.col("document") == document)
+    if results.is_empty():
+        where = "" if query_id is None else f" in query {query_id}"
+        raise InputError(f"the results{where} have no document {document!r}; choose a value of the column document")
+    return results
 
 
 def _explain_pairs(pairs: pl.DataFrame, records: Records) -> pl.DataFrame:
     pairs = verify_rows(records, pairs.rename({"record": "left", "record_b": "right"}))
-    types = np.full(pairs.height, "incompatible", dtype=np.object_)
-    found: dict[str, list[list[str]]] = {name: [[] for _ in types] for name in ("agreed", "differed")}
+    types = ["incompatible"] * pairs.height
+    # one list of field names per pair
+    agreed: list[list[str]] = [[] for _ in types]
+    differed: list[list[str]] = [[] for _ in types]
     for places, evidence in split_by_type(records, pairs["left"].to_numpy(), pairs["right"].to_numpy()):
         kind = evidence.kind
         for name in dict.fromkeys(("doc_id", "url", *kind.item_ids, *kind.reject, *kind.weights, "title")):
-            for names, mask in zip(found.values(), evidence.compare(name), strict=True):
-                for place in places[mask].tolist():
-                    names[place].append(name)
+            agree, differ = evidence.compare(name)
+            for place in places[agree].tolist():
+                agreed[place].append(name)
+            for place in places[differ].tolist():
+                differed[place].append(name)
         if evidence.compatible:
-            types[places] = kind.name
+            for place in places.tolist():
+                types[place] = kind.name
+
     return pairs.select(
-        *("query_id", "row", pl.col("row_b").alias("other_row"), "same"),
+        "query_id",
+        "row",
+        pl.col("row_b").alias("other_row"),
+        "same",
         name_rules(records),
         "confidence",
-        type=pl.Series(types.tolist(), dtype=pl.String),
-        **{name: pl.Series(names, dtype=pl.List(pl.String)) for name, names in found.items()},
+        type=pl.Series(types, dtype=pl.String),
+        agreed=pl.Series(agreed, dtype=pl.List(pl.String)),
+        differed=pl.Series(differed, dtype=pl.List(pl.String)),
     )

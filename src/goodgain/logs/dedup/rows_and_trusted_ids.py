@@ -17,7 +17,7 @@ from goodgain.errors import InputError
 from goodgain.formats.urls import parse_url
 from goodgain.logs.dedup import document_types
 from goodgain.logs.dedup.document_types import SEVERAL, TYPES, DocumentType
-from goodgain.logs.dedup.said_pairs import Said
+from goodgain.logs.dedup.said_pairs import UserPairs
 from goodgain.schema import BLANKS, EMPTY_DOC
 
 Level = Literal["passage", "document"]
@@ -35,38 +35,43 @@ _EVIDENCE_COLUMNS = ("url", "title", "snippet", "ids", "fields")
 
 #: A snippet of this many characters is long enough to recognise a text by it.
 MIN_SNIPPET = 50
-_URL_FORMS = dict.fromkeys(("url", "page", "item", "anchor", "choice", "edition"), pl.String) | {
-    "beyond_start": pl.Boolean
+_URL_FORMS = {
+    "url": pl.String,
+    "page": pl.String,
+    "item": pl.String,
+    "anchor": pl.String,
+    "choice": pl.String,
+    "edition": pl.String,
+    "beyond_start": pl.Boolean,
 }
 _ADDRESS = "^[A-Za-z][A-Za-z0-9+.-]*://"
 
 _NO_PAIRS = pl.DataFrame(schema={"row": pl.get_index_type(), "name": pl.String, "value": pl.String})
 
-ITEM_IDS = tuple(dict.fromkeys(name for row in TYPES.values() for name in row.item_ids))
+ITEM_IDS = tuple(dict.fromkeys(name for kind in TYPES.values() for name in kind.item_ids))
+
+
+def _list_names(kind: DocumentType) -> set[str]:
+    further_names = {name for key in kind.further_keys for name in key}
+    return {*kind.item_ids, kind.title, "parent_url", *kind.required, *kind.reject, *kind.weights, *further_names}
+
 
 #: All names of ids and fields that some type uses; title and snippet have columns of their own.
-USED_NAMES = frozenset(
-    name
-    for row in TYPES.values()
-    for names in (row.item_ids, (row.title, "parent_url"), row.required, row.reject, row.weights, *row.further_keys)
-    for name in names
-) - {"title", "snippet"}
+USED_NAMES = frozenset[str]().union(*map(_list_names, TYPES.values())) - {"title", "snippet"}
 
 #: The columns of content: title, snippet and fields, without ids and URLs.
 CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
 _ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 
+_NAMED_ALWAYS = pl.col("type").is_in(document_types.NAMED_BY_URL)
+_NAMED_BEYOND_START = pl.col("type").is_in(document_types.NAMED_BEYOND_START)
+#: Whether the URL of a record names one item.
+URL_NAMES_IT = _NAMED_ALWAYS | (_NAMED_BEYOND_START & pl.col("beyond_start"))
 
-URL_NAMES_IT = pl.col("type").is_in(document_types.NAMED_BY_URL) | (
-    pl.col("type").is_in(document_types.NAMED_BEYOND_START) & pl.col("beyond_start")
-)
-
+_HAS_OTHER_FORM = pl.col("url").str.contains("^https?://") & (pl.col("item") != pl.col("url"))
+_NORMAL_URL = pl.lit("https://") + pl.col("item") + pl.col("anchor")
 #: The canonical URL of a record, as `Url.canonical`.
-CANONICAL = (
-    pl.when(pl.col("url").str.contains("^https?://") & (pl.col("item") != pl.col("url")))
-    .then(pl.lit("https://") + pl.col("item") + pl.col("anchor"))
-    .otherwise("url")
-)
+CANONICAL = pl.when(_HAS_OTHER_FORM).then(_NORMAL_URL).otherwise("url")
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class Records:
         attributes: the ids and fields that occur.
         trusted: whether doc_ids alone decide which results are one document.
         policy: which rules decide, as for `deduplicate`.
-        said: the pairs that the user gave as `same` or `different`, if any.
+        user_pairs: the pairs that the user gave as `same` or `different`, if any.
     """
 
     frame: pl.DataFrame
@@ -87,14 +92,14 @@ class Records:
     attributes: tuple[str, ...]
     trusted: bool
     policy: Policy = "standard"
-    said: Said | None = None
+    user_pairs: UserPairs | None = None
     _codes: dict[tuple[str, ...], npt.NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     def codes(self, *names: str) -> npt.NDArray[np.int64]:
         """Return codes for the values of a column: equal values share a code, null has -1. Several columns are coalesced first."""
         if names not in self._codes:
-            code = pl.coalesce(names).rank("dense").cast(pl.Int64)
-            self._codes[names] = self.frame.select(code.fill_null(-1)).to_series().to_numpy()
+            code = pl.coalesce(names).rank("dense").cast(pl.Int64).fill_null(-1)
+            self._codes[names] = self.frame.select(code).to_series().to_numpy()
         return self._codes[names]
 
 
@@ -102,15 +107,16 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
     """Return one hash per row of `frame`, made from the columns `names`. Hashes are the same on every machine."""
     # Leave out nulls with their names: a column that only other rows have must not change the hash of a row.
     values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
-    lines = frame.select(pl.concat_str(values, separator="\x1e", ignore_nulls=True)).to_series()
-    digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines.to_list()]
+    line = pl.concat_str(values, separator="\x1e", ignore_nulls=True)
+    lines = frame.select(line).to_series().to_list()
+    digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines]
     return pl.Series(digests, dtype=pl.String)
 
 
 def order_records(frame: pl.DataFrame) -> pl.Series:
     """Return a sort key for each record: the hash of its content and URL. The doc_id breaks ties."""
-    content = ("url", *(name for name in _ALL_COLUMNS if name != "doc_id"))
-    return hash_columns(frame, content) + hash_columns(frame)
+    without_doc_id = [name for name in _ALL_COLUMNS if name != "doc_id"]
+    return hash_columns(frame, ["url", *without_doc_id]) + hash_columns(frame)
 
 
 def name_texts(frame: pl.DataFrame) -> pl.Series:
@@ -127,58 +133,75 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
 
     Rows with the same number in the column `scope` are deduplicated together. Rows without a result have a null scope.
     """
-    found = set(frame.columns)
-    if "query_id" not in found:
-        names = ", ".join(sorted(map(str, found))) or "none"
-        raise InputError(f"The results have no column query_id (found {names}): rename a column to query_id.")
-    if not found & {*_EVIDENCE_COLUMNS, "doc_id"}:
-        raise InputError("The results have no column that identifies documents: give doc_id, url, title or snippet.")
-    wanted = [name for name in (*PLAIN_COLUMNS, "ids", "fields") if name in found]
-    if "system" not in found and "tag" in found:
-        frame, wanted = frame.rename({"tag": "system"}), [*wanted, "system"]
-    given = frame.select(wanted).to_polars().with_row_index("row")
-    given = given.with_columns((cs.categorical() | cs.enum()).cast(pl.String))
-    if "iteration" in found and given.schema["iteration"].is_float():
-        # Null is allowed. NaN and infinity are errors: their remainder is NaN.
-        broken = given.filter(((pl.col("iteration") % 1) == 0).not_())
-        if broken.height:
-            raise InputError(f"The column iteration of the results has {broken['iteration'][0]}: give whole numbers.")
-    pairs = pl.concat([_list_pairs(given, name) for name in ("ids", "fields") if name in found] or [_NO_PAIRS])
+    given = _select_columns(frame)
+    bags = [_list_pairs(given, name) for name in ("ids", "fields") if name in given.columns]
+    pairs = pl.concat(bags or [_NO_PAIRS])
     rows = _fill_columns(given)
     if rows["query_id"].null_count():
         place = rows["query_id"].is_null().arg_max()
         raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
+
     # A search with no results has doc_id `-` or null in a run, and rank 0 in results.
     has_text = pl.any_horizontal(pl.col("doc_id", "url", "title", "snippet").is_not_null())
     is_result = has_text | pl.col("row").is_in(pairs["row"].unique().implode())
     if not has_only_ids(frame):
         is_result = is_result | (pl.col("rank") > 0).fill_null(False)
-    rows, apart = rows.with_columns(scope=pl.lit(0, pl.UInt32)), [name for name in SCOPES if name not in across]
-    if apart:
-        scopes = rows.select(apart).unique().sort(apart, nulls_last=False).with_row_index("scope")
-        rows = rows.drop("scope").join(scopes, on=apart, how="left", nulls_equal=True, maintain_order="left")
+
+    separating = [name for name in SCOPES if name not in across]
+    if separating:
+        scopes = rows.select(separating).unique().sort(separating, nulls_last=False).with_row_index("scope")
+        rows = rows.join(scopes, on=separating, how="left", nulls_equal=True, maintain_order="left")
+    else:
+        rows = rows.with_columns(scope=pl.lit(0, pl.UInt32))
     return rows.with_columns(scope=pl.when(is_result).then("scope")), pairs
 
 
+def _select_columns(frame: nw.DataFrame[Any]) -> pl.DataFrame:
+    names = set(frame.columns)
+    if "query_id" not in names:
+        listed = ", ".join(sorted(map(str, names))) or "none"
+        raise InputError(f"The results have no column query_id (found {listed}): rename a column to query_id.")
+    if not names & {*_EVIDENCE_COLUMNS, "doc_id"}:
+        raise InputError("The results have no column that identifies documents: give doc_id, url, title or snippet.")
+
+    columns = [name for name in (*PLAIN_COLUMNS, "ids", "fields") if name in names]
+    if "system" not in names and "tag" in names:
+        frame = frame.rename({"tag": "system"})
+        columns.append("system")
+    given = frame.select(columns).to_polars().with_row_index("row")
+    given = given.with_columns((cs.categorical() | cs.enum()).cast(pl.String))
+
+    if "iteration" in names and given.schema["iteration"].is_float():
+        # Null is allowed. NaN and infinity are errors: their remainder is NaN.
+        is_whole = (pl.col("iteration") % 1) == 0
+        broken = given.filter(is_whole.not_())
+        if broken.height:
+            raise InputError(f"The column iteration of the results has {broken['iteration'][0]}: give whole numbers.")
+    return given
+
+
 def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
+    """Return the names and values in a column of structs, or of lists of {name, value}, as a table (row, name, value)."""
     kind = rows.schema[bag]
     if kind in (pl.Null, pl.List(pl.Null), pl.Struct([])):
         return _NO_PAIRS
+
     bags = rows.select("row", bag).filter(pl.col(bag).is_not_null())
+    inner_fields = getattr(kind.inner, "fields", ()) if isinstance(kind, pl.List) else ()
     if isinstance(kind, pl.Struct):
         wide = bags.select("row", pl.col(bag).struct.unnest().cast(pl.String))
         long = wide.unpivot(index="row", variable_name="name", value_name="value").drop_nulls("value")
-    elif isinstance(kind, pl.List) and {"name", "value"} <= {part.name for part in getattr(kind.inner, "fields", ())}:
-        filled = bags.filter(pl.col(bag).list.len() > 0)
-        long = filled.explode(bag).select("row", pl.col(bag).struct.field("name", "value").cast(pl.String))
+    elif {"name", "value"} <= {inner.name for inner in inner_fields}:
+        exploded = bags.filter(pl.col(bag).list.len() > 0).explode(bag)
+        long = exploded.select("row", pl.col(bag).struct.field("name", "value").cast(pl.String))
     else:
         raise InputError(f"Column {bag} of the results holds {kind}: give lists of {{name, value}}, or structs.")
     return long.select(_NO_PAIRS.columns)
 
 
 def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    lacking = {*PLAIN_COLUMNS} - {*rows.columns}
-    rows = rows.with_columns(pl.lit(None).alias(name) for name in lacking)
+    absent = {*PLAIN_COLUMNS} - {*rows.columns}
+    rows = rows.with_columns(pl.lit(None).alias(name) for name in absent)
     texts = pl.col("type", "url", "title", "snippet").cast(pl.String)
     doc_id = pl.col("doc_id").cast(pl.String).str.strip_chars(BLANKS)
     return rows.select(
@@ -192,93 +215,109 @@ def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
     """Return the rows with normalised texts, ids and URLs, and a column for each id and field that a type uses."""
-    names = rows["type"].unique().drop_nulls()
-    known = {raw: name for raw in names.to_list() if (name := document_types.canonical_name(raw)) in TYPES}
-    made = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
-        type=rows["type"].replace_strict(known, default=document_types.GENERIC.name, return_dtype=pl.String),
+    type_names = {raw: document_types.canonical_name(raw) for raw in rows["type"].unique().drop_nulls().to_list()}
+    known_types = {raw: name for raw, name in type_names.items() if name in TYPES}
+    generic = document_types.GENERIC.name
+    comparable = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
+        type=rows["type"].replace_strict(known_types, default=generic, return_dtype=pl.String),
         title=document_types.normalise_texts(rows["title"]),
         snippet=document_types.normalise_texts(rows["snippet"]),
     )
     for columns in _read_attributes(pairs.drop_nulls()):
-        made = made.join(columns, on="row", how="left", maintain_order="left")
-    for row in TYPES.values():  # the title of some types is one of their fields: the subject of an email
-        if row.title in made.columns and row.title != "title":
-            title = pl.when(pl.col("type") == row.name).then(pl.coalesce(row.title, "title")).otherwise("title")
-            made = made.with_columns(title=title)
-    made = _fill_parents(made, level)
-    none = [None] * len(_URL_FORMS)
-    forms = [(url, *(parse_url(url) or none)) for url in made["raw_url"].unique().drop_nulls().to_list()]
-    parsed = pl.DataFrame(forms, schema={"raw_url": pl.String, **_URL_FORMS}, orient="row")
-    made = made.join(parsed, on="raw_url", how="left", maintain_order="left").drop("raw_url", "parent_url")
+        comparable = comparable.join(columns, on="row", how="left", maintain_order="left")
+    for kind in TYPES.values():  # the title of some types is one of their fields: the subject of an email
+        if kind.title in comparable.columns and kind.title != "title":
+            title = pl.when(pl.col("type") == kind.name).then(pl.coalesce(kind.title, "title")).otherwise("title")
+            comparable = comparable.with_columns(title=title)
+
+    comparable = _fill_parents(comparable, level)
+    comparable = _add_url_forms(comparable).drop("raw_url", "parent_url")
     if level == "document":  # an anchor names a passage, not the document
         is_document = pl.col("type") != document_types.PARENT.name
-        made = made.with_columns(anchor=pl.when(is_document).then("anchor").otherwise(pl.lit("")))
-    return made if trusted else made.with_columns(doc_id=document_types.normalise_kind(made["doc_id"], "id"))
+        comparable = comparable.with_columns(anchor=pl.when(is_document).then("anchor").otherwise(pl.lit("")))
+    if trusted:
+        return comparable
+    return comparable.with_columns(doc_id=document_types.normalise_kind(comparable["doc_id"], "id"))
 
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return two frames with the column `row`: a column per id and field that a type uses, and all other pairs in `rest`."""
     names = {raw: document_types.canonical_name(raw) for raw in pairs["name"].unique().to_list()}
     pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
     # A parent given by its URL is compared as a URL.
     is_parent_url = (pl.col("name") == "parent") & pl.col("value").str.contains(_ADDRESS)
     pairs = pairs.with_columns(name=pl.when(is_parent_url).then(pl.lit("parent_url")).otherwise("name"))
-    pairs = (
-        pairs.with_columns(value=document_types.normalise_values(pairs["name"], pairs["value"])).drop_nulls().unique()
-    )
-    used = pl.col("name").is_in(USED_NAMES)
-    values = pairs.filter(used).group_by("row", "name").agg(pl.col("value").sort().str.join(SEVERAL))
+    normal = document_types.normalise_values(pairs["name"], pairs["value"])
+    pairs = pairs.with_columns(value=normal).drop_nulls().unique()
+
+    is_used = pl.col("name").is_in(USED_NAMES)
+    values = pairs.filter(is_used).group_by("row", "name").agg(pl.col("value").sort().str.join(SEVERAL))
     columns = values.pivot("name", index="row", values="value", on_columns=values["name"].unique().sort())
-    rest = pairs.filter(~used).select("row", pair=pl.col("name") + "=" + pl.col("value"))
-    return columns, rest.group_by("row").agg(rest=pl.col("pair").sort().str.join(SEVERAL))
+    unused = pairs.filter(~is_used).select("row", pair=pl.col("name") + "=" + pl.col("value"))
+    return columns, unused.group_by("row").agg(rest=pl.col("pair").sort().str.join(SEVERAL))
 
 
 def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
     """Give each passage the URL of its parent document. At level "document", replace each passage by its parent."""
-    passage = pl.col("type") == "passage"
-    for name in ("parent", "parent_url", "chunk_id", "offset", "chunk"):
+    is_passage = pl.col("type") == "passage"
+    passage_columns = ("chunk_id", "offset", "chunk")
+    for name in ("parent", "parent_url", *passage_columns):
         if name not in rows.columns:
             rows = rows.with_columns(pl.lit(None, pl.String).alias(name))
-    rows = rows.with_columns(raw_url=pl.when(passage).then(pl.coalesce("parent_url", "raw_url")).otherwise("raw_url"))
-    if level == "document":
-        known = pl.col("parent").is_not_null() | pl.col("parent_url").is_not_null()
-        rows = rows.with_columns(
-            type=pl.when(passage).then(pl.lit(document_types.PARENT.name)).otherwise("type"),
-            doc_id=pl.when(passage & known).then("parent").otherwise("doc_id"),
-            **{name: pl.when(~passage).then(name) for name in ("snippet", "rest", "chunk_id", "offset", "chunk")},
-        )
-    return rows
+
+    parent_url = pl.coalesce("parent_url", "raw_url")
+    rows = rows.with_columns(raw_url=pl.when(is_passage).then(parent_url).otherwise("raw_url"))
+    if level == "passage":
+        return rows
+
+    has_parent = pl.col("parent").is_not_null() | pl.col("parent_url").is_not_null()
+    return rows.with_columns(
+        pl.when(~is_passage).then(pl.col("snippet", "rest", *passage_columns)),
+        type=pl.when(is_passage).then(pl.lit(document_types.PARENT.name)).otherwise("type"),
+        doc_id=pl.when(is_passage & has_parent).then("parent").otherwise("doc_id"),
+    )
+
+
+def _add_url_forms(rows: pl.DataFrame) -> pl.DataFrame:
+    no_forms = [None] * len(_URL_FORMS)
+    raw_urls = rows["raw_url"].unique().drop_nulls().to_list()
+    forms = [(raw_url, *(parse_url(raw_url) or no_forms)) for raw_url in raw_urls]
+    parsed = pl.DataFrame(forms, schema={"raw_url": pl.String, **_URL_FORMS}, orient="row")
+    return rows.join(parsed, on="raw_url", how="left", maintain_order="left")
 
 
 def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standard") -> Records:
     attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
     # Rows that are equal in these columns are one record. Sorting makes records independent of the order of rows.
     identity = ["scope", "item", "anchor", "snippet", "title", "type", "doc_id", *attributes, "rest"]
-    ordered = (
-        rows.filter(pl.col("scope").is_not_null())
-        .sort(identity)
-        .with_columns(record=pl.struct(identity).rle_id().cast(pl.UInt32))
-    )
+    ordered = rows.filter(pl.col("scope").is_not_null()).sort(identity)
+    ordered = ordered.with_columns(record=pl.struct(identity).rle_id().cast(pl.UInt32))
     frame = ordered.group_by("record", maintain_order=True).agg(
         pl.col(*identity, "page", "choice", "edition", "beyond_start").first(),
         pl.col("url").min(),
-        pl.len().alias("rows"),
+        rows=pl.len(),
         snippet_length=document_types.text_length(pl.col("snippet").first()),
     )
+
     # Vague records have too little content to identify a document. Equal vague records are not one document.
-    is_known = has_item_id(attributes, document_types.list_comparable_types) | (pl.col("snippet_length") >= MIN_SNIPPET)
-    vague = ~(is_known | pl.col("doc_id").is_not_null() | pl.col("item").is_not_null())
-    frame = frame.with_columns(vague=vague, reissued=_is_reissued(attributes))
+    is_identified = has_item_id(attributes, document_types.list_comparable_types)
+    is_identified = is_identified | pl.col("doc_id").is_not_null() | pl.col("item").is_not_null()
+    is_vague = ~(is_identified | (pl.col("snippet_length") >= MIN_SNIPPET))
+    frame = frame.with_columns(vague=is_vague, reissued=_is_reissued(attributes))
+
     of_row = rows.select("row").join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")
     return Records(frame, of_row["record"], attributes, trusted, policy)
 
 
 def has_item_id(attributes: Collection[str], list_types: Callable[[str], Iterable[DocumentType]]) -> pl.Expr:
-    found = pl.lit(False)
-    for kind in TYPES:
-        names = [name for row in list_types(kind) for name in row.item_ids if name in attributes]
-        if names:
-            found = found | ((pl.col("type") == kind) & pl.any_horizontal(pl.col(names).is_not_null()))
-    return found
+    """Return an expression: whether a record has an item id of one of the types that `list_types` gives for the record's type."""
+    has_any = pl.lit(False)
+    for type_name in TYPES:
+        item_ids = [item_id for kind in list_types(type_name) for item_id in kind.item_ids if item_id in attributes]
+        if item_ids:
+            has_id = pl.any_horizontal(pl.col(item_ids).is_not_null())
+            has_any = has_any | ((pl.col("type") == type_name) & has_id)
+    return has_any
 
 
 def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
@@ -287,9 +326,13 @@ def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
     An example is a tool that numbers the results of each search 1, 2, 3. Documents are distinguished by item ids, pages, types
     and distinguishing fields.
     """
-    one_each = {name for row in TYPES.values() for name in {*row.item_ids, *row.reject} - row.lenient_ids}
-    named = pl.col("type").is_in(document_types.NAMED_BY_URL)
-    kinds = pl.when(~pl.col("type").is_in([document_types.GENERIC.name, "web_page", "file"])).then("type")
-    distinguishing = [pl.when(named).then("page"), kinds, *map(pl.col, sorted(one_each & set(attributes)))]
-    several = [(values.drop_nulls().n_unique() > 1).over("scope", "doc_id") for values in distinguishing]
+    distinguishing: set[str] = set()
+    for kind in TYPES.values():
+        distinguishing |= {*kind.item_ids, *kind.reject} - kind.lenient_ids
+
+    is_named = pl.col("type").is_in(document_types.NAMED_BY_URL)
+    is_specific = ~pl.col("type").is_in([document_types.GENERIC.name, "web_page", "file"])
+    names = sorted(distinguishing & set(attributes))
+    values = [pl.when(is_named).then("page"), pl.when(is_specific).then("type"), *map(pl.col, names)]
+    several = [(value.drop_nulls().n_unique() > 1).over("scope", "doc_id") for value in values]
     return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)

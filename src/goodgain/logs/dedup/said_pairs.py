@@ -3,6 +3,7 @@
 A pair applies in every query in which both names occur, and takes precedence over all rules.
 """
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
@@ -32,38 +33,42 @@ class SaidPairs:
     Attributes:
         source: the file or argument that the pairs come from.
         pairs: for each pair, its place in the source and its two names (ids or URLs).
-        found: the names that occurred in results so far.
+        occurring: the names that occurred in results so far.
     """
 
     source: str
     pairs: list[tuple[str, str, str]] = field(default_factory=list)
-    found: set[str] = field(default_factory=set)
+    occurring: set[str] = field(default_factory=set)
 
     def give_notice(self) -> None:
         names = {name: None for _, *pair in self.pairs for name in pair}
-        if lacking := [name for name in names if name not in self.found]:
+        unknown = [name for name in names if name not in self.occurring]
+        if unknown:
             notice(
                 "unknown_names_of_pairs",
-                f"{self.source}: {len(lacking):,} of {count_of(len(names), 'name')} occur in no result, or stand for "
-                f"several documents (first: {lacking[0]}). Check their spelling.",
+                f"{self.source}: {len(unknown):,} of {count_of(len(names), 'name')} occur in no result, or stand for "
+                f"several documents (first: {unknown[0]}). Check their spelling.",
             )
 
 
-def read_pairs(given: Pairs | SaidPairs | None, option: str) -> SaidPairs:
+def read_pairs(pairs: Pairs | SaidPairs | None, option: str) -> SaidPairs:
     """Read pairs of ids or URLs from a file or a list. `option` is the name of the argument."""
-    if isinstance(given, SaidPairs):
-        return given
-    if isinstance(given, (str, os.PathLike)):
-        return SaidPairs(str(given), list(_read_file(Path(given))))
-    found = SaidPairs(spell(option))
-    if not isinstance(given, Iterable | None):
-        raise InputError(f"{spell(option)} is a {type(given).__name__}; give a file, or pairs of two ids or URLs")
-    for number, pair in enumerate(() if given is None else given, start=1):
+    if isinstance(pairs, SaidPairs):
+        return pairs
+    if pairs is None:
+        return SaidPairs(spell(option))
+    if isinstance(pairs, (str, os.PathLike)):
+        return SaidPairs(str(pairs), list(_read_file(Path(pairs))))
+    if not isinstance(pairs, Iterable):
+        raise InputError(f"{spell(option)} is a {type(pairs).__name__}; give a file, or pairs of two ids or URLs")
+
+    read = SaidPairs(spell(option))
+    for number, pair in enumerate(pairs, start=1):
         is_pair = isinstance(pair, (list, tuple)) and len(pair) == 2
         if not is_pair or not all(isinstance(name, str) and name for name in pair):
             raise InputError(f"{spell(option)} has {pair!r} as pair {number}; give two ids or URLs, both texts")
-        found.pairs.append((f"pair {number} of {spell(option)}", pair[0], pair[1]))
-    return found
+        read.pairs.append((f"pair {number} of {spell(option)}", pair[0], pair[1]))
+    return read
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -74,7 +79,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
         except UnicodeDecodeError:
             raise InputError(f"{place}: is not UTF-8; save the file as UTF-8") from None
         # A comment may also follow the names. A URL has no blank before its fragment.
-        names = words[: next((at for at, word in enumerate(words) if word.startswith(COMMENT)), None)]
+        names = list(itertools.takewhile(lambda word: not word.startswith(COMMENT), words))
         if len(names) not in (0, 2):
             raise InputError(f"{place}: has {count_of(len(names), 'name')}; give two ids or URLs, separated by a blank")
         if names:
@@ -85,44 +90,51 @@ class Clusters:
     """Disjoint sets (union-find) with marks. If a set excludes a mark, do not join this set with a set that has the mark."""
 
     def __init__(self, marks: dict[Any, Set[Any]], barred: dict[Any, Set[Any]]) -> None:
-        self._marks, self._barred = marks, barred
+        self._marks = marks
+        self._barred = barred
         self._root: dict[Any, Any] = {}
         self._members: dict[Any, list[Any]] = {}
 
-    def find(self, one: Any) -> Any:
-        return self._root.get(one, one)
+    def find(self, member: Any) -> Any:
+        return self._root.get(member, member)
 
-    def get_marks(self, one: Any) -> tuple[Set[Any], Set[Any]]:
-        root = self.find(one)
-        return self._marks.get(root, frozenset()), self._barred.get(root, frozenset())
+    def get_marks(self, member: Any) -> Set[Any]:
+        return self._marks.get(self.find(member), frozenset())
 
-    def find_bars(self, one: Any, two: Any) -> Set[Any]:
-        """Return the marks that keep the sets of `one` and `two` apart: one set has these marks, the other set excludes them."""
-        large, small = self._order(one, two)
-        return self.get_marks(large)[1] & self.get_marks(small)[0]
+    def get_barred_marks(self, member: Any) -> Set[Any]:
+        return self._barred.get(self.find(member), frozenset())
 
-    def join(self, one: Any, two: Any) -> None:
-        large, small = self._order(one, two)
+    def find_bars(self, left: Any, right: Any) -> Set[Any]:
+        """Return the marks that keep the sets of `left` and `right` apart: one set has these marks, the other set excludes them."""
+        small, large = self._order_roots(left, right)
+        return self.get_barred_marks(large) & self.get_marks(small)
+
+    def join(self, left: Any, right: Any) -> None:
+        small, large = self._order_roots(left, right)
         if large == small:
             return
+
         moved = self._members.pop(small, [small])
         self._members.setdefault(large, [large]).extend(moved)
         self._root.update(dict.fromkeys(moved, large))
-        for held in (self._marks, self._barred):
-            added, own = held.get(small), held.get(large)
-            if own is None or added is None:
-                held[large] = own or added or frozenset()
-            elif own is not added:  # sets grow in place; frozen sets are shared by many members
-                own |= added
-                held[large] = own
+        for marks_of in (self._marks, self._barred):
+            marks, new_marks = marks_of.get(large), marks_of.get(small)
+            if marks is None or new_marks is None:
+                marks_of[large] = marks or new_marks or frozenset()
+            elif marks is not new_marks:  # sets grow in place; frozen sets are shared by many members
+                marks |= new_marks
+                marks_of[large] = marks
 
-    def _order(self, one: Any, two: Any) -> tuple[Any, Any]:
-        roots = sorted((self.find(one), self.find(two)), key=lambda root: (len(self._members.get(root, [root])), root))
-        return roots[1], roots[0]
+    def _order_roots(self, left: Any, right: Any) -> list[Any]:
+        """Return the heads of both sets, that of the smaller set first."""
+        return sorted((self.find(left), self.find(right)), key=self._measure_size)
+
+    def _measure_size(self, root: Any) -> tuple[int, Any]:
+        return len(self._members.get(root, [root])), root
 
 
 @dataclass(frozen=True)
-class Said:
+class UserPairs:
     """The user's pairs, and the records that they name.
 
     Attributes:
@@ -143,17 +155,22 @@ class Said:
     pairs: pl.DataFrame
     named: npt.NDArray[np.bool_]
 
-    def state(self, pairs: pl.DataFrame, rule: int) -> pl.DataFrame:
+    def overrule(self, pairs: pl.DataFrame, rule: int) -> pl.DataFrame:
         """Return the table `pairs`. If the user's pairs decide a row, `same`, `confidence` and `rule` of this row are replaced."""
         left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
-        rules, same, confidence = (pairs[name].to_numpy().copy() for name in ("rule", "same", "confidence"))
+        rule_of = pairs["rule"].to_numpy().copy()
+        is_same = pairs["same"].to_numpy().copy()
+        confidence = pairs["confidence"].to_numpy().copy()
         for place in np.flatnonzero(self.named[left] & self.named[right] & (left != right)).tolist():
-            one, two = int(left[place]), int(right[place])
-            joined = self.clusters.find(one) == self.clusters.find(two)
-            of_one_name = same[place] and not self.names[one].isdisjoint(self.names[two])
-            if (joined and not of_one_name) or self.clusters.find_bars(one, two):
-                rules[place], same[place], confidence[place] = rule, joined, SAID_CONFIDENCE * joined
-        return pairs.with_columns(rule=rules, same=same, confidence=confidence)
+            ends = int(left[place]), int(right[place])
+            is_joined = self.clusters.find(ends[0]) == self.clusters.find(ends[1])
+            share_name = not self.names[ends[0]].isdisjoint(self.names[ends[1]])
+            joined_by_user = is_joined and not (is_same[place] and share_name)
+            if joined_by_user or self.clusters.find_bars(*ends):
+                rule_of[place] = rule
+                is_same[place] = is_joined
+                confidence[place] = SAID_CONFIDENCE * is_joined
+        return pairs.with_columns(rule=rule_of, same=is_same, confidence=confidence)
 
 
 def get_pair(different: SaidPairs, bars: Set[tuple[int, int]]) -> tuple[str, str, str]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Set
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -13,113 +14,157 @@ from goodgain.errors import InputError
 from goodgain.formats.urls import parse_url
 from goodgain.logs.dedup.document_types import SEVERAL, TYPES, normalise_kind
 from goodgain.logs.dedup.rows_and_trusted_ids import URL_NAMES_IT, Records, name_texts
-from goodgain.logs.dedup.said_pairs import Clusters, Said, SaidPairs, get_pair
+from goodgain.logs.dedup.said_pairs import Clusters, SaidPairs, UserPairs, get_pair
+
+#: A form of a name that records can have: (`id` or `url`, the value).
+_Key = tuple[str, str]
 
 
-def find_said(same: SaidPairs, different: SaidPairs, records: Records) -> Said:
+def find_user_pairs(same: SaidPairs, different: SaidPairs, records: Records) -> UserPairs:
     """Find the records that the user's pairs name in each query. Raise InputError if two pairs contradict each other."""
-    name_of, heads = _identify_names(same, different)
-    names = _join_names(name_of, same, different)
-    lines = {names.find(name_of[one]): place for place, one, _ in same.pairs}
-    meant: dict[tuple[int, Any], dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
-    names_of: dict[int, set[Any]] = defaultdict(set)
-    for key, scope, record in _find_records(records, heads):
-        names_of[record].add(heads[key])
-        meant[scope, names.find(heads[key])][heads[key]].append(record)
-    occurring = {head for one in names_of.values() for head in one}
-    for said in (same, different):
-        said.found.update(name for _, *pair in said.pairs for name in pair if name_of[name] in occurring)
+    head_of, head_of_key = _identify_names(same, different)
+    names = _join_names(head_of, same, different)
+    found = _collect_records(records, head_of_key, names)
+    occurring = {head for heads in found.heads_of.values() for head in heads}
+    for source in (same, different):
+        source.occurring.update(name for _, *pair in source.pairs for name in pair if head_of[name] in occurring)
 
-    marks, barred = (
-        {record: reduce(or_, (names.get_marks(name)[side] for name in own)) for record, own in names_of.items()}
-        for side in (0, 1)
-    )
-    clusters, joins, line_of = Clusters(marks, barred), set(), {}
-    for record in names_of:
-        if bars := marks[record] & barred[record]:
-            place, one, two = get_pair(different, bars)
-            raise InputError(
-                f"{place}: {one} and {two} name the same result, so they cannot be two documents; remove the pair"
-            )
-    spelled_twice = {name_of[one] for _, one, two in same.pairs if name_of[one] == name_of[two]}
-    for (_, head), parts in meant.items():
-        first, *rest = dict.fromkeys(record for members in parts.values() for record in members)
-        for record in rest if len(parts) > 1 or not spelled_twice.isdisjoint(parts) else ():
+    clusters = _begin_clusters(found.heads_of, names, different)
+    line_of_names = {names.find(head_of[left]): place for place, left, _ in same.pairs}
+    spelled_twice = {head_of[left] for _, left, right in same.pairs if head_of[left] == head_of[right]}
+    joins = set()
+    line_of: dict[int, str] = {}
+    for (_, joined_names), records_of_head in found.meant.items():
+        # Records of one name stay as the rules leave them, unless a pair has two spellings of this name.
+        if len(records_of_head) == 1 and spelled_twice.isdisjoint(records_of_head):
+            continue
+
+        first, *others = dict.fromkeys(record for members in records_of_head.values() for record in members)
+        line = line_of_names[joined_names]
+        for record in others:
             if bars := clusters.find_bars(first, record):
-                raise _contradict(lines[head], different, bars)
+                raise _contradict(line, different, bars)
             clusters.join(first, record)
             joins.add((min(first, record), max(first, record)))
-            line_of[first] = line_of[record] = lines[head]
+            line_of[first] = line_of[record] = line
+
     named = np.zeros(records.frame.height, np.bool_)
-    named[list(names_of)] = True
+    named[list(found.heads_of)] = True
     pairs = pl.DataFrame(sorted(joins), schema={"left": pl.UInt32, "right": pl.UInt32}, orient="row")
-    return Said(same, different, clusters, names_of, line_of, pairs, named)
+    return UserPairs(same, different, clusters, found.heads_of, line_of, pairs, named)
 
 
-def _contradict(line: str, different: SaidPairs, bars: Set[tuple[int, int]]) -> InputError:
-    place, one, two = get_pair(different, bars)
-    return InputError(f"{place} says that {one} and {two} are different, but {line} makes them the same; remove one")
-
-
-def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, Any], dict[Any, Any]]:
-    names = list(dict.fromkeys(name for said in (same, different) for _, *pair in said.pairs for name in pair))
+def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, _Key], dict[_Key, _Key]]:
+    """Return a key for each name, and for each form of a name. Names with a common form (an id, a URL) get one key, the head."""
+    names = list(dict.fromkeys(name for source in (same, different) for _, *pair in source.pairs for name in pair))
+    normal_ids = normalise_kind(pl.Series(names, dtype=pl.String), "id")
     clusters = Clusters({}, {})
-    keys: dict[str, list[tuple[str, str]]] = {}
-    for name, normal in zip(names, normalise_kind(pl.Series(names, dtype=pl.String), "id"), strict=True):
+    keys_of: dict[str, list[_Key]] = {}
+    for name, normal in zip(names, normal_ids, strict=True):
+        keys = [("id", name), ("id", normal or name)]
         parsed = parse_url(name)
         # Ids may have `#` too: only what has a host or begins with `/` is a URL.
-        is_url = parsed is not None and ("://" in parsed.normalised or name.startswith("/"))
-        keys[name] = [("id", name), ("id", normal or name), *([("url", parsed.address)] if parsed and is_url else [])]
-        for key in keys[name][1:]:
-            clusters.join(keys[name][0], key)
-    heads = {key: clusters.find(key) for forms in keys.values() for key in forms}
-    return {name: heads[forms[0]] for name, forms in keys.items()}, heads
+        if parsed is not None and ("://" in parsed.normalised or name.startswith("/")):
+            keys.append(("url", parsed.address))
+        for key in keys[1:]:
+            clusters.join(keys[0], key)
+        keys_of[name] = keys
+
+    head_of = {name: clusters.find(keys[0]) for name, keys in keys_of.items()}
+    return head_of, {key: clusters.find(key) for keys in keys_of.values() for key in keys}
 
 
-def _join_names(name_of: dict[str, Any], same: SaidPairs, different: SaidPairs) -> Clusters:
-    marks: dict[Any, Set[Any]] = defaultdict(frozenset)
-    barred: dict[Any, Set[Any]] = defaultdict(frozenset)
-    for number, (place, one, two) in enumerate(different.pairs):
-        if name_of[one] == name_of[two]:
-            raise InputError(f"{place}: {one} and {two} are one id or URL, not two documents; remove the pair")
-        for side, name in enumerate((one, two)):
-            marks[name_of[name]] |= {(number, side)}
-            barred[name_of[name]] |= {(number, 1 - side)}
+def _join_names(head_of: dict[str, _Key], same: SaidPairs, different: SaidPairs) -> Clusters:
+    """Return the sets of names that pairs of `same` make one document. The marks of a set are as in `UserPairs.clusters`."""
+    marks: dict[_Key, Set[Any]] = defaultdict(frozenset)
+    barred: dict[_Key, Set[Any]] = defaultdict(frozenset)
+    for number, (place, left, right) in enumerate(different.pairs):
+        if head_of[left] == head_of[right]:
+            raise InputError(f"{place}: {left} and {right} are one id or URL, not two documents; remove the pair")
+        for side, name in enumerate((left, right)):
+            marks[head_of[name]] |= {(number, side)}
+            barred[head_of[name]] |= {(number, 1 - side)}
+
     clusters = Clusters(marks, barred)
-    for place, one, two in same.pairs:
-        if bars := clusters.find_bars(name_of[one], name_of[two]):
+    for place, left, right in same.pairs:
+        if bars := clusters.find_bars(head_of[left], head_of[right]):
             raise _contradict(place, different, bars)
-        clusters.join(name_of[one], name_of[two])
+        clusters.join(head_of[left], head_of[right])
     return clusters
 
 
-def _find_records(records: Records, wanted: dict[Any, Any]) -> Iterator[tuple[Any, int, int]]:
-    """Yield (key, scope, number of the record) for each record that has a key in `wanted`.
+def _contradict(line: str, different: SaidPairs, bars: Set[tuple[int, int]]) -> InputError:
+    place, left, right = get_pair(different, bars)
+    return InputError(f"{place} says that {left} and {right} are different, but {line} makes them the same; remove one")
+
+
+@dataclass
+class _NamedRecords:
+    """The records that the user's names mean.
+
+    Attributes:
+        heads_of: for each record, the heads of its names.
+        meant: (scope, set of joined names) -> head of a name -> its records.
+    """
+
+    heads_of: dict[int, set[Any]] = field(default_factory=lambda: defaultdict(set))
+    meant: dict[tuple[int, Any], dict[_Key, list[int]]] = field(default_factory=dict)
+
+
+def _collect_records(records: Records, head_of_key: dict[_Key, _Key], names: Clusters) -> _NamedRecords:
+    collected = _NamedRecords()
+    for key, scope, record in _find_records(records, head_of_key):
+        head = head_of_key[key]
+        collected.heads_of[record].add(head)
+        records_of_head = collected.meant.setdefault((scope, names.find(head)), {})
+        records_of_head.setdefault(head, []).append(record)
+    return collected
+
+
+def _find_records(records: Records, keys: dict[_Key, _Key]) -> Iterator[tuple[_Key, int, int]]:
+    """Yield (key, scope, number of the record) for each record that has a key in `keys`.
 
     Doc_ids that several documents share are ignored, and so are URLs of pages with many items.
     """
     frame = records.frame
-    own_doc_id = pl.lit(records.trusted) | ~(
-        pl.col("reissued")
-        | ((pl.col("type") == "passage") & (pl.col("snippet").n_unique().over("scope", "doc_id") > 1))
-    )
+    shared_by_passages = (pl.col("type") == "passage") & (pl.col("snippet").n_unique().over("scope", "doc_id") > 1)
+    has_own_doc_id = pl.lit(records.trusted) | ~(pl.col("reissued") | shared_by_passages)
     forms: list[tuple[str, pl.Expr]] = [
-        ("id", pl.when(own_doc_id).then("doc_id")),
+        ("id", pl.when(has_own_doc_id).then("doc_id")),
         ("url", pl.when(URL_NAMES_IT).then(pl.col("item") + pl.col("anchor"))),
     ]
-    for row in TYPES.values():
-        own = [name for name in row.item_ids if name in records.attributes]
-        forms += [("id", pl.when(pl.col("type") == row.name).then(name)) for name in own]
-    if any(kind == "id" and value.startswith("text:") for kind, value in wanted):
+    for kind in TYPES.values():
+        item_ids = [name for name in kind.item_ids if name in records.attributes]
+        forms += [("id", pl.when(pl.col("type") == kind.name).then(name)) for name in item_ids]
+    ids = [value for form, value in keys if form == "id"]
+    urls = [value for form, value in keys if form == "url"]
+    if any(name.startswith("text:") for name in ids):
         frame = frame.with_columns(text=name_texts(frame))
         forms.append(("id", pl.col("text")))
-    values = {kind: [value for known, value in wanted if known == kind] for kind in ("id", "url")}
-    for kind, form in forms:
-        held = frame.select("scope", "record", value=form.str.split(SEVERAL)).explode("value").drop_nulls("value")
-        for scope, record, value in held.filter(pl.col("value").is_in(values[kind])).iter_rows():
-            yield (kind, value), scope, record
-    addresses = frame.filter(own_doc_id, pl.col("doc_id").str.contains("^https?://"))
+
+    for form, expression in forms:
+        values = frame.select("scope", "record", value=expression.str.split(SEVERAL))
+        values = values.explode("value").drop_nulls("value")
+        for scope, record, value in values.filter(pl.col("value").is_in(ids if form == "id" else urls)).iter_rows():
+            yield (form, value), scope, record
+
     # Runs without deduplication have URLs as doc_ids.
-    for scope, record, value in addresses.select("scope", "record", "doc_id").iter_rows():
-        if (parsed := parse_url(value)) and ("url", parsed.address) in wanted:
+    addresses = frame.filter(has_own_doc_id, pl.col("doc_id").str.contains("^https?://"))
+    for scope, record, doc_id in addresses.select("scope", "record", "doc_id").iter_rows():
+        parsed = parse_url(doc_id)
+        if parsed and ("url", parsed.address) in keys:
             yield ("url", parsed.address), scope, record
+
+
+def _begin_clusters(heads_of: dict[int, set[Any]], names: Clusters, different: SaidPairs) -> Clusters:
+    """Return one set for each named record, with the marks of all its names."""
+    marks, barred = {}, {}
+    for record, heads in heads_of.items():
+        marks[record] = reduce(or_, map(names.get_marks, heads))
+        barred[record] = reduce(or_, map(names.get_barred_marks, heads))
+        if bars := marks[record] & barred[record]:
+            place, left, right = get_pair(different, bars)
+            raise InputError(
+                f"{place}: {left} and {right} name the same result, so they cannot be two documents; remove the pair"
+            )
+    return Clusters(marks, barred)
