@@ -11,13 +11,6 @@ from goodgain.files.bad_rows import Frame
 from goodgain.ranking.first_occurrences_and_flattening import PLACED_BY, compare_neighbours, number_queries
 
 
-def _to_lazy(frame: Frame) -> nw.LazyFrame[Any]:
-    """Make a Polars frame lazy, because `collect` streams lazy frames. Return any other frame unchanged."""
-    if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
-        return frame.lazy()
-    return frame  # type: ignore[return-value]  # a frame in memory has the needed methods
-
-
 def collect(frame: Frame) -> pl.DataFrame:
     """Collect a frame as a Polars frame in memory.
 
@@ -46,6 +39,13 @@ def move_to_engine(run: nw.LazyFrame[Any], rows: Frame) -> nw.LazyFrame[Any]:
     else:
         raise InputError(f"rows cannot be moved to {run.implementation}; collect the run as a Polars frame")
     return _to_lazy(nw.from_native(small))
+
+
+def _to_lazy(frame: Frame) -> nw.LazyFrame[Any]:
+    """Make a Polars frame lazy, because `collect` streams lazy frames. Return any other frame unchanged."""
+    if isinstance(frame, nw.DataFrame) and frame.implementation.is_polars():
+        return frame.lazy()
+    return frame  # type: ignore[return-value]  # a frame in memory has the needed methods
 
 
 def move_to_duckdb(relation: Any, table: Any) -> Any:
@@ -79,11 +79,14 @@ def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
     numbers, _ = number_queries(rows.get_column("query_id"))
     places = rows.with_columns(numbers)
     key = ["query", *(name for name in PLACED_BY["seen"] if name in rows.columns)]
+
     is_sorted, equals_next = compare_neighbours(places, key)
     if not is_sorted:
         places = places.sort(key, maintain_order=True)
         _, equals_next = compare_neighbours(places, key)
-    if equals_next.any() and ("rank" in rows.columns or "score" not in rows.columns):
-        best = [-pl.col("score")] if "score" in rows.columns else []
-        places = places.sort(*key, "doc_id", *best)
+
+    has_score = "score" in rows.columns
+    if equals_next.any() and ("rank" in rows.columns or not has_score):
+        best_first = [-pl.col("score")] if has_score else []
+        places = places.sort(*key, "doc_id", *best_first)
     return places.drop("query")

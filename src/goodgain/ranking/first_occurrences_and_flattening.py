@@ -49,7 +49,7 @@ class FirstOccurrences:
         return bool((self.iterations.get_column("R") > 1).any())
 
     @property
-    def kept(self) -> Any:
+    def documents(self) -> Any:
         """For each query, the number of documents in `rows`."""
         return np.bincount(self.rows.get_column("query"), minlength=self.queries.height)
 
@@ -59,17 +59,20 @@ class FirstOccurrences:
 
         Any other query gets the scores n, n-1, ..., 1.
         """
-        length, results = (self.queries.get_column(name).to_numpy() for name in ("length", "results"))
-        return (length == 1) & (results == self.kept)
+        length = self.queries.get_column("length").to_numpy()
+        results = self.queries.get_column("results").to_numpy()
+        return (length == 1) & (results == self.documents)
 
     @property
     def orders(self) -> Orders:
-        columns = ("rising", "by_score", "level", "length")
-        rising, by_score, level, length = (self.queries.get_column(name).to_numpy() for name in columns)
-        keep = self.keep_scores
-        sorted_by_score = by_score & keep
+        keeps_scores = self.keep_scores
+        # one value per query
+        rising = self.queries.get_column("rising").to_numpy()
+        level = self.queries.get_column("level").to_numpy()
+        length = self.queries.get_column("length").to_numpy()
+        sorted_by_score = self.queries.get_column("by_score").to_numpy() & keeps_scores
         return Orders(
-            contradicting=int((rising & ~keep).sum()),
+            contradicting=int((rising & ~keeps_scores).sum()),
             by_score=int(sorted_by_score.sum()),
             several=int((length > 1).sum()),
             against_ranks=int((sorted_by_score & (rising | level)).sum()),
@@ -78,7 +81,7 @@ class FirstOccurrences:
     @property
     def has_repeats(self) -> bool:
         """Whether any query returned a document twice."""
-        return bool((self.queries.get_column("results").to_numpy() > self.kept).any())
+        return bool((self.queries.get_column("results").to_numpy() > self.documents).any())
 
 
 def find_first_occurrences(run: pl.DataFrame, order: str = ORDER) -> FirstOccurrences:
@@ -100,20 +103,27 @@ def find_first_occurrences(run: pl.DataFrame, order: str = ORDER) -> FirstOccurr
         rows = rows.sort(key, maintain_order=True)
         _, equals_next = compare_neighbours(rows, key)
     equal_rows = _count_equal_rows(rows, equals_next) if "rank" in key else 0
+
+    # `group` of a result is the row of its iteration in `iterations`
     results, iterations = _number_iterations(rows)
-    used = iterations
+    ranked_iterations = iterations
     if order == "last":
-        is_last = iterations.select((pl.col("query") != pl.col("query").shift(-1)).fill_null(True)).to_series()
-        results, used = results.filter(is_last.gather(results.get_column("group"))), iterations.filter(is_last)
+        ends_query = (pl.col("query") != pl.col("query").shift(-1)).fill_null(True)
+        is_last = iterations.select(ends_query).to_series()
+        results = results.filter(is_last.gather(results.get_column("group")))
+        ranked_iterations = iterations.filter(is_last)
+
     number = len(query_ids)
+    results_of_query = np.bincount(ranked_iterations.get_column("query"), ranked_iterations.get_column("R"), number)
     queries = pl.DataFrame(
         {
             "query_id": query_ids,
-            "results": np.bincount(used.get_column("query"), used.get_column("R"), number).astype(np.int64),
+            "results": results_of_query.astype(np.int64),
             "length": np.bincount(iterations.get_column("query"), minlength=number),
             **_compare_with_scores(results, number),
         }
     )
+
     if order == "interleaved":
         results = results.with_columns(position=count_in_query(results.get_column("group")))
         results = results.sort("query", *PLACED_BY[order]).drop("position")
@@ -125,21 +135,24 @@ def find_first_occurrences(run: pl.DataFrame, order: str = ORDER) -> FirstOccurr
 
 def number_queries(query_ids: pl.Series) -> tuple[pl.Series, pl.Series]:
     """Number the queries in order of appearance. Return the query number of each row, and the query ids by number."""
-    runs = query_ids.rle().struct.unnest()
-    names, lengths = runs.get_column("value"), runs.get_column("len").to_numpy()
+    stretches = query_ids.rle().struct.unnest()  # one row per stretch of equal ids
+    names = stretches.get_column("value")
+    lengths = stretches.get_column("len").to_numpy()
     queries = names.unique(maintain_order=True)
-    if len(queries) == len(names):  # the rows of each query stand together
-        return pl.Series("query", np.repeat(np.arange(runs.height, dtype=np.uint32), lengths)), names
-    numbered = pl.DataFrame({"value": queries}).with_row_index("query")
-    numbers = runs.join(numbered, on="value", how="left", maintain_order="left", nulls_equal=True)
-    return pl.Series("query", np.repeat(numbers.get_column("query").to_numpy(), lengths)), queries
+    numbers = np.arange(len(names), dtype=np.uint32)
+    if len(queries) < len(names):  # the rows of some query do not stand together
+        numbered = pl.DataFrame({"value": queries}).with_row_index("query")
+        joined = stretches.join(numbered, on="value", how="left", maintain_order="left", nulls_equal=True)
+        numbers = joined.get_column("query").to_numpy()
+    return pl.Series("query", np.repeat(numbers, lengths)), queries
 
 
 def count_in_query(queries: pl.Series) -> pl.Series:
     """Return 1, 2, 3 ... for the rows of each query. All rows of a query must be adjacent."""
     lengths = queries.rle().struct.field("len").to_numpy()
-    before = np.cumsum(lengths, dtype=np.int64) - lengths
-    return pl.Series("k", np.arange(1, len(queries) + 1) - np.repeat(before, lengths), dtype=pl.Int64)
+    rows_before = np.cumsum(lengths, dtype=np.int64) - lengths
+    places = np.arange(1, len(queries) + 1) - np.repeat(rows_before, lengths)
+    return pl.Series("k", places, dtype=pl.Int64)
 
 
 def compare_neighbours(rows: pl.DataFrame, key: Sequence[str]) -> tuple[bool, Any]:
@@ -166,11 +179,15 @@ def _count_equal_rows(rows: pl.DataFrame, equals_next: Any) -> int:
 
 
 def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    query, iteration = (rows.get_column(name).to_numpy() for name in ("query", "iteration"))
+    """Return the results with the number of their iteration (`group`), and the iterations (query, iteration, R)."""
+    query = rows.get_column("query").to_numpy()
+    iteration = rows.get_column("iteration").to_numpy()
     differs = (query[1:] != query[:-1]) | (iteration[1:] != iteration[:-1])
-    starts = np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
+    has_row = np.ones(min(rows.height, 1), bool)  # the first row, if any, starts an iteration
+    starts = np.flatnonzero(np.concatenate([has_row, differs]))
     counts = np.diff(np.append(starts, rows.height))
     iterations = rows.select("query", "iteration")[starts]
+
     results = rows.with_columns(group=np.repeat(np.arange(len(starts)), counts))
     is_result = rows.get_column("doc_id") != EMPTY_DOC
     if not is_result.all():
@@ -180,20 +197,31 @@ def _number_iterations(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
 
 
 def _compare_with_scores(results: pl.DataFrame, queries: int) -> dict[str, Any]:
-    rising, by_score, level = np.zeros(queries, bool), np.zeros(queries, bool), np.ones(queries, bool)
-    if "score" in results.columns:
-        group, score = (results.get_column(name).to_numpy() for name in ("group", "score"))
-        query, same = results.get_column("query").to_numpy(), group[1:] == group[:-1]
-        rising[query[np.flatnonzero(same & (score[1:] > score[:-1]))]] = True
-        differs = score[1:] != score[:-1]
-        if "rank" in results.columns:  # tied ranks do not say another order than tied scores
-            rank = results.get_column("rank").to_numpy()
-            differs |= rank[1:] == rank[:-1]
-        level[query[np.flatnonzero(same & differs)]] = False
-        tied = np.flatnonzero(same & (score[1:] == score[:-1]))
-        before, after = (results.get_column("doc_id").gather(places) for places in (tied, tied + 1))
-        by_score = rising.copy()
-        by_score[query[tied[(after > before).to_numpy()]]] = True  # ties are ordered by descending doc_id
+    """Return the columns `rising`, `by_score` and `level` of `FirstOccurrences.queries`, one value per query."""
+    rising = np.zeros(queries, bool)
+    level = np.ones(queries, bool)
+    if "score" not in results.columns:
+        return {"rising": rising, "by_score": rising.copy(), "level": level}
+
+    query = results.get_column("query").to_numpy()
+    group = results.get_column("group").to_numpy()
+    score = results.get_column("score").to_numpy()
+    # one value per pair of neighbours: result k and result k + 1
+    in_one_group = group[1:] == group[:-1]
+    rises = np.flatnonzero(in_one_group & (score[1:] > score[:-1]))
+    rising[query[rises]] = True
+    differs = score[1:] != score[:-1]
+    if "rank" in results.columns:  # tied ranks do not say another order than tied scores
+        rank = results.get_column("rank").to_numpy()
+        differs |= rank[1:] == rank[:-1]
+    steps = np.flatnonzero(in_one_group & differs)
+    level[query[steps]] = False
+
+    tied = np.flatnonzero(in_one_group & (score[1:] == score[:-1]))
+    before = results.get_column("doc_id").gather(tied)
+    after = results.get_column("doc_id").gather(tied + 1)
+    by_score = rising.copy()
+    by_score[query[tied[(after > before).to_numpy()]]] = True  # ties are ordered by descending doc_id
     return {"rising": rising, "by_score": by_score, "level": level}
 
 
@@ -209,21 +237,25 @@ def make_ranking(firsts: FirstOccurrences, columns: Sequence[str]) -> pl.DataFra
     [('a', 5.0), ('b', 4.0), ('d', 3.0), ('c', 2.0), ('e', 1.0)]
     """
     query = firsts.rows.get_column("query")
-    keeps = pl.Series("keeps", firsts.keep_scores).gather(query)
+    keeps_scores = pl.Series("keeps_scores", firsts.keep_scores).gather(query)
     place = count_in_query(query).alias("place")
-    kept = pl.Series("kept", firsts.kept).gather(query)
-    placed = firsts.rows.with_columns(firsts.queries.get_column("query_id").gather(query), keeps, place, kept)
-    new_score = (pl.col("kept") + 1 - pl.col("place")).cast(pl.Float64)
-    ranking = placed.with_columns(
-        rank=pl.when("keeps").then("rank").otherwise("place"),
-        score=pl.when("keeps").then("score").otherwise(new_score),
-        iteration=pl.when("keeps").then("iteration").otherwise(1).cast(pl.Int64),
+    documents = pl.Series("documents", firsts.documents).gather(query)
+    query_ids = firsts.queries.get_column("query_id").gather(query)
+    ranking = firsts.rows.with_columns(query_ids, keeps_scores, place, documents)
+
+    new_score = (pl.col("documents") + 1 - pl.col("place")).cast(pl.Float64)
+    ranking = ranking.with_columns(
+        rank=pl.when("keeps_scores").then("rank").otherwise("place"),
+        score=pl.when("keeps_scores").then("score").otherwise(new_score),
+        iteration=pl.when("keeps_scores").then("iteration").otherwise(1).cast(pl.Int64),
     )
-    if keeps.any():  # a query that keeps its scores keeps the order of its rows too
-        key = ranking.select("query", place=pl.when("keeps").then("line").otherwise("place"))
-        same = pl.col("query") == pl.col("query").shift(1)
-        if key.select((same & (pl.col("place") < pl.col("place").shift(1))).any()).item():
-            ranking = ranking.with_columns(key.get_column("place")).sort("query", "place")
+
+    if keeps_scores.any():  # a query that keeps its scores keeps the order of its rows too
+        places = ranking.select("query", place=pl.when("keeps_scores").then("line").otherwise("place"))
+        is_same_query = pl.col("query") == pl.col("query").shift(1)
+        goes_back = is_same_query & (pl.col("place") < pl.col("place").shift(1))
+        if places.select(goes_back.any()).item():
+            ranking = ranking.with_columns(places.get_column("place")).sort("query", "place")
     return ranking.select(columns)
 
 
@@ -235,12 +267,17 @@ def add_ranks(frame: pl.DataFrame) -> pl.DataFrame:
     """
     if "rank" not in frame.columns:
         rows = frame.with_row_index("row")
-        by_score = rows.sort("score", "doc_id", descending=True) if "score" in frame.columns else rows
-        counted = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
-        frame = by_score.with_columns(rank=counted).sort("row").drop("row")
+        if "score" in frame.columns:
+            rows = rows.sort("score", "doc_id", descending=True)
+        rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
+        frame = rows.with_columns(rank=rank).sort("row").drop("row")
+
     ranks = frame.get_column("rank")
-    if ranks.dtype.is_float() and (ranks == ranks.round()).all() and (ranks.abs() < 2**53).all():
-        frame = frame.with_columns(ranks.cast(pl.Int64))  # write whole ranks as whole numbers
+    if ranks.dtype.is_float():
+        is_whole = (ranks == ranks.round()) & (ranks.abs() < 2**53)
+        if is_whole.all():
+            frame = frame.with_columns(ranks.cast(pl.Int64))  # write whole ranks as whole numbers
+
     if "score" not in frame.columns:
         frame = frame.with_columns(score=-pl.col("rank").cast(pl.Float64))
     return frame.select(name for name in RUN.columns if name in frame.columns)

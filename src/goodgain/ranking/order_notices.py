@@ -1,6 +1,7 @@
 """Counts ties and equal rows of a run, part by part, and gives the notices for the whole run."""
 
 from collections.abc import Iterable
+from operator import add
 from typing import NamedTuple
 
 import polars as pl
@@ -22,10 +23,15 @@ class OrderFacts(NamedTuple):
 def add_up_facts(parts: Iterable[OrderFacts]) -> OrderFacts:
     """Return the facts of a whole run from those of its parts, which share no query."""
     facts = list(parts)
-    orders = Orders(*map(sum, zip(Orders(), *(part.orders for part in facts), strict=True)))
-    equal_rows = sum(part.equal_rows for part in facts)
-    tied = sum(part.tied for part in facts)
-    return OrderFacts(orders, equal_rows, any(part.in_row_order for part in facts), tied)
+    orders = Orders()
+    for part in facts:
+        orders = Orders(*map(add, orders, part.orders))
+    return OrderFacts(
+        orders,
+        equal_rows=sum(part.equal_rows for part in facts),
+        in_row_order=any(part.in_row_order for part in facts),
+        tied=sum(part.tied for part in facts),
+    )
 
 
 def count_ties(rows: pl.DataFrame, firsts: FirstOccurrences | None, *, order: str, lacks_order: bool) -> int:
@@ -34,13 +40,14 @@ def count_ties(rows: pl.DataFrame, firsts: FirstOccurrences | None, *, order: st
     `rows` is sorted by query_id and iteration. If `firsts` is given, results of queries that keep their scores do not count:
     they are sorted by score.
     """
-    place = ["query_id", "iteration"]
     if order == "last":
         rows = rows.filter(pl.col("iteration") == pl.col("iteration").max().over("query_id"))
-    results = rows.filter(pl.col("doc_id") != EMPTY_DOC).select(place if lacks_order else [*place, "rank"])
-    same = pl.all_horizontal(pl.all() == pl.all().shift(1)).fill_null(False)
-    is_tied = results.select(same | same.shift(-1, fill_value=False)).to_series()
-    tied = results.filter(is_tied)
+    results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
+    places = results.select("query_id", "iteration") if lacks_order else results.select("query_id", "iteration", "rank")
+
+    equals_row_before = pl.all_horizontal(pl.all() == pl.all().shift(1)).fill_null(False)
+    is_tied = equals_row_before | equals_row_before.shift(-1, fill_value=False)
+    tied = places.filter(places.select(is_tied).to_series())
     if firsts is not None and not lacks_order and not tied.is_empty():
         keeping = firsts.queries.get_column("query_id").filter(pl.Series(firsts.keep_scores))
         tied = tied.filter(~pl.col("query_id").is_in(keeping.implode()))
@@ -70,11 +77,11 @@ def warn_of_ties(results: int, *, lacks_order: bool) -> None:
 def warn_of_equal_rows(number: int, *, about: str | None) -> None:
     """Give a notice about the equal rows of a run. `about` is the name of the run."""
     if number:
-        equal = f"{number:,} row{' equals' if number == 1 else 's equal'} an earlier row in query, iteration, doc_id and rank"
+        rows = count_of(number, "row equals", "rows equal")
         notice(
             "equal_rows",
-            f"{equal}. They count as repeats: right if a step made the same call twice. If rows were written twice, remove "
-            "the copies.",
+            f"{rows} an earlier row in query, iteration, doc_id and rank. They count as repeats: right if a step made the "
+            "same call twice. If rows were written twice, remove the copies.",
             about=about,
         )
 
@@ -88,7 +95,7 @@ def warn_of_orders(orders: Orders, *, paged: bool = False) -> None:
     if queries := orders.contradicting:
         notice(
             "ranks_contradict_scores",
-            f"ranks contradict scores within an iteration in {queries} quer{'y' if queries == 1 else 'ies'}: "
+            f"ranks contradict scores within an iteration in {queries} {'query' if queries == 1 else 'queries'}: "
             "their ranking follows the ranks. If the scores are right, renumber the ranks by score. Queries with one search "
             "and no repeats keep their scores.",
         )
@@ -100,10 +107,10 @@ def warn_of_orders(orders: Orders, *, paged: bool = False) -> None:
             "make scores fall as ranks rise.",
         )
     elif orders.against_ranks:
-        what = "pages and classic measures" if paged else "classic measures"
+        subject = "pages and classic measures" if paged else "classic measures"
         notice(
             "order_by_score",
-            f"in {count_of(orders.against_ranks, 'query', 'queries')} with one search, {what} sort by score, not by rank "
+            f"in {count_of(orders.against_ranks, 'query', 'queries')} with one search, {subject} sort by score, not by rank "
             "(ties by doc_id, as in trec_eval). If the ranks are right, make scores fall as ranks rise.",
         )
 

@@ -44,19 +44,31 @@ class Judgments:
         """
         number = self.number_queries(firsts.queries.get_column("query_id"))
         rows = firsts.rows.select(number.gather(firsts.rows.get_column("query")), "doc_id")
-        starts = self._starts
-        wanted = number.drop_nulls().to_numpy()
-        begins, lengths = starts[wanted], starts[wanted + 1] - starts[wanted]
-        places = np.repeat(begins - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        labels = self.labels[places]
-        keys, label_keys = rows.lazy().select(key=_KEY), labels.lazy().select(key=_KEY)
-        found = keys.with_row_index("row").join(label_keys.with_row_index("label"), on="key").collect()
-        left, right = rows[found.get_column("row")], labels[found.get_column("label")]
-        same = [left.get_column(name) == right.get_column(name) for name in ("query", "doc_id")]
-        is_label = (same[0] & same[1]).fill_null(False)
+        labels = self._select_labels(number.drop_nulls().to_numpy())
+        keys = rows.lazy().select(key=_KEY).with_row_index("row")
+        label_keys = labels.lazy().select(key=_KEY).with_row_index("label")
+
+        # one row per (row of the run, label) with the same hash
+        matches = keys.join(label_keys, on="key").collect()
+        matched_rows = rows[matches.get_column("row")]
+        matched_labels = labels[matches.get_column("label")]
+        same_query = matched_rows.get_column("query") == matched_labels.get_column("query")
+        same_document = matched_rows.get_column("doc_id") == matched_labels.get_column("doc_id")
+        is_label = (same_query & same_document).fill_null(False)
+
         relevance = np.full(rows.height, np.nan)
-        relevance[found.get_column("row").filter(is_label)] = right.get_column("relevance").filter(is_label)
+        row_of_label = matches.get_column("row").filter(is_label)
+        relevance[row_of_label] = matched_labels.get_column("relevance").filter(is_label)
         return pl.Series("relevance", relevance).fill_nan(None)
+
+    def _select_labels(self, queries: Any) -> pl.DataFrame:
+        """Return the labels of the queries with these numbers."""
+        starts = self._starts
+        begins = starts[queries]
+        lengths = starts[queries + 1] - begins
+        rows_before = np.cumsum(lengths) - lengths
+        places = np.repeat(begins - rows_before, lengths) + np.arange(lengths.sum())
+        return self.labels[places]
 
     @cached_property
     def _starts(self) -> Any:
@@ -66,10 +78,10 @@ class Judgments:
 
     def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
         """Return the label counts of each query: query, query_id, NumJudged (all labels), and `NumRel(rel=...)` (labels >= rel)."""
-        counts = self.labels.group_by("query").agg(
-            pl.len().cast(pl.Int64).alias("NumJudged"),
-            *((pl.col("relevance") >= rel).sum().cast(pl.Int64).alias(name_relevant(rel)) for rel in sorted(set(rels))),
-        )
+        aggregates = {"NumJudged": pl.len().cast(pl.Int64)}
+        for rel in sorted(set(rels)):
+            aggregates[name_relevant(rel)] = (pl.col("relevance") >= rel).sum().cast(pl.Int64)
+        counts = self.labels.group_by("query").agg(**aggregates)
         queries = pl.DataFrame({"query_id": self.query_ids}).with_row_index("query")
         counted = queries.join(counts, on="query", how="left", maintain_order="left")
         return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
@@ -99,7 +111,8 @@ class RankingTable(NamedTuple):
 
 def name_relevant(rel: float) -> str:
     """Return the name of the column with the number of labels >= `rel`."""
-    return f"NumRel(rel={rel:g})" if float(f"{rel:g}") == rel else f"NumRel(rel={rel!r})"
+    is_short = float(f"{rel:g}") == rel
+    return f"NumRel(rel={rel:g})" if is_short else f"NumRel(rel={rel!r})"
 
 
 def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) -> Judgments:
@@ -111,7 +124,9 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
     query_ids = names.sort() if query_ids is None else query_ids.unique().sort()
     number = _number(names, query_ids).gather(place)
     labels = qrels.select(number, "doc_id", pl.col("relevance").cast(pl.Float64))
-    return Judgments(query_ids, labels if number.is_sorted() else labels.sort("query", maintain_order=True))
+    if not number.is_sorted():
+        labels = labels.sort("query", maintain_order=True)
+    return Judgments(query_ids, labels)
 
 
 def tabulate_ranking(
@@ -142,24 +157,31 @@ def tabulate_first_occurrences(
     """
     number = judgments.number_queries(firsts.queries.get_column("query_id"))
     query = firsts.rows.get_column("query")
-    columns = {"k": count_in_query(query)}
-    keeps = pl.Series(firsts.keep_scores).gather(query)
-    if keeps.any():
-        some = firsts.rows if keeps.all() else firsts.rows[(in_some := keeps.arg_true())]
-        scores = some.select("query", pl.col("score").cast(pl.Float64))
-        placed = place_documents(scores, some.get_column("doc_id").gather, positions=positions)
-        if some is not firsts.rows:
-            placed = placed.select(
-                _write_over(columns["k"], in_some, placed.get_column(name)).alias(name) for name in placed.columns
-            )
-        columns = {name: placed.get_column(name) for name in placed.columns}
-    rows = pl.DataFrame(
-        [number.gather(query).alias("query"), firsts.rows.get_column("doc_id"), *columns.values(), relevance]
-    )
-    kept = pl.col("query" if unjudged else "relevance").is_not_null()
-    retrieved = pl.DataFrame({"query": number, "NumRet": firsts.kept}, schema_overrides={"NumRet": pl.Int64})
+    columns = _place_first_occurrences(firsts, positions)
+    rows = pl.DataFrame([number.gather(query).alias("query"), firsts.rows.get_column("doc_id"), *columns, relevance])
+    needed_column = "query" if unjudged else "relevance"
+    rows = rows.filter(pl.col(needed_column).is_not_null())
+
+    retrieved = pl.DataFrame({"query": number, "NumRet": firsts.documents}, schema_overrides={"NumRet": pl.Int64})
     retrieved = retrieved.filter(pl.col("query").is_not_null() & (pl.col("NumRet") > 0))
-    return RankingTable(rows.filter(kept), retrieved)
+    return RankingTable(rows, retrieved)
+
+
+def _place_first_occurrences(firsts: FirstOccurrences, positions: Collection[str]) -> list[pl.Series]:
+    """Return the columns of positions, `k` first."""
+    query = firsts.rows.get_column("query")
+    k = count_in_query(query)
+    keeps_scores = pl.Series(firsts.keep_scores).gather(query)
+    if not keeps_scores.any():
+        return [k]
+
+    places = keeps_scores.arg_true()
+    scored = firsts.rows if keeps_scores.all() else firsts.rows[places]
+    scores = scored.select("query", pl.col("score").cast(pl.Float64))
+    placed = place_documents(scores, scored.get_column("doc_id").gather, positions=positions)
+    if keeps_scores.all():
+        return placed.get_columns()
+    return [_write_over(k, places, column).alias(column.name) for column in placed.get_columns()]
 
 
 def _write_over(column: pl.Series, rows: pl.Series, values: pl.Series) -> pl.Series:
@@ -188,27 +210,28 @@ def place_documents(
     """
     score = pl.col("score") + 0.0  # -0.0 becomes 0.0
     rows = ranking.select("query", score, single=score.cast(pl.Float32))
-    placed = pl.DataFrame({"k": count_in_query(rows.get_column("query"))})
-    out_of_order = rows.get_column("query").filter(
-        rows.select(_same_as_before("query") & (pl.col("single") >= pl.col("single").shift(1))).to_series()
-    )
-    if out_of_order.is_empty():
-        return placed
-    unsettled = rows.with_row_index("row").filter(pl.col("query").is_in(out_of_order.unique().implode()))
+    k = count_in_query(rows.get_column("query"))
+    is_out_of_order = _same_as_before("query") & (pl.col("single") >= pl.col("single").shift(1))
+    queries = rows.get_column("query").filter(rows.select(is_out_of_order).to_series()).unique()
+    if queries.is_empty():
+        return pl.DataFrame({"k": k})
+
+    unsettled = rows.with_row_index("row").filter(pl.col("query").is_in(queries.implode()))
     by_score = unsettled.sort("query", "single", descending=[False, True])
     by_score = by_score.with_columns(k=count_in_query(by_score.get_column("query")))
-    same = _same_as_before("query") & _same_as_before("single")
-    tied = by_score.filter(same | same.shift(-1, fill_value=False))
-    k = _write_over(placed.get_column("k"), by_score.get_column("row"), by_score.get_column("k"))
+    k = _write_over(k, by_score.get_column("row"), by_score.get_column("k"))
+
+    equals_row_before = _same_as_before("query") & _same_as_before("single")
+    tied = by_score.filter(equals_row_before | equals_row_before.shift(-1, fill_value=False))
     columns = {"k": k}
     if not tied.is_empty():
         tied = tied.with_columns(doc_ids(tied.get_column("row")).alias("doc_id"))
         for name in ("k", *sorted({*positions} - {"k"})):
-            by, id_descends = POSITIONS[name]
-            in_order = tied.sort("query", by, "doc_id", descending=[False, True, id_descends])
-            placed_by = _write_over(k, in_order.get_column("row"), tied.get_column("k"))
-            if name == "k" or not placed_by.equals(columns["k"]):
-                columns[name] = placed_by
+            score_column, id_descends = POSITIONS[name]
+            in_order = tied.sort("query", score_column, "doc_id", descending=[False, True, id_descends])
+            position = _write_over(k, in_order.get_column("row"), tied.get_column("k"))
+            if name == "k" or not position.equals(columns["k"]):
+                columns[name] = position
     return pl.DataFrame(columns)
 
 
@@ -216,10 +239,10 @@ def _same_as_before(column: str) -> pl.Expr:
     return (pl.col(column) == pl.col(column).shift(1)).fill_null(False)
 
 
-def _number(some: pl.Series, query_ids: pl.Series) -> pl.Series:
+def _number(queries: pl.Series, query_ids: pl.Series) -> pl.Series:
     """Return the position of each query in the sorted `query_ids`; null for an absent query."""
     if query_ids.is_empty():
-        return pl.Series("query", [None] * len(some), dtype=pl.UInt32)
-    place = query_ids.search_sorted(some).clip(upper_bound=len(query_ids) - 1)
-    found = pl.DataFrame({"query": place, "is_there": query_ids.gather(place) == some})
-    return found.select(pl.when("is_there").then(pl.col("query").cast(pl.UInt32))).to_series()
+        return pl.Series("query", [None] * len(queries), dtype=pl.UInt32)
+    place = query_ids.search_sorted(queries).clip(upper_bound=len(query_ids) - 1)
+    numbers = pl.DataFrame({"query": place, "is_there": query_ids.gather(place) == queries})
+    return numbers.select(pl.when("is_there").then(pl.col("query").cast(pl.UInt32))).to_series()
