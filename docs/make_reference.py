@@ -65,6 +65,7 @@ ITERATIONS = """\
 >>> subtopics = gg.read_qrels(pl.DataFrame(of_subtopics), labels="subtopic")
 >>> asked = {"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 0, "search_query": ["dam", "Dam"]}
 >>> results = pl.DataFrame(asked)
+>>> lengths = {"a": 100, "b": 400, "c": 200, "d": 300, "f": 500}
 """
 RANKING = """\
 >>> grades = {"q": {"a": 2, "b": 0, "c": 1, "e": 1, "x": 0}}
@@ -96,7 +97,7 @@ def write_measure(declaration: Declaration) -> str:
     facts = {
         "Written": f"`{declaration.usage}`",
         "Better": {"up": "higher", "down": "lower", None: "neither"}[declaration.better],
-        "Values": f"{low} to {high}" if high else f"{low} or more",
+        "Values": f"{low} to {high}" if high else "any number" if low == "-inf" else f"{low} or more",
         "Parameters": ", ".join(f"`{parameter}`" for parameter in list_parameters(declaration)),
         "Source": declaration.source,
         "Note": declaration.note,

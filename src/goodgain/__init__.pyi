@@ -86,6 +86,10 @@ from goodgain.measures.not_in_ir_measures import TruncatedAP as TruncatedAP
 from goodgain.measures.not_in_ir_measures import Unjudged as Unjudged
 from goodgain.measures.nugget_measures import NuggetGain as NuggetGain
 from goodgain.measures.nugget_measures import NuggetScore as NuggetScore
+from goodgain.measures.reading_effort import EU as EU
+from goodgain.measures.reading_effort import TBG as TBG
+from goodgain.measures.reading_effort import U as U
+from goodgain.measures.reading_effort import nEU as nEU
 from goodgain.measures.scores import Scores as Scores
 from goodgain.measures.session_gain import ACT as ACT
 from goodgain.measures.session_gain import CT as CT

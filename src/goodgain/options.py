@@ -98,15 +98,20 @@ _OF_SEARCHES = "RepeatedQueries needs it. For several systems give one table, or
 _OF_SPENDS = (
     "AreaOver and ValueAt over tokens, cost or seconds need costs. In Python a frame, a file, or a list of these."
 )
+_LENGTHS = "Lengths of documents: doc_id and length (.csv, .tsv, .jsonl, .parquet)."
+_OF_LENGTHS = (
+    "EU and nEU need lengths, TBG needs them in words, U in characters. In Python also a frame or {doc_id: length}."
+)
 BESIDE = (
     Option("results", "Search strings and results, as convert --results writes them.", Path, detail=_OF_SEARCHES),
     Option("costs", "Costs, as convert --costs writes them; repeatable. See docs/spend.md.", Path, detail=_OF_SPENDS),
+    Option("lengths", _LENGTHS, Path, detail=_OF_LENGTHS),
     Option("queries", "Query texts: query_id and text (.tsv, .jsonl, .csv, .parquet), or an ir_datasets id."),
     Option("uses", "Output of convert --uses for all systems, to show good documents never opened or cited.", Path),
     Option("outcomes", "A table: query_id, system, and columns of numbers such as solved.", Path),
     Option("groups", "A table of query_id and group: print values for each group too.", Path),
 )
-TABLES = BESIDE[:2]  # the tables that some measures need
+TABLES = BESIDE[:3]  # the tables that some measures need
 _AT_MOST = (
     "At most 1,000,000. In a curve 0 omits the intervals. By default, `compare` draws more random signs for many pairs."
 )

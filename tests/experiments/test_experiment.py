@@ -112,6 +112,7 @@ ANALYSES: dict[str, Callable[[gg.Experiment], Any]] = {
     "spend": lambda x: x.spend(),
     "searches": lambda x: x.evaluate("RepeatedQueries").values,
     "area": lambda x: x.evaluate("AreaOver(over='tokens',budget=9)").values,
+    "reading": lambda x: x.evaluate("U").values,
 }
 _PLACES = {"query_id": [f"q{q}" for q in range(22) for _ in range(4)], "iteration": [2, 4, 6, 8] * 22}
 #: Tables of the systems of `write_files`.
@@ -141,6 +142,7 @@ OTHERS: dict[str, Any] = {
     "bounds": True,
     "results": RESULTS,
     "costs": COSTS_OF_EACH,
+    "lengths": {f"d{k}": 10 for k in range(100)},
     "seed": 7,
     "resamples": 300,
     "alpha": 0.3,
@@ -202,7 +204,7 @@ def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_
         compare_results(again[analysis], first[analysis])
     assert any(differ(changed[analysis], first[analysis]) for analysis in ANALYSES)
     if name != "columns":  # a table that lacks the column is refused, and the text of the error is what changes
-        assert not isinstance(changed[{"results": "searches", "costs": "area"}.get(name, "curve")], str)
+        assert not isinstance(changed[{"results": "searches", "costs": "area", "lengths": "reading"}.get(name, "curve")], str)
 
 
 def test_required_lines_of_an_experiment_are_those_of_a_comparison() -> None:

@@ -45,6 +45,7 @@ GROUPS = [pl.DataFrame({"query_id": QUERIES, "group": ["u"] * number + ["v"] * (
 OUTCOMES = [make_table(solved=[number] * 8 + [1 - number] * 8) for number in (0, 1)]
 COMPLETED = [make_table(completed=[1] * 8 + [number] * 8) for number in (1, 0)]
 COSTS = [pl.concat([make_table(iteration=i, input_tokens=number, cost=number) for i in (1, 2)]) for number in (3, 4)]
+LENGTHS = [pl.DataFrame({"doc_id": ["a", "b", "c", "d"], "length": [number] * 4}) for number in (30, 4000)]
 USES = [make_uses(opened) for opened in (True, False)]
 RESULTS = [make_results(text) for text in ("dam", "bridge")]
 
@@ -73,6 +74,7 @@ CASES = {
     "curve, costs": Case(*COSTS, lambda x, table: x.curve("CG", over="tokens", costs=table)),
     "evaluate, costs": Case(*COSTS, lambda x, table: x.evaluate(AREA).values, option="costs"),
     "compare, costs": Case(*COSTS, lambda x, table: x.compare(AREA).means, option="costs"),
+    "evaluate, lengths": Case(*LENGTHS, lambda x, table: x.evaluate("U").values, option="lengths"),
     "evaluate, results": Case(*RESULTS, lambda x, table: x.evaluate("RepeatedQueries").values, option="results"),
     "explain, results": Case(*RESULTS, lambda x, table: x.explain("old", "new", results=table).iterations),
     "explain, uses": Case(*USES, lambda x, table: x.explain("old", "new", uses=table).documents),

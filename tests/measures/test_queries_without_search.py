@@ -63,7 +63,8 @@ def value_without_search(name: str, labels: list[float]) -> float | None:
         return 100.0 if max(labels) >= 2 else 0.0
     if measure.NAME in DEFINED:
         return 0.0
-    if (isinstance(measure, SessionMeasure) and measure.table) or find_direction(measure) == "down":
+    needs_rows_of_searches = isinstance(measure, SessionMeasure) and measure.table in ("results", "costs")
+    if needs_rows_of_searches or find_direction(measure) == "down":
         return None
     if str(measure.NAME).startswith("Nugget") and max(labels) < 1:
         return None
@@ -91,7 +92,8 @@ def draw(random: Random) -> tuple[gg.Qrels, dict[str, list[float]], list[str], d
     strings = [(*of, 1, 0, "mill") for of in every]
     columns = ["query_id", "iteration", "search", "rank", "search_query"]
     results = pl.DataFrame(strings, schema=columns, orient="row")
-    return qrels, labels, not_searched, {"run": run, "costs": costs, "results": results}
+    lengths = dict.fromkeys("abcdefx", 9)
+    return qrels, labels, not_searched, {"run": run, "costs": costs, "results": results, "lengths": lengths}
 
 
 @settings(max_examples=how_many(4, full=30), deadline=None)

@@ -7,7 +7,7 @@ subtopic -> label. Pure Python: no goodgain, no polars.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 Rounds = Sequence[Sequence[str]]
@@ -103,3 +103,92 @@ def cube_test(
         best = sorted((label for _, s, label in relevant if s == subtopic), reverse=True)[: 5 * number + 1]
         reachable += min(height, sum(gamma**i * label for i, label in enumerate(best)))
     return Cube(speeds[-1], sum(speeds) / len(speeds), reachable / len(subtopics) / (height * number))
+
+
+class Utility(NamedTuple):
+    eu: float
+    upper: float
+    lower: float
+
+
+def expected_utility(
+    rounds: Rounds,
+    nuggets: Mapping[str, tuple[float, Collection[str]]],
+    lengths: Mapping[str, float],
+    number: int,
+    a: float = 0.001,
+    gamma: float = 0.5,
+    p: float = 0.5,
+    depth: int = 5,
+) -> Utility:
+    """EU, and the bounds of nEU for `number` rounds. `nuggets`: nugget -> weight and documents that have it.
+
+    Readers are followed one by one: whoever stops after rank s has read the first s results.
+    """
+    times, cost, seen = dict.fromkeys(nuggets, 0.0), 0.0, set[str]()
+    for documents in rounds:
+        new = [
+            None if document in seen or document in documents[:k] else document for k, document in enumerate(documents)
+        ]
+        for s in range(1, len(documents) + 1):
+            share = (1 - p) ** (s - 1) * (p if s < len(documents) else 1)
+            read = [document for document in new[:s] if document]
+            cost += share * sum(lengths[document] for document in read)
+            for nugget, (_, having) in nuggets.items():
+                times[nugget] += share * sum(document in having for document in read)
+        seen.update(documents)
+
+    slots = sorted(((1 - p) ** r for r in range(depth) for _ in range(number)), reverse=True)
+    most = {nugget: sum(slots[: len(having)]) for nugget, (_, having) in nuggets.items()}
+    ordered = sorted(lengths.values())
+    least_cost = sum(w * length for w, length in zip(slots, ordered, strict=False))
+    most_cost = sum(w * length for w, length in zip(slots, reversed(ordered), strict=False))
+
+    def gain(of: Mapping[str, float]) -> float:
+        return sum(weight * series(gamma, of[nugget]) for nugget, (weight, _) in nuggets.items())
+
+    return Utility(gain(times) - a * cost, gain(most) - a * least_cost, -a * most_cost)
+
+
+def series(gamma: float, times: float) -> float:
+    return times if gamma == 1 else (1 - gamma**times) / (1 - gamma)
+
+
+def time_biased_gain(
+    rounds: Rounds,
+    labels: Mapping[str, float],
+    lengths: Mapping[str, float],
+    rel: float = 1,
+    half_life: float = 224,
+    other: float = 0.39,
+) -> float:
+    clock, total = 0.0, 0.0
+    for _, _, new, _ in walk(rounds):
+        is_good = new is not None and labels.get(new, 0) >= rel
+        if is_good:
+            total += 0.64 * 0.77 * math.exp(-clock * math.log(2) / half_life)
+        clock += 4.4
+        if new is not None:
+            clock += (0.64 if is_good else other) * (0.018 * lengths[new] + 7.8)
+    return total
+
+
+def u_measure(
+    rounds: Rounds,
+    labels: Mapping[str, float],
+    lengths: Mapping[str, float],
+    last: float = 132_000,
+    snippet: float = 200,
+    share: float = 0.2,
+    *,
+    opens_all: bool = False,
+) -> float:
+    position, total = 0.0, 0.0
+    for _, _, new, _ in walk(rounds):
+        label = 0 if new is None else labels.get(new, 0)
+        position += snippet
+        if new is not None and (opens_all or label >= 1):
+            position += share * lengths[new]
+        if label >= 1:
+            total += label * max(0, 1 - position / last)
+    return total

@@ -54,6 +54,7 @@ _comparison_options = shared.join_options(
     shared.declared_option("queries", "--comment and --plot show questions in place of ids."),
     shared.declared_option("results", "--comment shows the searches of the query that changed most.", multiple=True),
     shared.declared_option("costs", "--comment shows what each system spends.", multiple=True),
+    shared.declared_option("lengths"),
     click.option(
         "--detect", type=float, metavar="D", help="Also say how many queries are needed to detect a difference of D."
     ),
@@ -120,7 +121,7 @@ def compare(given: shared.Given) -> None:
     if len(given.iterations or ()) == 1:
         (given.iterations,) = given.iterations
     gate, output = [given.junit, given.comment, given.write_baseline], given.output
-    inputs = [given.qrels or None, given.baseline_file, given.groups, given.outcomes, given.queries]
+    inputs = [given.qrels or None, given.baseline_file, given.groups, given.outcomes, given.queries, given.lengths]
     inputs += [*(given.results or ()), *(given.costs or ()), *shared.find_files(given.runs)]
     shared.check_outputs([given.plot, output.path, *gate], inputs)
     solved = () if given.outcomes is None else read_outcomes(given.outcomes).columns[2:]
@@ -249,6 +250,7 @@ def _find_baseline(lines: Sequence[Requirement], names: Sequence[str], against: 
 @shared.declared_option("results", "One file of all systems, or one for each RUN.", multiple=True)
 @shared.declared_options("queries", "uses", "groups")
 @shared.declared_option("costs", multiple=True)
+@shared.declared_option("lengths")
 @shared.declared_option("outcomes", "Its columns are compared, as in compare.")
 @click.option(
     "--details",
@@ -270,10 +272,11 @@ def report(given: shared.Given) -> None:
     """
     path = given.output or (Path("report.html") if given.form in (None, "html") else None)
     found = choose_format(path or Path(), given.form)
-    tables = ("queries", "uses", "groups", "results", "costs", "outcomes")
+    tables = ("queries", "uses", "groups", "results", "costs", "lengths", "outcomes")
     beside: dict[str, Any] = {name: getattr(given, name) for name in tables}
-    inputs = [given.qrels, *shared.find_files(given.runs), given.queries, given.uses, given.groups, given.outcomes]
-    shared.check_outputs([path], [*inputs, *(given.results or ()), *(given.costs or ())])
+    singles = [given.qrels, given.queries, given.uses, given.groups, given.lengths, given.outcomes]
+    inputs = [*shared.find_files(given.runs), *singles, *(given.results or ()), *(given.costs or ())]
+    shared.check_outputs([path], inputs)
     command = shlex.join(["goodgain", *sys.argv[1:]])
     with notices_after_output(full=True):
         x = shared.make_experiment(given)

@@ -80,6 +80,7 @@ junit_option = shared.file_option(
 @shared.declared_option("groups")
 @shared.declared_option("results", "For RepeatedQueries.")
 @shared.declared_option("costs", "For AreaOver and ValueAt.", multiple=True)
+@shared.declared_option("lengths", "For EU, nEU, TBG and U.")
 @shared.declared_options("missing", "order", "seed", "resamples", "alpha")
 @shared.reading_options
 def evaluate(given: shared.Given) -> None:
@@ -109,7 +110,8 @@ def evaluate(given: shared.Given) -> None:
         raise InputError(
             f"{files[0]} is a file, but a measure is expected here. To score several runs, name measures with -m"
         ) from None
-    inputs = [given.qrels or None, given.human, given.results, *(given.costs or ()), *shared.find_files(given.runs)]
+    singles = [given.qrels or None, given.human, given.results, given.lengths]
+    inputs = [*singles, *(given.costs or ()), *shared.find_files(given.runs)]
     shared.check_outputs([given.output.path, given.junit], inputs)
     brief = given.output.form == "table" and not given.full
     with notices_after_output(full=not brief):

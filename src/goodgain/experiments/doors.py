@@ -368,6 +368,7 @@ def report(
     uses: Any = None,
     groups: Any = None,
     costs: Any = None,
+    lengths: Any = None,
     outcomes: Any = None,
     details: int = 200,
     format: str | None = None,  # noqa: A002  # as in read_traces
@@ -392,6 +393,8 @@ def report(
         uses: the documents that each system used, as in `funnel`, to show which good documents were never opened or cited.
         groups: a file or a frame of query_id and group, to compare and filter by groups of queries.
         costs: costs as in `curve`, to show tokens, cost and seconds of each query and each search.
+        lengths: the lengths of documents, as a file or frame of doc_id and length, or {doc_id: length}. EU, nEU, TBG and U need
+            them.
         outcomes: outcomes as in `compare`, to compare them beside the measures. They need two systems or more.
         details: the number of queries for which the page lists all results. The page chooses the queries that changed
             most or, for a single system, the queries with the lowest values.
@@ -415,7 +418,8 @@ def report(
     'report.html'
     """
     tables = {
-        "results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs, "outcomes": outcomes,
+        "results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs, "lengths": lengths,
+        "outcomes": outcomes,
     }  # fmt: skip
     x = Experiment(qrels, runs, **options)
     return x.report(path, measures, details=details, format=format, spreadsheet=spreadsheet, **tables)

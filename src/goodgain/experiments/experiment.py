@@ -211,6 +211,7 @@ class Experiment(Scoring):
         uses: Any = None,
         groups: Any = None,
         costs: Any = None,
+        lengths: Any = None,
         outcomes: Any = None,
         details: int = 200,
         format: str | None = None,  # noqa: A002  # as in gg.report
@@ -220,7 +221,8 @@ class Experiment(Scoring):
         from goodgain.experiments.reports import save_report  # it loads templates and what reads logs
 
         beside = {
-            "results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs, "outcomes": outcomes,
+            "results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs, "lengths": lengths,
+            "outcomes": outcomes,
         }  # fmt: skip
         return save_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
 

@@ -62,7 +62,7 @@ def gather_evidence(
     x: Scoring, measures: Measures, beside: Mapping[str, Any], *, details: int, command: str
 ) -> Evidence:
     """Return the data of a report. `beside` maps argument names of `gg.report` to the given tables."""
-    tables: Any = {name: beside[name] for name in ("results", "costs") if beside[name] is not None}
+    tables: Any = {name: beside[name] for name in ("results", "costs", "lengths") if beside[name] is not None}
     with_tables = x.with_(**tables) if tables else x  # some measures need these tables
     with x.tell() as notices:
         made = _gather(with_tables, measures, beside, details, command)

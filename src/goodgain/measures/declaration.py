@@ -26,6 +26,8 @@ from goodgain.measures.parameters import (
 from goodgain.measures.terms import UpTo
 
 DEFAULT_REL = 2
+#: The tables that have rows for searches. A query without a search has none there, so its value is unknown.
+_TABLES_OF_SEARCHES = ("results", "costs")
 #: The condition for no value that all measures share for which a query without a search has none, after the words "null if".
 NOT_SEARCHED = "a query was not searched"
 
@@ -82,7 +84,7 @@ class Declaration:
     #: Whether the guideline defines the value of a query that was not searched. For the rule of all other measures, see
     #: `is_null_without_search` in `names.py`.
     is_of_guideline: bool = False
-    #: The function from the parameters to the name of the table that the measure needs: `results`, `costs` or "".
+    #: The function from the parameters to the name of the table that the measure needs: `results`, `costs`, `lengths` or "".
     table: Callable[[Mapping[str, Any]], str] = lambda _parameters: ""
     #: Whether labels change the value. A measure with an inner measure (`AreaOver`) needs labels if the inner measure does.
     needs_labels: bool = True
@@ -304,7 +306,7 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def is_null_without_search(self) -> bool:
-        if self.table:
+        if self.table in _TABLES_OF_SEARCHES:
             return True
         if self.inner is not None:
             return self.meaning.better == "down"
@@ -323,7 +325,7 @@ class SessionMeasure(IterationMeasure):
 
     @property
     def table(self) -> str:
-        """The name of the table that the measure needs besides run and qrels: `results`, `costs`, or an empty text for none."""
+        """The name of the table that the measure needs besides run and qrels, such as `costs`; an empty text for none."""
         return self.declaration.table(read_parameters(self))
 
     @property
@@ -440,9 +442,10 @@ _QRELS = {
     "": '{"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}',
     "subtopic": 'polars.DataFrame({"query_id": "q", "iteration": ["1", "2", "2"], "doc_id": list("ace"), "relevance": [3, 2, 2]})',
 }
-_RESULTS = (
-    'polars.DataFrame({"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 0, "search_query": ["dam", "Dam"]})'
-)
+_TABLES = {
+    "results": 'polars.DataFrame({"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 0, "search_query": ["dam", "Dam"]})',
+    "lengths": 'dict.fromkeys("abcdef", 100)',
+}
 
 
 def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
@@ -469,19 +472,20 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
         terms.append(f"Values go from {least} to {most}{better}.")
     elif least != "-inf":
         terms.append(f"Values are at least {least}{better}.")
-    elif better:
-        terms.append(f"{better.removeprefix('; ').capitalize()}.")
+    else:
+        terms.append(f"Values are any number{better}.")
     if declared.note:
         terms.append(f"Note: {declared.note}.")
     if declared.example is not None:
         name, value = declared.example
-        is_of_strings = declared.table({"over": ""}) == "results"
-        more = (declared.labels and f", labels={declared.labels!r}") or ", results=results" * is_of_strings
+        table = declared.table({"over": "searches"})
+        more = f", labels={declared.labels!r}" if declared.labels else ""
+        more += f", {table}={table}" if table else ""
         lines = [
             f">>> import goodgain{', polars' if declared.is_over_iterations else ''}",
             f">>> run = {_RUNS[declared.is_over_iterations]}",
             f">>> qrels = {_QRELS[declared.labels]}",
-            *([f">>> results = {_RESULTS}"] if is_of_strings else []),
+            *([f">>> {table} = {_TABLES[table]}"] if table else []),
             f'>>> goodgain.evaluate(qrels, run, "{name}"{more}).mean()',
             repr({name: value}),
         ]

@@ -7,7 +7,8 @@ import goodgain.measures.not_in_ir_measures
 import goodgain.measures.session_measures
 import goodgain.measures.nugget_measures
 import goodgain.measures.session_gain
-import goodgain.measures.beside_the_run  # noqa: F401  # imported to declare their measures
+import goodgain.measures.beside_the_run
+import goodgain.measures.reading_effort  # noqa: F401  # imported to declare their measures
 
 # isort: on
 from goodgain.measures.declaration import DECLARATIONS, Declaration, GoodGainMeasure

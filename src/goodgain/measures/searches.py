@@ -21,7 +21,8 @@ class Searches:
     `rows` has the columns `query_id`, `iteration` (1..N), `number` (the iteration in the run file), `doc_id` and `score`, in the
     order of ranks. `iterations` has `query_id`, `iteration` and `number`. Iterations without results have a row too.
     `tables["results"]` has one row per search: `query_id`, `iteration`, `search_query` and `arguments`. `tables["costs"]` has
-    `query_id`, `iteration`, `over` ("tokens", "cost" or "seconds") and `spend` (the sum up to this iteration).
+    `query_id`, `iteration`, `over` ("tokens", "cost" or "seconds") and `spend` (the sum up to this iteration). `tables["lengths"]`
+    has `doc_id` and `length`.
     """
 
     rows: pl.DataFrame

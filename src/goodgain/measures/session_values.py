@@ -21,6 +21,12 @@ _ROWS = {
     "score": pl.Float64,
     "iteration": pl.Int64,
 }
+#: Name of a table beside the run -> what to give.
+_TABLES = {
+    "results": "the table that goodgain convert --results writes",
+    "costs": "the table that goodgain convert --costs writes",
+    "lengths": "a table of doc_id and length",
+}
 
 
 class SessionScores:
@@ -29,8 +35,7 @@ class SessionScores:
     def __init__(self, measures: Sequence[SessionMeasure], qrels: Qrels, tables: Mapping[str, pl.DataFrame]) -> None:
         for measure in measures:
             if measure.table and measure.table not in tables:
-                lack = f"{measure} needs {spell(measure.table)}"
-                raise InputError(f"{lack}: give the table that goodgain convert --{measure.table} writes.")
+                raise InputError(f"{measure} needs {spell(measure.table)}: give {_TABLES[measure.table]}.")
 
         for measure in measures:
             if measure.declaration.labels and not qrels.has_subtopics:

@@ -65,6 +65,7 @@ class ScoresOptions(ReportOptions, StatisticsOptions, total=False):
     bounds: bool
     results: Any
     costs: Any
+    lengths: Any
 
 
 class ExperimentOptions(ScoresOptions, total=False):

@@ -17,6 +17,7 @@ from goodgain.counting.run_opening import stack_systems
 from goodgain.counting.spends import find_spends
 from goodgain.errors import InputError, notices_about
 from goodgain.formats.digest import digest_rows
+from goodgain.formats.document_lengths import read_lengths
 from goodgain.formats.query_tables import read_costs
 from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.scores import Scores
@@ -50,7 +51,7 @@ def score_runs(
     opened: Opened, measures: Sequence[ir_measures.Measure], tables: TablesOfRuns, **options: Any
 ) -> dict[str, Scores]:
     """Return the scores of each run. `options` are those of `score_run`."""
-    digests = {option: digest_rows(stack_systems(of_runs).fill_null("")) for option, of_runs in tables.items()}
+    digests = {option: _digest_tables(of_runs) for option, of_runs in tables.items()}
     scores = {}
 
     for name, run, subject in opened.list_runs():
@@ -59,6 +60,12 @@ def score_runs(
             scored = score_run(opened.qrels, run, measures, **options, tables=tables_of_run)
         scores[name] = replace(scored, signature=scored.signature | digests)
     return scores
+
+
+def _digest_tables(of_runs: Mapping[str, pl.DataFrame]) -> str:
+    first = next(iter(of_runs.values()))
+    is_of_documents = "query_id" not in first.columns  # then all runs have the same table
+    return digest_rows(first if is_of_documents else stack_systems(of_runs).fill_null(""))
 
 
 def list_table_options(measures: Sequence[ir_measures.Measure]) -> list[str]:
@@ -74,6 +81,7 @@ def read_tables(
     *,
     results: Any = None,
     costs: Any = None,
+    lengths: Any = None,
 ) -> TablesOfRuns:
     """Read the tables that the measures need beside each run. `counts` are needed for `costs` only."""
     for option, table in (("results", results), ("costs", costs)):
@@ -89,6 +97,8 @@ def read_tables(
         query_ids = opened.qrels.query_ids.to_frame("query_id")
         searches = read_results_of([*names], results).searches
         tables["results"] = {names[system]: spell_like(rows, query_ids) for system, rows in searches.items()}
+    if lengths is not None:
+        tables["lengths"] = dict.fromkeys(opened.runs, read_lengths(lengths))
     return tables
 
 
