@@ -204,7 +204,9 @@ def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_
         compare_results(again[analysis], first[analysis])
     assert any(differ(changed[analysis], first[analysis]) for analysis in ANALYSES)
     if name != "columns":  # a table that lacks the column is refused, and the text of the error is what changes
-        assert not isinstance(changed[{"results": "searches", "costs": "area", "lengths": "reading"}.get(name, "curve")], str)
+        assert not isinstance(
+            changed[{"results": "searches", "costs": "area", "lengths": "reading"}.get(name, "curve")], str
+        )
 
 
 def test_required_lines_of_an_experiment_are_those_of_a_comparison() -> None:
