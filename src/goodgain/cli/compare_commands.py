@@ -77,6 +77,7 @@ _layout_options = shared.join_options(
     ),
     shared.spreadsheet_option,
     click.option("--caption", default="", help="Caption of the table of means, in latex and markdown."),
+    click.option("--intervals", is_flag=True, help="Show the interval of each mean, as --full does."),
     click.option("--label", default="", help="Label of the table of means, in latex."),
 )
 _gate_options = shared.join_options(
@@ -154,7 +155,8 @@ def compare(given: shared.Given) -> None:
             comparison = x.compare(wanted or None, baseline=base, require=lines, **settings)
         if not brief:
             shared.say(f"signature: {format_signature(comparison.signature)}")
-        layout = Layout(given.places, given.rows, given.spreadsheet, given.caption, given.label, intervals=given.full)
+        intervals = given.intervals or given.full
+        layout = Layout(given.places, given.rows, given.spreadsheet, given.caption, given.label, intervals=intervals)
         _print_comparison(comparison, output, layout, brief=brief)
         if output.form != "table":
             for sentence in list_unknown(comparison):

@@ -13,6 +13,7 @@ import polars as pl
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
 from goodgain.errors import InputError, count_of
+from goodgain.files.tables import sort_ids
 from goodgain.files.writing import write_frame
 from goodgain.formats.results import check_results_name
 from goodgain.judgments.judging.aggregation import find_disputed
@@ -225,7 +226,7 @@ def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key, shortfa
         counts = missing.group_by("query_id", "status").len().sort("query_id", "status")
         of_status = pl.format("{} {}", "status", "len").str.join(", ")
         of_query = counts.group_by("query_id").agg(of_status, missing=pl.col("len").sum())
-        of_query = of_query.sort("missing", "query_id", descending=[True, False])
+        of_query = sort_ids(of_query).sort("missing", descending=True, maintain_order=True)
         some = [f"{query} ({statuses})" for query, statuses, _ in of_query.head(_NAMED_QUERIES).iter_rows()]
         more = ", ..." * (of_query.height > _NAMED_QUERIES)
         shared.say(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from heapq import nsmallest
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -11,6 +12,7 @@ from goodgain.counting.ledger import Counts
 from goodgain.counting.run_in_blocks import RunFile, sample_rows
 from goodgain.errors import count_of, notice
 from goodgain.files.bad_rows import quote
+from goodgain.files.tables import count_in_order
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import lacks_iterations, warn_of_missing_iterations
 from goodgain.formats.web_identities import ONE_TIME_ADDRESS
@@ -66,8 +68,8 @@ def match_queries(searched: pl.Series, judged: pl.Series, never_searched: pl.Ser
 
 
 def list_examples(query_ids: pl.Series) -> list[str]:
-    """Return the first three query ids in sorted order."""
-    return query_ids.bottom_k(_EXAMPLES).sort().to_list()
+    """Return the first three query ids, as people count."""
+    return nsmallest(_EXAMPLES, query_ids, key=count_in_order)
 
 
 def join_examples(query_ids: pl.Series) -> str:

@@ -10,6 +10,7 @@ from goodgain.counting.coverage import Coverage
 from goodgain.counting.run_opening import stack_systems
 from goodgain.counting.spends import OVER
 from goodgain.errors import notices_about, without_notices
+from goodgain.files.tables import sort_ids
 from goodgain.formats.query_tables import read_costs
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.declaration import GoodGainMeasure
@@ -46,12 +47,13 @@ def _tabulate(
 def draw_recalls(x: Scoring, rel: float, points: Points = "eleven", *, per_query: bool = False) -> pl.DataFrame:
     """Return the rows of `gg.pr_curve` for each run, without a notice on low coverage."""
     query_ids = x.opened.qrels.query_ids
-    return stack_systems(
-        {
-            name: interpolate(hits, query_ids, points=points, per_query=per_query)
-            for name, (hits, _) in find_hits_of_runs(x, rel).items()
-        }
-    )
+    points_of = {
+        name: interpolate(hits, query_ids, points=points, per_query=per_query)
+        for name, (hits, _) in find_hits_of_runs(x, rel).items()
+    }
+    if per_query:
+        points_of = {name: sort_ids(points_of_run) for name, points_of_run in points_of.items()}
+    return stack_systems(points_of)
 
 
 def find_hits_of_runs(x: Scoring, rel: float) -> dict[str, Hits]:

@@ -238,6 +238,13 @@ def count_in_order(text: str) -> list[tuple[str, int, str]]:
     return key
 
 
+def sort_ids(frame: pl.DataFrame, *, within: Sequence[str] = ()) -> pl.DataFrame:
+    """Sort rows by query_id as people count, inside each block of rows with equal values of `within`. Ties keep their order."""
+    ids = sorted(frame.get_column("query_id").unique(), key=count_in_order)
+    blocks = [pl.struct(within).rle_id()] if within else []
+    return frame.sort(*blocks, pl.col("query_id").cast(pl.Enum(ids)), maintain_order=True)
+
+
 def write_data(frame: pl.DataFrame, form: str) -> str | bytes:
     """Return a frame in the format `csv`, `tsv`, `json`, `jsonl` or `parquet`."""
     if form in ("csv", "tsv"):

@@ -30,6 +30,7 @@ from goodgain.errors import (
     notices_about,
     without_notices,
 )
+from goodgain.files.tables import sort_ids
 from goodgain.formats.no_labels import NO_LABELS
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.bounds import find_largest_label
@@ -175,7 +176,8 @@ class Scoring:
             self.check_labels([gain, *columns])
             counts = self.count_runs(find_thresholds([gain, *columns]))
             self.warn_of_counts(counts)
-            return stack_systems({name: tabulate_ledger(of_run, gain.rel, columns) for name, of_run in counts.items()})
+            ledgers = {name: tabulate_ledger(of_run, gain.rel, columns) for name, of_run in counts.items()}
+            return stack_systems({name: sort_ids(ledger) for name, ledger in ledgers.items()})
 
     def coverage(self) -> pl.DataFrame:
         """Return the judged share of the unique results of each run, overall and by iteration, as `gg.coverage` does."""

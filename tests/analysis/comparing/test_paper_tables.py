@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +16,7 @@ import goodgain as gg
 from goodgain import Comparison
 from tests.analysis.comparing.test_comparison import EXAMPLES, many, quietly
 from tests.support.command import run_command
+from tests.support.tables import ROOT
 
 TWO = EXAMPLES / "two_agents"
 
@@ -41,7 +43,7 @@ def test_systems_as_rows_have_marks_for_what_differs_from_the_baseline_and_no_co
 def test_the_differences_from_one_baseline_name_it_once() -> None:
     labels, runs = many(6)
     text = quietly(labels, runs, "CG@2", baseline="lean").to_text("latex", rows="systems")
-    assert "\\caption{Differences from lean}" in text
+    assert "\\caption{Differences from lean over 6 queries. Significance: p" in text
     assert re.search(r"^measure & system & difference", text, re.MULTILINE)
 
 
@@ -94,7 +96,7 @@ def test_the_marks_of_each_table_are_explained_below_it_and_notices_are_comments
 
 
 def test_letters_are_explained_and_those_of_neighbours_say_so(three: Comparison) -> None:
-    said = "Raised letters name the systems that a system is significantly better than (p $\\le$ 0.05,"
+    said = "Raised letters name the systems that a system is significantly better than."
     assert said in three.to_text("latex") and "<" not in three.to_text("latex").replace("textless", "")
     labels, runs = many(12)
     previous = quietly(labels, runs, "SRR@3", against="previous").to_text("latex")
@@ -104,7 +106,49 @@ def test_letters_are_explained_and_those_of_neighbours_say_so(three: Comparison)
 def test_a_markdown_table_with_a_caption_still_says_what_its_star_means(two_agents: Comparison) -> None:
     text = two_agents.to_text("markdown", rows="systems", caption="Two agents")
     means, below = text.split("\n\n**Differences")[0].split("\n\n- ")
-    assert r"\*" in means and below.startswith(r"\* differs significantly from quick (p \<= 0.05, randomisation test")
+    assert r"\*" in means and below == r"\* differs significantly from quick."
+    title = r"**Two agents. Means over 25 queries. Significance: p \<= 0.05, randomisation test, uncorrected over measures**"
+    assert means.startswith(f"{title}\n")
+
+
+def test_captions_have_the_queries_and_the_test_with_its_correction(two_agents: Comparison, three: Comparison) -> None:
+    captions = re.findall(r"\\caption\{(.*)\}", two_agents.to_text("latex", rows="systems"))
+    test = r"Significance: p $\le$ 0.05, randomisation test"
+    assert captions[:3] == [
+        f"Means over 25 queries. {test}, uncorrected over measures",
+        f"Differences from quick over 25 queries. {test}, uncorrected over measures",
+        f"Differences from quick by group. {test}, corrected by Holm's method over all groups and pairs of a measure",
+    ]
+    (caption,) = re.findall(r"\\caption\{(.*)\}", three.to_text("latex"))
+    assert caption.endswith("corrected by Holm's method over the 6 pairs of a measure; not over measures")
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+@pytest.mark.parametrize("rows", ["systems", "measures"])
+def test_the_table_of_groups_has_the_p_that_decides(form: str, rows: str, two_agents: Comparison) -> None:
+    assert two_agents.groups is not None
+    text = two_agents.to_text(form, rows=rows, places=-1).replace("\\", "")
+    between = " & " if form == "latex" else " | "
+    for row in two_agents.groups.iter_rows(named=True):
+        assert row["p_randomisation_holm"] is not None
+        lines = [
+            line for line in text.splitlines() if row["measure"] in line and f"{between}{row['group']}{between}" in line
+        ]
+        (line,) = lines
+        assert f"{between}{row['p_randomisation_holm']}" in line
+
+
+def test_intervals_of_means_are_in_the_table_of_means_on_request() -> None:
+    files = TWO / "qrels.txt", TWO / "quick.run", TWO / "late.run"
+    intervals = gg.evaluate(TWO / "qrels.txt", TWO / "late.run", "nCG@3", interval=True).intervals
+    assert intervals is not None
+    low, high = intervals["nCG@3"]
+    for form in ("markdown", "latex", "table"):
+        means = [
+            run_command("compare", *files, "-m", "nCG@3", "-o", form, *more).stdout for more in ([], ["--intervals"])
+        ]
+        shown = f"[{low:.4f}, {high:.4f}]"
+        assert [shown in re.sub(r"[\\{}]", "", text) for text in means] == [False, True], form
 
 
 def test_every_float_has_a_caption_and_a_label_of_its_own(two_agents: Comparison, three: Comparison) -> None:
@@ -145,9 +189,9 @@ def read_tabulars(text: str) -> list[list[list[str]]]:
 
 def test_caption_and_label_are_those_of_the_user(two_agents: Comparison) -> None:
     text = two_agents.to_text("latex", rows="systems", caption="Two agents & more", label="tab:two")
-    assert "\\caption{Two agents \\& more}\n\\label{tab:two}" in text
+    assert re.search(r"\\caption\{Two agents \\& more\. Means over .*\}\n\\label\{tab:two\}\n", text)
     assert "\\label{tab:two-differences}" in text
-    assert two_agents.to_text("markdown", caption="Two agents").startswith("**Two agents**")
+    assert two_agents.to_text("markdown", caption="Two agents.").startswith("**Two agents. Means over 25 queries**")
 
 
 @pytest.mark.parametrize("rows", ["systems", "measures", None])
@@ -175,6 +219,27 @@ def compile_latex(head: str, text: str, folder: Path) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
     return done.stdout
+
+
+#: Commands of docs/paper.md that write LaTeX, with the files that they write.
+EXAMPLES_OF_PAPER = [
+    line.removeprefix("$ ")
+    for line in (ROOT / "docs" / "paper.md").read_text("utf-8").splitlines()
+    if re.match(r"(\$ )?goodgain .*(latex|\.tex)", line)
+]
+
+
+def test_the_examples_of_the_paper_page_compile_and_fit_a_page(tmp_path: Path) -> None:
+    (tmp_path / "qrels_examples").symlink_to(EXAMPLES)
+    pages = []
+    for command in EXAMPLES_OF_PAPER:
+        done = run_command(*shlex.split(command)[1:], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        written = re.findall(r"\S+\.tex$", command)
+        pages.append((tmp_path / written[0]).read_text("utf-8") if written else done.stdout)
+    assert len(pages) == 3 and all("\\toprule" in page for page in pages)
+    head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\usepackage{longtable}\n\\begin{document}\n"
+    assert "Overfull" not in compile_latex(head, "\n".join(pages), tmp_path)
 
 
 def test_latex_of_many_queries_is_a_row_a_query_and_continues_on_the_next_page(tmp_path: Path) -> None:

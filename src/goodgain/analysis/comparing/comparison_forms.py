@@ -9,6 +9,7 @@ import polars as pl
 
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
 from goodgain.analysis.comparing.comparison_sentences import (
+    DIFFERENCES,
     build_legend,
     describe_correction,
     describe_costs,
@@ -18,6 +19,7 @@ from goodgain.analysis.comparing.comparison_sentences import (
     explain_table,
     list_notes,
     list_unknown,
+    name_test,
 )
 from goodgain.analysis.comparing.comparison_tables import (
     Layout,
@@ -71,6 +73,8 @@ def _write_latex(frames: ComparisonFrames, layout: Layout) -> str:
     means, pairs, *more = build_tables(frames, layout)
     by_system = layout.rows == "systems"
     size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if by_system else ""
+    if by_system and frames.groups is not None:
+        more[0] = build_column_table(frames, layout.places, of_groups=True)
     if by_system and frames.baseline is None:
         tables = [_add_letters(means, frames), *more]  # letters replace the table of pairs
     elif by_system:
@@ -82,7 +86,10 @@ def _write_latex(frames: ComparisonFrames, layout: Layout) -> str:
     for table in tables:
         label = "-".join(filter(None, [layout.label or "tab:comparison", table.name]))
         notes = [*table.notes, *explain_table(frames, table, in_column=by_system)]
-        floats.append(write_float(table._replace(notes=notes), label, size))
+        title = table.title
+        if table.name == DIFFERENCES:
+            title += f". {name_test(frames)}"
+        floats.append(write_float(table._replace(title=title, notes=notes), label, size))
     notices = [write_latex_comment(f"notice: {note}") for note in list_notes(frames)]
     return "\n\n".join(["\n".join([BOOKTABS, *notices]), *floats]) + "\n"
 
@@ -105,8 +112,9 @@ def _add_letters(means: Table, frames: ComparisonFrames) -> Table:
             beaten = [sign_of[other] for other in systems if (measure, system, other) in wins]
             row.append(cell._replace(marks=separator.join(beaten)))
         rows.append(row)
+    title = f"{means.title}. {name_test(frames)}"
     notes = [*means.notes, explain_letters(frames, kind)]
-    return means._replace(header=["", *means.header], words=means.words + 1, rows=rows, notes=notes)
+    return means._replace(title=title, header=["", *means.header], words=means.words + 1, rows=rows, notes=notes)
 
 
 def _find_wins(pairs: pl.DataFrame) -> set[tuple[str, str, str]]:

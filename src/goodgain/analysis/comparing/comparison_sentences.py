@@ -124,11 +124,11 @@ def describe_costs(frames: ComparisonFrames) -> str:
     return f"Iterations per query: {iterations}. Judged share of their results: {judged}."
 
 
-def name_test(frames: ComparisonFrames, corrected: str) -> str:
-    alpha = frames.signature["alpha"]
-    if corrected == "pairs":
-        return f"p <= {alpha:g}, randomisation test, {describe_correction(frames)}"
-    return f"p <= {alpha:g}, randomisation test, corrected by Holm's method over all {corrected} of a measure"
+def name_test(frames: ComparisonFrames, *, of_groups: bool = False) -> str:
+    """Return the end of a caption: the test, its level, and what its p-values are corrected over."""
+    over_groups = "corrected by Holm's method over all groups and pairs of a measure"
+    correction = over_groups if of_groups else describe_correction(frames)
+    return f"Significance: p <= {frames.signature['alpha']:g}, randomisation test, {correction}"
 
 
 def build_legend(frames: ComparisonFrames) -> list[str]:
@@ -155,12 +155,12 @@ def explain_table(frames: ComparisonFrames, table: Table, *, in_column: bool) ->
     """Explain the columns and symbols of a LaTeX table. `in_column` says if the table of differences fits a page column."""
     signature = frames.signature
     if table.name == DIFFERENCES and in_column:
-        p = f"p: randomisation test, {describe_correction(frames)}. * marks p <= {signature['alpha']:g}."
-        yield f"{explain_intervals(frames.pairs)} {p} {_explain_dagger(frames.pairs)}".strip()
+        dagger = _explain_dagger(frames.pairs)
+        yield f"{explain_intervals(frames.pairs)} * marks p <= {signature['alpha']:g}. {dagger}".strip()
     elif table.name == DIFFERENCES:
         yield _explain_columns(frames)
     elif table.name == GROUPS and frames.groups is not None:
-        yield f"{explain_intervals(frames.groups)} * marks a significant difference ({name_test(frames, 'groups and pairs')})."
+        yield f"{explain_intervals(frames.groups)} * marks p <= {signature['alpha']:g}."
     elif table.name == SHARED:
         yield from explain_shared(frames)
     elif table.name == CORRELATIONS:
@@ -186,8 +186,7 @@ def _explain_marks(table: Table) -> list[str]:
 
 
 def explain_letters(frames: ComparisonFrames, kind: str) -> str:
-    test = name_test(frames, "pairs")
-    sentence = f"Raised {kind} name the systems that a system is significantly better than ({test})."
+    sentence = f"Raised {kind} name the systems that a system is significantly better than."
     if frames.signature.get("against"):
         return f"{sentence} Each system is compared only with the one before it."
     return sentence

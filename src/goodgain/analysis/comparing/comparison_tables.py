@@ -40,8 +40,10 @@ _P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisati
 #: Columns of the pairs that a narrow terminal leaves out, in this order.
 _DROPPED = (
     *("d_z", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "level", "interval"),
-    *("wins/ties/losses", "Holm", "mean against", "mean", "queries"),
+    *("wins/ties/losses", "Holm", "p", "mean against", "mean", "queries"),
 )
+#: Columns of groups that short tables leave out.
+_LEFT_OUT_BRIEFLY = ("interval", "level", "p")
 
 
 class Layout(NamedTuple):
@@ -65,15 +67,18 @@ def build_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
 
 
 def build_brief_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
-    """Return short tables: pairs, and any other tables (such as groups). Three systems or more also have a table of means."""
-    if frames.systems.height == 2:
+    """Return short tables: pairs, and any other tables (such as groups).
+
+    Three systems or more also have a table of means, and so have two with `layout.intervals`.
+    """
+    if frames.systems.height == 2 and not layout.intervals:
         return _build_brief_tables_of_pair(frames, layout.places)
     title = f"System minus against, {count_queries(frames.signature['queries'])}"
     columns = ["measure", "system", "against", "plain difference", "interval", "level", "wins/losses", "verdict"]
     pairs = _build_pairs_table(title, frames, columns, 3, layout.places)
     pairs = _name_columns_briefly(pairs, frames)
     means = _build_means_table(frames, layout, brief=True)
-    return [means, pairs, *_build_more_tables(frames, layout.places, without=["interval"])]
+    return [means, pairs, *_build_more_tables(frames, layout.places, without=_LEFT_OUT_BRIEFLY)]
 
 
 def _build_brief_tables_of_pair(frames: ComparisonFrames, places: int) -> list[Table]:
@@ -83,7 +88,7 @@ def _build_brief_tables_of_pair(frames: ComparisonFrames, places: int) -> list[T
     columns = ["measure", "mean", "mean against", "plain difference", "interval", "level", "wins/losses", "verdict"]
     pairs = _build_pairs_table(title, frames, columns, 1, places)
     pairs = _name_columns_briefly(pairs, frames, {"mean": system, "mean against": against})
-    return [pairs, *_build_more_tables(frames, places, without=["interval", "system", "against"])]
+    return [pairs, *_build_more_tables(frames, places, without=[*_LEFT_OUT_BRIEFLY, "system", "against"])]
 
 
 def _name_intervals(pairs: pl.DataFrame) -> list[str]:
@@ -103,13 +108,21 @@ def _name_columns_briefly(pairs: Table, frames: ComparisonFrames, names: dict[st
     return pairs._replace(header=header, drop=[brief.get(name, name) for name in pairs.drop])
 
 
-def build_column_table(frames: ComparisonFrames, places: int) -> Table:
-    """Return a narrow table with a row per pair and measure. `p` is from the randomisation test, corrected by Holm's method."""
+def build_column_table(frames: ComparisonFrames, places: int, *, of_groups: bool = False) -> Table:
+    """Return a narrow table with a row per pair and measure, or per group, pair and measure."""
+    shown = frames.groups if of_groups and frames.groups is not None else frames.pairs
     others = frames.pairs.get_column("against").unique().to_list()
     title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
-    columns = ["measure", "system", "against", "difference", *_name_intervals(frames.pairs), "Holm"]
-    table = _build_pairs_table(title, frames, columns, 3, places)._replace(header=[*columns[:-1], "p"])
-    return table if len(others) > 1 else table.drop_column("against")
+    title += " by group" if of_groups else f" over {count_queries(frames.signature['queries'])}"
+
+    columns = ["measure", "system", "against"]
+    if of_groups:
+        columns = ["measure", "group", "system", "against", "queries"]
+    if len(others) == 1:
+        columns.remove("against")
+    words = len(columns) - of_groups
+    columns += ["difference", *_name_intervals(shown), "p"]
+    return _build_pairs_table(title, frames, columns, words, places, of_groups=of_groups)
 
 
 def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collection[str] = ()) -> list[Table]:
@@ -117,9 +130,8 @@ def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collec
     tables = build_shared_tables(frames, places, brief=brief)
     if frames.groups is not None:
         columns = ["measure", "group", "system", "against", "queries", "mean", "mean against", "difference"]
-        if "interval" not in without:
-            columns += _name_intervals(frames.groups)
-        columns = [name for name in (*columns, "wins/ties/losses", "verdict") if name not in without]
+        columns += [*_name_intervals(frames.groups), "p", "wins/ties/losses", "verdict"]
+        columns = [name for name in columns if name not in without]
         words = columns.index("queries")
         tables.append(_build_pairs_table("Differences by group", frames, columns, words, places, of_groups=True))
     if frames.correlations is not None:
@@ -170,7 +182,10 @@ def _build_pairs_table(
             at = columns.index("verdict")
             cells[at] = cells[at]._replace(verdict=row["verdict"] or "")
         rows.append(cells)
-    return Table(title, list(columns), words, rows, GROUPS if of_groups else DIFFERENCES, drop=_DROPPED)
+    name = GROUPS if of_groups else DIFFERENCES
+    if of_groups and "p" in columns:
+        title += f". {name_test(frames, of_groups=True)}"
+    return Table(title, list(columns), words, rows, name, drop=_DROPPED)
 
 
 def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[str, str]:
@@ -194,6 +209,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
         "interval": format_interval(row["low"], row["high"], places),
         "level": ABSENT if row["level"] is None else format_level(row["level"]),
         **p_values,
+        "p": p_values["Holm"],
         "d_z": format_signed(row["effect"], 2),
         "wins/ties/losses": "/".join(signs) if has_signs else ABSENT,
         "wins/losses": "/".join(signs[::2]) if has_signs else ABSENT,
@@ -243,8 +259,12 @@ def _build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool 
             spent = frames.systems.get_column(name)
             rows.append([Cell(title), *(Cell(format_number(value, 2)) for value in spent)])
 
-    title = layout.caption or f"Means over {count_queries(queries)}"
-    notes = [f"* differs significantly from {baseline} ({name_test(frames, 'pairs')})."] if marked else []
+    title = f"Means over {count_queries(queries)}"
+    if layout.caption:
+        title = f"{layout.caption.rstrip('.')}. {title}"
+    if by_system and baseline and not brief:
+        title += f". {name_test(frames)}"
+    notes = [f"* differs significantly from {baseline}."] if marked else []
     if method:
         notes.append(explain_intervals_of_means(frames.signature["alpha"], method))
     table = Table(title, ["measure", *frames.systems.get_column("system")], 1, rows, notes=notes)

@@ -10,7 +10,7 @@ from goodgain.argument_kinds import checks_kinds
 from goodgain.counting.coverage import join_examples, warn_if_none_is_judged
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.errors import InputError, count_of, notice
-from goodgain.files.tables import Table, write_html
+from goodgain.files.tables import Table, sort_ids, write_html
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_uses, select_system
@@ -181,7 +181,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
         **{name: pl.col(name).mean() for name in FUNNEL if name != RATIO_OF_SUMS},
         opens_per_good=_divide(pl.col("opens").sum(), pl.col("good_opened").sum()),
     )
-    return Funnel(means, per_query.select(*_QUERY, *FUNNEL), rel)
+    return Funnel(means, sort_ids(per_query.select(*_QUERY, *FUNNEL), within=["system", "replicate"]), rel)
 
 
 def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:

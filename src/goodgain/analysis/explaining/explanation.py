@@ -18,7 +18,7 @@ from goodgain.analysis.explaining.iterations_table import tabulate_iterations
 from goodgain.counting.results_of_systems import Results
 from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import InputError, count_of
-from goodgain.files.tables import Table, write_html, write_markdown
+from goodgain.files.tables import Table, sort_ids, write_html, write_markdown
 from goodgain.files.terminal_tables import write_plain
 from goodgain.formats import Qrels
 from goodgain.measures.good_gain import CG, NumDup
@@ -142,20 +142,20 @@ def explain_systems(
     causes = add_up(with_cause, ["query_id", "measure", "counted_by", "cause"])
     queries = pl.concat(tabulate_queries(part, base, new, causes) for part in parts.values())
     unjudged = pl.concat(find_unjudged(part, systems) for part in parts.values())
-    iterations = tabulate_iterations(systems, results)
+    iterations = sort_ids(tabulate_iterations(systems, results), within=["system", "rel"])
 
     names = dict(zip(USES_OF, systems, strict=True))
     explanation = Explanation(
         base=base_name,
         new=new_name,
         measures=tuple(parts),
-        queries=queries,
-        causes=causes.drop("queries"),
+        queries=sort_ids(queries, within=["measure"]),
+        causes=sort_ids(causes.drop("queries")),
         documents=add_uses(_add_titles(documents, results), names, uses, find_urls(qrels)),
         iterations=iterations,
         wasted=_find_wasted(iterations, base),
-        unjudged=_add_titles(unjudged, results),
-        repeats=_add_titles(_stack_repeats(systems), results),
+        unjudged=_add_titles(sort_ids(unjudged, within=["measure"]), results),
+        repeats=_add_titles(sort_ids(_stack_repeats(systems)), results),
         absent=stack_systems({name: searched.absent.to_frame() for name, searched in systems.items()}),
         broke_off=stack_systems({name: searched.broke_off.to_frame("query_id") for name, searched in systems.items()}),
         parts=parts,
@@ -171,7 +171,7 @@ def _find_documents(qrels: Qrels, base: Searched, new: Searched, parts: Mapping[
     tables = [find_causes(qrels, base, new, measure) for measure in sums if measure.NAME != NumDup.NAME]
     if not tables:
         return find_causes(qrels, base, new, CG(rel=min(new.counts))).clear()
-    return pl.concat(tables)
+    return pl.concat(map(sort_ids, tables))
 
 
 def _stack_repeats(systems: Mapping[str, Searched]) -> pl.DataFrame:

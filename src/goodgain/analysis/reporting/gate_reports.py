@@ -21,7 +21,7 @@ from goodgain.analysis.reporting.plots.plot_data import prepare_per_query
 from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, MeasureError, escape_controls
 from goodgain.files.escaping import break_cutoffs, break_github_links, escape_html
-from goodgain.files.tables import Table, escape_markdown, write_markdown
+from goodgain.files.tables import Table, escape_markdown, sort_ids, write_markdown
 from goodgain.measures.names import parse_measure
 
 #: The first line of a comment: a bot finds its earlier comment by this line, and replaces it.
@@ -239,6 +239,7 @@ def _list_changes(
 ) -> Iterator[tuple[str, ...]]:
     rows = prepare_per_query(comparison, measure, system=system, against=against).filter(pl.col("difference") != 0)
     sentences: Mapping[str, str | None] = {} if explanation is None else describe_queries(explanation, measure)
-    most = rows.sort(-pl.col("difference").abs(), "query_id").head(_QUERIES.most)
+    by_size = sort_ids(rows).sort(-pl.col("difference").abs(), maintain_order=True)
+    most = by_size.head(_QUERIES.most)
     for query_id, new, base, difference, _ in most.iter_rows():
         yield query_id, f"{base:.4g}", f"{new:.4g}", f"{difference:+.4g}", sentences.get(query_id) or ""

@@ -15,6 +15,7 @@ from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.explaining.explanation_sentences import Account, find_main_causes, shorten
 from goodgain.analysis.reporting.page_sentences import PLACES, Opening, describe_query
 from goodgain.counting.results_of_systems import Results
+from goodgain.files.tables import sort_ids
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores
 from goodgain.statistics.statistical_tests import subtract_without_residue
@@ -60,6 +61,11 @@ class Evidence:
     def systems(self) -> list[str]:
         return [*self.scores]
 
+    @cached_property
+    def query_ids(self) -> pl.Series:
+        """The judged queries, as people count: the order of all lists of the page."""
+        return sort_ids(self.qrels.query_ids.to_frame()).to_series()
+
     @property
     def has_replicates(self) -> bool:
         return any(of.replicates for of in self.scores.values())
@@ -71,7 +77,7 @@ class Evidence:
         With several systems, `difference` is the value minus the value of the base. `cause` and `first_differing_iteration`
         describe the first runs. Both are null in measures other than `explained`, or if the first runs differ with another sign.
         """
-        ids, names, key = self.qrels.query_ids, self.systems, ["query_id", "measure", "system"]
+        ids, names, key = self.query_ids, self.systems, ["query_id", "measure", "system"]
         about: dict[str, Any] = {"query_id": ids, "query_text": [self.texts.get(one) for one in ids]}
         if self.groups is not None:
             about["groups"] = [", ".join(groups) for groups in _list_groups(self)]
@@ -133,7 +139,7 @@ class Evidence:
 
 
 def build_data(of: Evidence) -> dict[str, Any]:
-    (_, *others), ids, table = of.systems, of.qrels.query_ids, of.queries
+    (_, *others), ids, table = of.systems, of.query_ids, of.queries
     rows = table.partition_by("measure", "system", as_dict=True)
     explained = str(of.explained.measure)
     causes = _number(table.get_column("cause").drop_nulls()) if others else {}
@@ -178,13 +184,14 @@ def _number(words: Iterable[str]) -> dict[str, int]:
 
 def _list_groups(of: Evidence) -> list[list[str]]:
     members = {} if of.groups is None else of.groups.rows_by_key("query_id")
-    return [[name for (name,) in members.get(query_id, [])] for query_id in of.qrels.query_ids]
+    return [[name for (name,) in members.get(query_id, [])] for query_id in of.query_ids]
 
 
 def _code_iterations(of: Evidence, ids: pl.Series) -> dict[str, Any]:
     rows = of.iterations.select("system", "query_id", "iteration", pl.col(KINDS).cast(pl.Int64))
     distinct = rows.select(KINDS).unique(maintain_order=True).with_row_index("code")
-    coded = rows.join(distinct, on=KINDS, nulls_equal=True, maintain_order="left").sort("query_id", "iteration")
+    coded = rows.join(distinct, on=KINDS, nulls_equal=True, maintain_order="left")
+    coded = sort_ids(coded.sort("iteration"))
     lengths, codes = [], []
     for name in of.systems:
         of_one = coded.filter(system=name)

@@ -20,6 +20,7 @@ from goodgain.files.escaping import guard_formulas, unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, read_bytes, separator_by_name, stem
 from goodgain.files.table_reading import cast_texts, read_container, read_frame
+from goodgain.files.tables import sort_ids
 from goodgain.files.writing import atomic_write, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
@@ -137,7 +138,7 @@ def pool(
         texts = read_queries(queries).select("query_id", query="text")
         pooled = pooled.join(texts, on="query_id", how="left")
         pooled = pooled.select("query_id", "query", pl.exclude("query_id", "query"))
-    return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort(DOCUMENT)
+    return sort_ids(pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort("doc_id"))
 
 
 def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
@@ -246,13 +247,13 @@ def collect_documents(
         for name in _TEXTS
     ]
     joined = pl.concat_str(lines, separator="\n", ignore_nulls=True)
-    wanted = (
+    wanted = sort_ids(
         found.join(own, on="doc_id", how="left", maintain_order="left")
         .with_columns(text=pl.coalesce("text", pl.when(joined != "").then(joined)))
         .join(named, on="query_id", how="left", maintain_order="left")
         .with_columns(cut=(pl.col("text").str.len_chars() > max_characters).fill_null(False))
         .with_columns(text=pl.col("text").str.slice(0, max_characters))
-        .sort(DOCUMENT)
+        .sort("doc_id")
     )
     if empty := wanted.get_column("text").null_count():
         lacking = f"no text to show, so no grade, for {empty:,} of {count_of(wanted.height, 'document')}"

@@ -12,6 +12,7 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
 from goodgain.analysis.reporting.spends import ENOUGH
 from goodgain.errors import InputError
+from goodgain.files.tables import sort_ids
 from goodgain.formats.qrels import load_qrels
 from goodgain.measures.names import find_direction, parse_measures
 from goodgain.statistics.statistical_tests import RESIDUE, subtract_without_residue
@@ -149,7 +150,8 @@ def prepare_per_query(
     gain = pl.col("difference") * {"up": 1, "down": -1, None: None}[pair["better"]]
     names_of_signs = {1.0: "better", 0.0: "equal", -1.0: "worse"}
     outcome = gain.cast(pl.Float64).sign().replace_strict(names_of_signs, default=None, return_dtype=pl.String)
-    return rows.with_columns(outcome=outcome).sort("difference", "query_id", descending=[True, False])
+    rows = sort_ids(rows.with_columns(outcome=outcome))
+    return rows.sort("difference", descending=True, maintain_order=True)
 
 
 def choose_pair(
