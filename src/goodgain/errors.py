@@ -88,13 +88,22 @@ class Subject(NamedTuple):
         return f"{self.system} (run {self.run})" if self.system else f"run {self.run}"
 
 
+class OfSeveral(NamedTuple):
+    """How notices about several systems are joined: the rule is said once, the figures for each system."""
+
+    rule: str
+    figures: str
+    brief: str = ""  # the figures if there are many systems
+    system: str = ""  # the system, if the text of the notice names it
+
+
 class GoodgainNotice(UserWarning):
     """A warning that comes with a correct result, and tells the user what to know about this result.
 
     `kind` names the fact, such as `low_coverage`; docs/reference/notices.md lists the kinds. `text` is the message without
     the name of the system. A `minor` notice does not change the meaning of the numbers; the command line shows minor notices
     only on request. `subject` is the system that the notice is about, if the call has several. For such calls, `of_several`
-    is a pair: the message that all systems share, and the figures of this system.
+    has the message that all systems share, and the figures of this system.
 
     >>> import warnings
     >>> import goodgain as gg
@@ -113,7 +122,7 @@ class GoodgainNotice(UserWarning):
         *,
         subject: Subject = Subject(),  # noqa: B008  # a tuple, which does not change
         minor: bool = False,
-        of_several: tuple[str, str] | None = None,
+        of_several: OfSeveral | None = None,
     ) -> None:
         name = str(subject) or about
         super().__init__(escape_controls(f"{name}: {text}" if name else text, keep="\n"))
@@ -144,7 +153,7 @@ def notice(
     *,
     about: str | None = None,
     minor: bool = False,
-    of_several: tuple[str, str] | None = None,
+    of_several: OfSeveral | None = None,
 ) -> None:
     """Give a `GoodgainNotice`. Its message begins with the system of `notices_about`, else with `about`, the name of a run."""
     give(GoodgainNotice(kind, text, about, subject=_subject.get(), minor=minor, of_several=of_several))
@@ -210,6 +219,10 @@ def joined_notices() -> Iterator[None]:
             give(joined)
 
 
+#: Up to this number, each system of a joined notice has a line. More systems share one line.
+_MOST_LINES = 3
+
+
 def join_notices(notices: Iterable[GoodgainNotice]) -> list[GoodgainNotice]:
     """Join equal notices about several systems into one notice with the names of the systems."""
     # shared text -> subject -> notice
@@ -217,16 +230,20 @@ def join_notices(notices: Iterable[GoodgainNotice]) -> list[GoodgainNotice]:
     for given in notices:
         subject = str(given.subject)
         if given.of_several:
-            shared = given.of_several[0]
+            shared = given.of_several.rule
+            subject = given.of_several.system or subject
         elif subject:
             shared = given.text
         else:
             shared = str(given)
         groups.setdefault(shared, {})[subject] = given
 
-    joined = []
+    joined: list[GoodgainNotice] = []
     for shared, by_subject in groups.items():
         first = next(iter(by_subject.values()))
+        if first.of_several and first.of_several.system and len(by_subject) <= _MOST_LINES:
+            joined += by_subject.values()
+            continue
         minor = all(given.minor for given in by_subject.values())
         joined.append(GoodgainNotice(first.kind, _name_systems(shared, by_subject), minor=minor))
     return joined
@@ -239,18 +256,27 @@ def _name_systems(shared: str, by_subject: dict[str, GoodgainNotice]) -> str:
         subjects = ", ".join(by_subject)
         return f"{subjects}: {first.text}" if subjects else str(first)
 
-    # A line per system, with the figures of each of its runs.
-    figures_of: dict[str, list[str]] = {}
-    for given in by_subject.values():
+    are_many = len(by_subject) > _MOST_LINES
+    figures_of: dict[str, list[str]] = {}  # system -> the figures of each of its runs
+    for subject, given in by_subject.items():
         system, run = given.subject
-        figures = given.of_several[1] if given.of_several else ""
-        figures_of.setdefault(system, []).append(f"run {run} {figures}" if run else figures)
+        figures = _choose_figures(given.of_several, are_many=are_many)
+        figures_of.setdefault(system or subject, []).append(f"run {run} {figures}" if run else figures)
+    if are_many:
+        systems = [f"{system} {', '.join(figures)}" for system, figures in figures_of.items()]
+        return f"{shared}\n  {'; '.join(systems)}"
 
     lines = [shared]
     for system, figures_of_runs in figures_of.items():
-        figures = "; ".join(figures_of_runs)
-        lines.append(f"{system}: {figures}" if system else figures)
+        joined = "; ".join(figures_of_runs)
+        lines.append(f"{system}: {joined}" if system else joined)
     return "\n  ".join(lines)
+
+
+def _choose_figures(of_several: OfSeveral | None, *, are_many: bool) -> str:
+    if of_several is None:
+        return ""
+    return of_several.brief if are_many and of_several.brief else of_several.figures
 
 
 #: Called with the name of the task, the amount done, and the total amount; None if the total is unknown.

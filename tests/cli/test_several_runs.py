@@ -119,3 +119,41 @@ def test_over_tokens_prints_the_frame_of_curve() -> None:
     runs = {name: FOLDER / f"{name}.run" for name in ("quick", "late")}
     wanted = gg.curve(FOLDER / "qrels.txt", runs, "CG", over="tokens", costs=FOLDER / "costs.csv", at=[5_000, 20_000])
     assert done.stdout == wanted.write_csv()
+
+
+def make_runs(folder: Path, number: int) -> list[str]:
+    """Write runs of which run k lacks its first k queries, and return their names. Half of their documents are unjudged."""
+    queries = [f"q{k}" for k in range(1, 21)]
+    (folder / "qrels").write_text("".join(f"{query} 0 a 2\n" for query in queries))
+    names = [f"r{k}.run" for k in range(number)]
+    for k, name in enumerate(names):
+        lines = (f"{query} 1 {doc} 1 1 t\n" for query in queries[k:] for doc in "ax")
+        (folder / name).write_text("".join(lines))
+    return names
+
+
+@pytest.mark.parametrize("number", [5, 12])
+def test_notices_on_many_runs_are_a_line_a_kind(number: int, tmp_path: Path) -> None:
+    names = make_runs(tmp_path, number)
+    for command, lines in (("evaluate", 6), ("compare", 9)):
+        done = run_command(command, "qrels", *names, "-m", "CG SRR", "-o", "csv", cwd=tmp_path)
+        said = done.stderr.splitlines()
+        assert done.returncode == 0 and len(said) <= lines, done.stderr
+        coverage = next(k for k, line in enumerate(said) if "coverage is low" in line)
+        assert said[coverage + 1] == "  " + "; ".join(f"r{k} 0.50" for k in range(number))
+
+        between, kind = (", ", "absent from the run: ") if command == "evaluate" else ("; ", "  ")
+        absent = between.join(f"r{k} {k}" for k in range(1, number))
+        assert any(line.endswith(kind + absent) or f"{kind}{absent};" in line for line in said), done.stderr
+
+
+def test_few_runs_have_a_line_each_and_what_holds_for_all_is_said_once(tmp_path: Path) -> None:
+    names = make_runs(tmp_path, 2)
+    said = run_command("evaluate", "qrels", *names, "-m", "CG", cwd=tmp_path).stderr
+    assert "\n  r0: 0.50 of 40 (by iteration 0.50)\n  r1: 0.50 of 38 (by iteration 0.50)\n" in said
+    assert "\nr1: queries: 20 scored, 1 of them absent from the run (q1);" in said
+    assert said.count("qrels=") == 1 and " absent_from_run=r0:0,r1:1 " in said and " unjudged=0.5000\n" in said
+
+    same = run_command("evaluate", "qrels", names[0], "again=r0.run", "-m", "CG", cwd=tmp_path).stderr
+    assert "\nqueries: 20 scored, 0 of them absent from the run; 0 of the run lack judgments and are left out\n" in same
+    assert same.count("20 scored") == 1

@@ -1,7 +1,6 @@
 """The command `evaluate`, and the checks of --require for `evaluate` and `compare`."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import click
 import ir_measures
@@ -13,12 +12,11 @@ from goodgain.analysis.comparing.required_lines import Requirement, forbids_impr
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import REQUIREMENT_FAILED, notices_after_output, show_progress
-from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, format_signature, print_values, write_output
-from goodgain.counting.coverage import LOW_COVERAGE, join_examples, list_shares
+from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, print_values, write_output
+from goodgain.cli.scored_queries import print_scored_queries, print_signatures
 from goodgain.errors import InputError, MeasureError, count_of, notice
 from goodgain.files.tables import count_in_order
 from goodgain.formats.any_source import exists
-from goodgain.formats.qrels import NO_DIGEST
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import find_null_rule, parse_measures
@@ -134,9 +132,9 @@ def evaluate(given: shared.Given) -> None:
         if given.human is not None:
             told = "the 95 % interval of the mean, corrected by people's labels"
         print_values(values, given, by_query=given.by_query, named=named, interval=told)
-    for name, of in scores.items():
-        signature = of.signature | ({} if given.mean == MEANS[0] else {"mean": given.mean})
-        _print_signature(of, signature, f"{name}: " if len(scores) > 1 else "", brief=brief)
+    print_scored_queries(scores)
+    if not brief:
+        print_signatures(scores, None if given.mean == MEANS[0] else given.mean)
     if given.no_labels:
         shared.say(describe_unknown(x.next_step, len(scores)))
     exit_if_failed(check_lines(scores, lines, given))
@@ -220,38 +218,6 @@ def _list_corrected_means(
     queries = count_of(estimate.queries, "query", "queries")  # the same for all
     shared.say(f"means corrected by people's labels of {queries}, with 95 % intervals")
     return values
-
-
-def _print_signature(scores: Scores, signature: dict[str, Any], system: str, *, brief: bool) -> None:
-    """Print on stderr how many queries were scored or left out. Unless `brief`, also print the signature and the coverage."""
-    idle, shown = scores.queries.never_searched, _show_some(scores.queries.only_judged)
-    scored, lacking = signature["queries"], len(scores.queries.only_judged)
-    if signature.get("missing") == "absent":
-        told = f"{scored} scored, {lacking} absent from the run{shown} left out"
-    else:
-        told = f"{scored} scored, {lacking} of them absent from the run{shown}"
-    told += f", {len(idle)} of them never searched{_show_some(idle)}" if len(idle) else ""
-    if signature["qrels"] == NO_DIGEST:
-        shared.say(f"{system}queries: {told}; no labels")
-    else:
-        unjudged = signature["without_judgments"]
-        lack = "lacks judgments and is" if unjudged == 1 else "lack judgments and are"
-        shared.say(f"{system}queries: {told}; {unjudged} of the run {lack} left out")
-    for number, run in enumerate(scores.replicates, 1):
-        if len(lacked := run.queries.only_judged) > lacking:
-            shared.say(f"{system}run {number}: lacks {len(lacked)} of the queries{_show_some(lacked)}")
-    if brief:
-        return
-    shared.say(f"{system}signature: {format_signature(signature)}")
-    share = scores.coverage.item(0, "coverage")
-    of_run, of_qrels = scores.ids_mapped or (0, 0)
-    mapped = f"; ids mapped to documents: {of_run:,} of the run, {of_qrels:,} of the qrels" if scores.ids_mapped else ""
-    if share is not None and (mapped or LOW_COVERAGE <= share < 1):
-        shared.say(f"{system}coverage: {share:.4f}, by iteration {list_shares(scores.coverage)}{mapped}")
-
-
-def _show_some(query_ids: pl.Series) -> str:
-    return f" ({join_examples(query_ids)})" if len(query_ids) else ""
 
 
 def check_lines(

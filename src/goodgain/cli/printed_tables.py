@@ -70,9 +70,16 @@ def format_signature(signature: Mapping[str, Any]) -> str:
     >>> format_signature({"rel": [2, 3], "queries": 7, "unjudged": 0.25})
     'rel=2,3 queries=7 unjudged=0.2500'
     """
-    shown = {name: ",".join(map(str, value)) if isinstance(value, list) else value for name, value in signature.items()}
-    shares = {name: f"{shown[name]:.4f}" for name in ("unjudged",) if name in shown}
-    return " ".join(f"{name}={value}" for name, value in (shown | shares).items())
+    fields = []
+    for name, value in signature.items():
+        if isinstance(value, list):
+            text = ",".join(map(str, value))
+        elif name == "unjudged":
+            text = f"{value:.4f}"
+        else:
+            text = str(value)
+        fields.append(f"{name}={text}")
+    return " ".join(fields)
 
 
 def print_frame(frame: pl.DataFrame, output: Output, *, places: int = -1, spreadsheet: bool = False) -> None:

@@ -10,7 +10,7 @@ import polars as pl
 
 from goodgain.counting.ledger import Counts
 from goodgain.counting.run_in_blocks import RunFile, sample_rows
-from goodgain.errors import count_of, notice
+from goodgain.errors import OfSeveral, count_of, notice
 from goodgain.files.bad_rows import quote
 from goodgain.files.tables import count_in_order
 from goodgain.formats import Qrels, Run
@@ -216,9 +216,10 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
             sentence.format(
                 f"{share:.2f} of the {count_of(unique, 'unique result has', 'unique results have')}", f" {shares}"
             ),
-            of_several=(
+            of_several=OfSeveral(
                 sentence.format(f"under {LOW_COVERAGE} of the unique results have", ""),
                 f"{share:.2f} of {unique:,} {shares}",
+                brief=f"{share:.2f}",
             ),
         )
 
@@ -327,7 +328,9 @@ def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, describe
     notice(
         "low_coverage",
         f"coverage is low: none of the {described} has a label{example}. {remedy}",
-        of_several=(f"coverage is low: no result has a label. {remedy}", f"{described}{example}"),
+        of_several=OfSeveral(
+            f"coverage is low: no result has a label. {remedy}", f"{described}{example}", brief=described
+        ),
     )
 
 

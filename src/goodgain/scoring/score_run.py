@@ -16,7 +16,7 @@ from goodgain.counting.coverage import Coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.counting.query_batches import QrelsByQuery, QueryBatch, RankingRequest, consume_batches
 from goodgain.counting.run_in_blocks import RunFile
-from goodgain.errors import InputError, count_of, notice
+from goodgain.errors import InputError, OfSeveral, count_of, notice
 from goodgain.formats import Qrels, Run, read_run
 from goodgain.formats.any_source import Columns
 from goodgain.formats.iterations import describe_likely_iteration, warn_of_likely_iteration
@@ -240,7 +240,9 @@ def _warn_of_other_means(provided: ProvidedValues, judged: int) -> None:
         figures = (
             f"{mean:.4f} over {count_of(judged, 'query', 'queries')} here, {other:.4f} over {queries:,} in ir_measures"
         )
-        notice("means_of_ir_measures", f"{fact} ({figures}). {remedy}", of_several=(f"{fact}. {remedy}", figures))
+        notice(
+            "means_of_ir_measures", f"{fact} ({figures}). {remedy}", of_several=OfSeveral(f"{fact}. {remedy}", figures)
+        )
 
 
 def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import ir_measures
 
-from goodgain.errors import count_of, notice
+from goodgain.errors import OfSeveral, count_of, notice
 from goodgain.measures.good_gain import NEVER
 from goodgain.measures.names import needs_results
 from goodgain.measures.scores import Scores, leave_out_empty
@@ -32,7 +32,7 @@ def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> Non
         if ends:
             remedy = "Report AllGood too: the share of queries for which all good documents were found."
             rule = f"{measure} is 0, the best value, without good documents, and {NEVER}, the worst, for a failure. {remedy}"
-            of_several = rule, ", ".join(figures)
+            of_several = OfSeveral(rule, ", ".join(figures))
             notice("special_values", f"{measure} is {', and '.join(ends)}. {remedy}", minor=True, of_several=of_several)
 
 
@@ -45,16 +45,19 @@ def warn_of_empty_queries(scores: Scores, measures: Iterable[ir_measures.Measure
     others = leave_out_empty(scores, shares)
     counts, counts_of_others = scores.num_queries, others.num_queries
     figures = []
+    without_means = []
     for name in map(str, shares):
         empty = counts[name] - counts_of_others[name]
         if empty:
             mean = others.means[name]
             rest = "no other query has a value" if mean is None else f"mean of the others {mean:.4f}"
-            figures.append(f"{name} in {count_of(empty, 'query', 'queries')} ({rest})")
+            queries = count_of(empty, "query", "queries")
+            figures.append(f"{name} in {queries} ({rest})")
+            without_means.append(f"{name} in {queries}")
     if figures:
         rule = "queries without results count as 0, the best value"
-        shown = ", ".join(figures[:_MOST_SHARES])
-        if len(figures) > _MOST_SHARES:
-            shown += f" and {len(figures) - _MOST_SHARES} more"
-        of_several = f"{rule}.", shown
+        more = f" and {len(figures) - _MOST_SHARES} more" if len(figures) > _MOST_SHARES else ""
+        shown = ", ".join(figures[:_MOST_SHARES]) + more
+        brief = ", ".join(without_means[:_MOST_SHARES]) + more
+        of_several = OfSeveral(f"{rule}.", shown, brief)
         notice("queries_without_results", f"{rule}: {shown}. Report the mean of the others too.", of_several=of_several)

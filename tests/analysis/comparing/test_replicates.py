@@ -236,7 +236,7 @@ def test_evaluate_names_the_queries_that_one_run_lacks(tmp_path: Path) -> None:
     short.write_text("".join(line for line in lines if not line.startswith("q07 ")), encoding="utf-8")
     done = run_command("evaluate", QRELS, f"old={OLD[0]},{short}", "-m", "CG@3")
     assert "queries: 30 scored, 0 of them absent from the run" in done.stderr
-    assert "run 2: lacks 1 of the queries (q07)" in done.stderr
+    assert "queries that only some runs lack: run 2 lacks 1 (q07)" in done.stderr
 
 
 @pytest.mark.parametrize("seed", range(how_many(5, full=60)))

@@ -42,7 +42,7 @@ from goodgain.analysis.comparing.replicate_tables import arrange_runs
 from goodgain.analysis.comparing.required_lines import BASELINE
 from goodgain.analysis.comparing.shared_results import SharedResults
 from goodgain.counting.run_opening import stack_systems
-from goodgain.errors import REASONS, GoodgainNotice, InputError, give, notice
+from goodgain.errors import REASONS, GoodgainNotice, InputError, give, join_notices, notice
 from goodgain.files.opening import read_lines, stem
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
@@ -140,13 +140,15 @@ def compare_scores(
         shared=shared,
         next_step=next_step,
     )
-    notices = [
-        *_list_reasons(comparison, notices_on_inputs),
-        *_list_absent(comparison, scores_of_runs, of_baseline_file, unread),
-        *(notice for notice in notices_on_inputs if notice.kind not in REASONS),
-        *few_shared,
-        *_list_misleading(comparison, matrices, incomplete),
-    ]
+    notices = join_notices(
+        [
+            *_list_reasons(comparison, notices_on_inputs),
+            *_list_absent(comparison, scores_of_runs, of_baseline_file, unread),
+            *(notice for notice in notices_on_inputs if notice.kind not in REASONS),
+            *few_shared,
+            *_list_misleading(comparison, matrices, incomplete),
+        ]
+    )
     for doubt in notices:
         give(doubt)
     return replace(comparison, warnings=tuple(doubt.text for doubt in notices))

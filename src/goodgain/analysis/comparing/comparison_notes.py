@@ -13,7 +13,7 @@ from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE, NOT
 from goodgain.analysis.comparing.rendering import count_queries, list_some
 from goodgain.analysis.comparing.replicates import NOISE_LEVEL, measure_noise
 from goodgain.counting.coverage import LOW_SHARE, SharedQueries, join_examples, list_examples, share_of_smaller
-from goodgain.errors import GoodgainNotice, InputError, count_of
+from goodgain.errors import GoodgainNotice, InputError, OfSeveral, count_of
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumResults
 from goodgain.measures.names import (
@@ -100,7 +100,9 @@ def describe_absent(
     if idle := len(queries.never_searched):
         examples = join_examples(queries.never_searched)
         yield GoodgainNotice(
-            "never_searched", f"{count_queries(idle)} never searched in {name}: {examples} ({_COUNTED['zero']})."
+            "never_searched",
+            f"{count_queries(idle)} never searched in {name}: {examples} ({_COUNTED['zero']}).",
+            of_several=OfSeveral(f"Queries never searched ({_COUNTED['zero']}).", f"{idle:,}", system=name),
         )
     if absent := len(queries.only_judged):
         lost = int(queries.only_judged.is_in([*unread]).sum())
@@ -114,6 +116,11 @@ def describe_absent(
             "absent_queries",
             f"{count_queries(absent)} {verb} absent from {name}, whose run has no row of {them}: "
             f"{join_examples(queries.only_judged)} ({_COUNTED[missing]}).{cause}",
+            of_several=OfSeveral(
+                f"Queries are absent from runs, which have no row of them ({_COUNTED[missing]}).",
+                f"{absent:,}{f', not read by convert: {lost:,}' if lost else ''}",
+                system=name,
+            ),
         )
 
 
@@ -121,7 +128,11 @@ def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterat
     other = f" {spell('incomplete', 'absent')} leaves them out." if how == "keep" else ""
     for run, query_ids in incomplete.items():
         counted = f"{join_examples(query_ids)} ({_COUNTED[how]})"
-        yield GoodgainNotice("broken_off", f"{count_queries(len(query_ids))} broke off in {run}: {counted}.{other}")
+        yield GoodgainNotice(
+            "broken_off",
+            f"{count_queries(len(query_ids))} broke off in {run}: {counted}.{other}",
+            of_several=OfSeveral(f"Queries broke off ({_COUNTED[how]}).{other}", f"{len(query_ids):,}", system=run),
+        )
 
 
 def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNotice:
@@ -334,8 +345,11 @@ def describe_low_counts(
         by = results.removeprefix(str(NumResults)).replace("@", " by iteration ")
         for name, queries in zip(names, is_less.sum(axis=1), strict=True):
             if queries:
-                text = f"{measure} of {name}: less because it has no results{by} in {count_queries(queries)}."
-                yield GoodgainNotice("low_counts", text)
+                reason = f"less because it has no results{by} in"
+                text = f"{measure} of {name}: {reason} {count_queries(queries)}."
+                rule = f"{measure}: {reason} some queries."
+                of_several = OfSeveral(rule, f"in {count_queries(queries)}", f"{queries:,}", name)
+                yield GoodgainNotice("low_counts", text, of_several=of_several)
 
 
 def describe_replicates(
@@ -347,8 +361,11 @@ def describe_replicates(
         lacked = [run.queries.only_judged for run in scores_of_system.replicates]
         left_out = sum(int((~query_ids.is_in(lacked_by_all)).sum()) for query_ids in lacked)
         if left_out and "missing" in scores_of_system.signature:
-            text = f"{name}: a run lacks a query that another run has, {left_out:,} times. There the mean is over fewer runs."
-            yield GoodgainNotice("absent_queries", text)
+            fact = "a run lacks a query that another run has"
+            effect = "There the mean is over fewer runs."
+            text = f"{name}: {fact}, {left_out:,} times. {effect}"
+            of_several = OfSeveral(f"{fact.capitalize()}. {effect}", f"{left_out:,} times", system=name)
+            yield GoodgainNotice("absent_queries", text, of_several=of_several)
     yield from describe_dependence({name: runs[name] for name in repeated})
 
 
