@@ -96,6 +96,9 @@ class OfSeveral(NamedTuple):
     brief: str = ""  # the figures if there are many systems
     system: str = ""  # the system, if the text of the notice names it
 
+    def choose_figures(self, *, are_many: bool) -> str:
+        return self.brief if are_many and self.brief else self.figures
+
 
 class GoodgainNotice(UserWarning):
     """A warning that comes with a correct result, and tells the user what to know about this result.
@@ -258,12 +261,15 @@ def _name_systems(shared: str, by_subject: dict[str, GoodgainNotice]) -> str:
 
     are_many = len(by_subject) > _MOST_LINES
     figures_of: dict[str, list[str]] = {}  # system -> the figures of each of its runs
-    for subject, given in by_subject.items():
+    for given in by_subject.values():
         system, run = given.subject
-        figures = _choose_figures(given.of_several, are_many=are_many)
-        figures_of.setdefault(system or subject, []).append(f"run {run} {figures}" if run else figures)
+        figures = ""
+        if given.of_several:
+            figures = given.of_several.choose_figures(are_many=are_many)
+            system = given.of_several.system or system
+        figures_of.setdefault(system, []).append(f"run {run} {figures}" if run else figures)
     if are_many:
-        systems = [f"{system} {', '.join(figures)}" for system, figures in figures_of.items()]
+        systems = [f"{system} {', '.join(figures)}".lstrip() for system, figures in figures_of.items()]
         return f"{shared}\n  {'; '.join(systems)}"
 
     lines = [shared]
@@ -271,12 +277,6 @@ def _name_systems(shared: str, by_subject: dict[str, GoodgainNotice]) -> str:
         joined = "; ".join(figures_of_runs)
         lines.append(f"{system}: {joined}" if system else joined)
     return "\n  ".join(lines)
-
-
-def _choose_figures(of_several: OfSeveral | None, *, are_many: bool) -> str:
-    if of_several is None:
-        return ""
-    return of_several.brief if are_many and of_several.brief else of_several.figures
 
 
 #: Called with the name of the task, the amount done, and the total amount; None if the total is unknown.

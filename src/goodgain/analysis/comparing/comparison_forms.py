@@ -10,6 +10,7 @@ import polars as pl
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
 from goodgain.analysis.comparing.comparison_sentences import (
     DIFFERENCES,
+    GROUPS,
     build_legend,
     describe_correction,
     describe_costs,
@@ -74,7 +75,8 @@ def _write_latex(frames: ComparisonFrames, layout: Layout) -> str:
     by_system = layout.rows == "systems"
     size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if by_system else ""
     if by_system and frames.groups is not None:
-        more[0] = build_column_table(frames, layout.places, of_groups=True)
+        of_groups = build_column_table(frames, layout.places, of_groups=True)
+        more = [of_groups if table.name == GROUPS else table for table in more]
     if by_system and frames.baseline is None:
         tables = [_add_letters(means, frames), *more]  # letters replace the table of pairs
     elif by_system:
