@@ -24,7 +24,7 @@ from goodgain.logs.traces.reading_summary import COUNTER_NOTICES
 from goodgain.measures.declaration import Declaration
 from goodgain.measures.families import MEASURES, RANKED_MEASURES, SESSION_MEASURES
 from goodgain.measures.parameters import read_parameters
-from goodgain.options import BESIDE, DOCUMENTS, READING, SCORING, STATISTICS
+from goodgain.options import BESIDE, CORRECTIONS, DOCUMENTS, READING, SCORING, STATISTICS
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "reference"
@@ -234,7 +234,7 @@ OPTION_GROUPS = {
     "Documents": DOCUMENTS,
     "Scoring": SCORING,
     "Tables beside the runs": BESIDE,
-    "Statistics": STATISTICS,
+    "Statistics": (*STATISTICS, *CORRECTIONS),
 }
 
 

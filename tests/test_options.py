@@ -77,6 +77,10 @@ def test_every_declared_option_is_shared_by_two_functions_or_commands() -> None:
     assert {name for name, of in users.items() if len(of) < 2} == set()
 
 
+#: Options with choices that the other calls of the next test do not take.
+EXPERIMENT_ONLY = ("leave_out", "incomplete", "correction", "correct_over")
+
+
 @pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.choices])
 def test_a_value_that_is_no_choice_is_said_with_those_that_are(name: str) -> None:
     qrels, run = {"q": {"a": 2}}, {"q": {"a": 1.0}}
@@ -87,7 +91,7 @@ def test_a_value_that_is_no_choice_is_said_with_those_that_are(name: str) -> Non
         "chunks": lambda **option: read_document_map("(.)", **option),
         "order": lambda **option: gg.flatten(run, **option),
         **dict.fromkeys(("missing", "urls"), lambda **option: gg.evaluate(qrels, run, "CG", **option)),
-        **dict.fromkeys(("leave_out", "incomplete"), lambda **option: gg.Experiment(qrels, {"a": run}, **option)),
+        **dict.fromkeys(EXPERIMENT_ONLY, lambda **option: gg.Experiment(qrels, {"a": run}, **option)),
     }
     with pytest.raises(gg.InputError, match=f"{name}='other'") as raised:
         calls[name](**{name: "other"})

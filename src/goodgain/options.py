@@ -115,12 +115,24 @@ TABLES = BESIDE[:3]  # the tables that some measures need
 _AT_MOST = (
     "At most 1,000,000. In a curve 0 omits the intervals. By default, `compare` draws more random signs for many pairs."
 )
+_CORRECTION = (
+    "How verdicts are corrected over the pairs of a measure: Holm's method, or the randomised Tukey test of all pairs."
+)
+_CORRECT_OVER = (
+    "What verdicts are corrected over: the pairs of each measure, or all measures too (Westfall and Young's method)."
+)
 STATISTICS = (
     Option("seed", "The seed of random draws: the same seed gives the same numbers.", int, SEED),
     Option("resamples", "The number of random resamples.", int, RESAMPLES, detail=_AT_MOST),
     Option("alpha", "The significance level; confidence intervals have the level 1 - alpha.", float, ALPHA),
 )
-OPTIONS = {option.name: option for group in (READING, DOCUMENTS, SCORING, BESIDE, STATISTICS) for option in group}
+CORRECTIONS = (
+    _choose("correction", ("holm", "tukey"), _CORRECTION),
+    _choose("correct_over", ("pairs", "measures"), _CORRECT_OVER),
+)
+OPTIONS = {
+    option.name: option for group in (READING, DOCUMENTS, SCORING, BESIDE, STATISTICS, CORRECTIONS) for option in group
+}
 
 
 #: Whether messages are for the command line; `goodgain.cli.program` sets it.

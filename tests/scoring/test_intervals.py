@@ -1,4 +1,4 @@
-"""`interval=` gives the interval of the mean of one system: the bootstrap's, Student's t, or Wilson's."""
+"""`interval=` gives the interval of the mean of one system: the bootstrap's, Student's t, or Clopper and Pearson's."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def test_one_method_is_for_all_measures_of_a_table() -> None:
     assert few.num_queries["GradedP@1"] < 30 and few.signature["interval"] == "t"
 
 
-def test_zeros_and_ones_have_wilsons_interval_unless_several_runs_are_averaged() -> None:
+def test_zeros_and_ones_have_the_exact_interval_unless_several_runs_are_averaged() -> None:
     scores = gg.evaluate(FEW, RUN, "Success(rel=3)@1", interval=True)
     hits = int(scores.per_query.get_column("value").sum())
-    wanted = stats.binomtest(hits, 12).proportion_ci(method="wilson")
+    wanted = stats.binomtest(hits, 12).proportion_ci(method="exact")
     assert scores.intervals is not None and scores.intervals["Success(rel=3)@1"] == pytest.approx(
         (wanted.low, wanted.high)
     )
-    assert scores.signature["interval"] == "wilson"
+    assert scores.signature["interval"] == "exact"
     none: dict[str, dict[str, float]] = {q: {"x": 1.0} for q in RUN}
     assert gg.evaluate(FEW, [RUN, none], "Success(rel=3)@1", interval=True).signature["interval"] == "t"
 
@@ -108,9 +108,9 @@ def test_compare_and_curve_have_the_intervals_of_evaluate() -> None:
     found = means.filter(system="a").select("measure", "low", "high").rows()
     ends = [end for interval in wanted.values() if interval for end in interval]
     assert [end for _, *interval in found for end in interval] == pytest.approx(ends)
-    assert method == "t+wilson"
+    assert method == "exact+t"
     for form in ("latex", "markdown"):
         assert ["Student's t" in compared.to_text(form, intervals=shown) for shown in (False, True)] == [False, True]
-    assert '"interval": "t+wilson"' in compared.to_text("json", intervals=True)
+    assert '"interval": "exact+t"' in compared.to_text("json", intervals=True)
     curve = gg.curve(FEW, {"a": run}, "nCG AllGood").filter(iteration=2).select("measure", "low", "high").rows()
     assert [end for _, *interval in curve for end in interval] == pytest.approx(ends)

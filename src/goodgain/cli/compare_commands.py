@@ -66,7 +66,7 @@ _comparison_options = shared.join_options(
     ),
     shared.declared_option("seed"),
     shared.declared_option("resamples", type=shared.COUNT),
-    shared.declared_option("alpha"),
+    shared.declared_options("alpha", "correction", "correct_over"),
 )
 _layout_options = shared.join_options(
     shared.places_option("Decimals in markdown and latex."),

@@ -18,7 +18,7 @@ from goodgain.formats import read_run
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.scores import Scores
-from goodgain.options import SCORING, STATISTICS, spell
+from goodgain.options import CORRECTIONS, SCORING, STATISTICS, spell
 from goodgain.scoring.kept import KeyedBy, by_content
 from goodgain.scoring.opened import Opened, find_name
 from goodgain.scoring.scoring import Scoring, notices_for
@@ -35,7 +35,7 @@ def compare_systems(x: Scoring, measures: Measures | None, arguments: Mapping[st
     """
     arguments = {name: value for name, value in arguments.items() if value is not None}
     check_systems(x.sources[1], least=1 if "baseline_file" in arguments else 2)
-    options = x.select_options(SCORING, STATISTICS)
+    options = x.select_options(SCORING, STATISTICS, CORRECTIONS)
     parsed = parse_measures(x.choose_measures(measures), rel=options["rel"])
 
     if options["bounds"]:

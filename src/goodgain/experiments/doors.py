@@ -71,8 +71,9 @@ def compare(
         A `Comparison` on all queries of the qrels. A query that a run lacks counts as a query without a search (N = 0).
         A pair leaves out queries for which one of the two systems has no value. A query without results has no value of
         SRR, Fallout and Unjudged, for which lower is better. Every mean is over queries.
-        A difference is significant if the Holm-corrected p of the randomisation test is at most alpha. With `bounds`, an
-        unjudged document gets the same label in all systems, and runs are read into memory.
+        A difference is significant if the Holm-corrected p of the randomisation test is at most alpha. `correction` and
+        `correct_over` choose other corrections. With `bounds`, an unjudged document gets the same label in all systems, and
+        runs are read into memory.
 
     Raises:
         InputError: fewer than two systems, an unknown baseline, a baseline together with `against`, unreadable input,

@@ -57,7 +57,7 @@ class Scores:
         intervals: a dict from each measure to the confidence interval of its mean over queries; None without `interval=True`.
             The interval is None for a sum, for a single query, or without a mean. The signature has the method (`interval`):
             Student's t, within the range of the measure, if a mean is over fewer than 30 queries; else the bootstrap percentile
-            interval. Success and AllGood, whose values are 0 or 1, have Wilson's interval.
+            interval. Success and AllGood, whose values are 0 or 1, have Clopper and Pearson's interval.
         replicates: the scores of each run if a system has several runs; the values of the system are then means over its runs.
         lacks_iterations: whether the run, or one of the runs of the system, has no iterations.
         one_time: the number of queries in which two or more iterations found one-time URLs (new URLs for each call).

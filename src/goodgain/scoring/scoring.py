@@ -45,7 +45,7 @@ from goodgain.measures.without_labels import (
     refuse_without_labels,
     write_next_step,
 )
-from goodgain.options import DOCUMENTS, READING, SCORING, STATISTICS, TABLES, Option, check_choice, spell
+from goodgain.options import CORRECTIONS, DOCUMENTS, READING, SCORING, STATISTICS, TABLES, Option, check_choice, spell
 from goodgain.scoring.kept import KeptResults, KeyedBy, by_content
 from goodgain.scoring.opened import Opened, Sources, open_inputs, rename_systems
 from goodgain.scoring.shared_arguments import ExperimentOptions, takes_options
@@ -55,7 +55,7 @@ from goodgain.scoring.system_scores import SystemScores, add_groups, add_interva
 from goodgain.statistics.statistical_tests import KeptDraws, Settings, check_settings
 
 #: The options of an experiment, and the default value of each.
-OPTIONS_OF_EXPERIMENT = (*READING, *DOCUMENTS, *SCORING, *TABLES, *STATISTICS)
+OPTIONS_OF_EXPERIMENT = (*READING, *DOCUMENTS, *SCORING, *TABLES, *STATISTICS, *CORRECTIONS)
 DEFAULTS = {option.name: option.default for option in OPTIONS_OF_EXPERIMENT}
 #: The kinds of notices for analyses that use the iterations of a run.
 OF_ITERATIONS = ("no_iterations", "one_time_addresses")

@@ -70,6 +70,8 @@ class ScoresOptions(ReportOptions, StatisticsOptions, total=False):
 
 class ExperimentOptions(ScoresOptions, total=False):
     incomplete: str
+    correction: str
+    correct_over: str
 
 
 def takes_options(function: Callable[P, T]) -> Callable[P, T]:

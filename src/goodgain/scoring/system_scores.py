@@ -42,7 +42,7 @@ def add_intervals(
 ) -> Scores:
     """Return scores with the interval of each mean. A mean over one query has no interval, nor has a sum.
 
-    All means have the method of the mean over the fewest queries, but measures whose values are 0 or 1 have Wilson's interval.
+    All means have the method of the mean over the fewest queries, but measures whose values are 0 or 1 have the exact interval.
     """
     values = {
         name: rows.get_column("value").to_numpy()

@@ -1,4 +1,4 @@
-"""Intervals of the mean of one system over queries: Student's t, Wilson's, or the bootstrap."""
+"""Intervals of the mean of one system over queries: Student's t, Clopper and Pearson's, or the bootstrap."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -30,14 +30,14 @@ class Values(NamedTuple):
 
 
 def name_methods(means: Sequence[Values], method: str) -> str:
-    """Return the methods of `find_intervals_of_means` for a signature: `t`, `bootstrap`, `wilson`, `t+wilson` ..."""
+    """Return the methods of `find_intervals_of_means` for a signature: `t`, `bootstrap`, `exact`, `exact+t` ..."""
     return "+".join(sorted({_choose_of_mean(mean, method) for mean in means}))
 
 
 def find_intervals_of_means(
     means: Sequence[Values], settings: Settings, method: str
 ) -> list[tuple[float, float] | None]:
-    """Return the interval of each mean by `t` or `bootstrap`, or None for a mean of one value. Zeros and ones have Wilson's."""
+    """Return the interval of each mean by `t` or `bootstrap`, or None for one value. Zeros and ones have the exact interval."""
     rows_by_kind: dict[tuple[str, int], list[int]] = {}
     for row, mean in enumerate(means):
         rows_by_kind.setdefault((_choose_of_mean(mean, method), len(mean.values)), []).append(row)
@@ -55,7 +55,7 @@ def find_intervals_of_means(
 
 def _choose_of_mean(mean: Values, method: str) -> str:
     is_0_or_1 = mean.is_0_or_1 and bool(np.isin(mean.values, (0.0, 1.0)).all())  # a mean over runs can lie between
-    return "wilson" if is_0_or_1 else method
+    return "exact" if is_0_or_1 else method
 
 
 def find_t_intervals(values: Matrix, settings: Settings) -> tuple[Vector, Vector]:
@@ -74,27 +74,27 @@ def find_t_intervals(values: Matrix, settings: Settings) -> tuple[Vector, Vector
     return mean - half, mean + half
 
 
-def find_wilson_intervals(values: Matrix, settings: Settings) -> tuple[Vector, Vector]:
-    """Return the ends of Wilson's interval of the share of ones in each row of zeros and ones.
+def find_exact_intervals(values: Matrix, settings: Settings) -> tuple[Vector, Vector]:
+    """Return the ends of Clopper and Pearson's interval of the share of ones in each row of zeros and ones.
 
-    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n), where p is the share, and z the normal quantile.
+    The interval has all shares for which neither tail of the binomial distribution, from the observed number of ones outwards,
+    is below alpha / 2. It holds the true share with a chance of at least 1 - alpha, whatever the share and the number of queries.
 
-    Source: Wilson, Journal of the American Statistical Association 22, 1927.
+    Source: Clopper and Pearson, Biometrika 26(4), 1934.
 
-    >>> low, high = find_wilson_intervals(np.array([[1.0] * 10]), Settings())
+    >>> low, high = find_exact_intervals(np.array([[1.0] * 10]), Settings())
     >>> low.round(4).tolist(), high.round(4).tolist()
-    ([0.7225], [1.0])
+    ([0.6915], [1.0])
     """
-    from scipy.special import ndtri
+    from scipy.special import betaincinv
 
     n = values.shape[1]
-    share: Vector = values.mean(axis=1)
-    z = -float(ndtri(settings.alpha / 2))
-    middle = share + z**2 / (2 * n)
-    half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    low, high = (middle - half) / (1 + z**2 / n), (middle + half) / (1 + z**2 / n)
-    # Rounding must not move an end beyond the share.
-    return np.clip(low, 0.0, share), np.clip(high, share, 1.0)
+    ones = values.sum(axis=1)
+    tail = settings.alpha / 2
+    # The shapes of the beta distribution must be above 0; the ends at 0 and 1 are set afterwards.
+    low = betaincinv(np.maximum(ones, 1), n - ones + 1, tail)
+    high = betaincinv(ones + 1, np.maximum(n - ones, 1), 1 - tail)
+    return np.where(ones == 0, 0.0, low), np.where(ones == n, 1.0, high)
 
 
-_METHODS = {"t": find_t_intervals, "wilson": find_wilson_intervals, "bootstrap": find_intervals}
+_METHODS = {"t": find_t_intervals, "exact": find_exact_intervals, "bootstrap": find_intervals}

@@ -3,6 +3,8 @@
 An interval has every mean difference that the test does not reject. So 0 is outside exactly if the test rejects 0.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,18 +48,44 @@ def invert_randomisation_test(
     """
     pairs, n = differences.shape
     draws = count_draws(n, resamples)
-    ranks = np.array([_find_rank(int(divisor), alpha, draws) for divisor in divisors])
+    ranks = np.array([find_rank(int(divisor), alpha, draws) for divisor in divisors])
     low, high = np.full(pairs, np.nan), np.full(pairs, np.nan)
 
     tested = np.flatnonzero(ranks)
     at_once = _MOST_ENDS // ranks.max(initial=1)
     for start in range(0, len(tested), max(1, at_once)):
         rows = tested[start : start + max(1, at_once)]
-        low[rows], high[rows] = _find_ends(differences[rows], ranks[rows], seed, resamples)
+        signs = draw_signs(n, len(rows), seed=seed, resamples=resamples)
+        low[rows], high[rows] = _find_ends(differences[rows], ranks[rows], signs)
     return low, high
 
 
-def _find_rank(divisor: int, alpha: float, draws: int) -> int:
+def invert_at_ranks(
+    differences: Matrix, ranks: _Counts, *, seed: int = SEED, resamples: int = RESAMPLES
+) -> tuple[Vector, Vector]:
+    """Return the ends of the mean differences whose p is above rank / (draws + 1), with the same signs for all rows.
+
+    `differences` has a column per query, with NaN where a row has no value. A rank of 0 gives no interval (NaN).
+    """
+    low, high = np.full(len(ranks), np.nan), np.full(len(ranks), np.nan)
+    n = differences.shape[1]
+    has_value = ~np.isnan(differences)
+    rows_by_queries: dict[bytes, list[int]] = {}
+    for row in np.flatnonzero(ranks).tolist():
+        rows_by_queries.setdefault(has_value[row].tobytes(), []).append(row)
+
+    for rows in rows_by_queries.values():
+        queries = has_value[rows[0]]
+        at_once = max(1, _MOST_ENDS // ranks[rows].max())
+        for start in range(0, len(rows), at_once):
+            chosen = rows[start : start + at_once]
+            blocks = draw_signs(n, len(chosen), seed=seed, resamples=resamples)
+            signs = (block[:, queries] for block in blocks)
+            low[chosen], high[chosen] = _find_ends(differences[chosen][:, queries], ranks[chosen], signs)
+    return low, high
+
+
+def find_rank(divisor: int, alpha: float, draws: int) -> int:
     """Return the largest k for which Holm's method calls k / (draws + 1) significant, by its own comparison of floats."""
     rank = int(alpha * (draws + 1) / divisor) + 1
     while rank and divisor * (rank / (draws + 1)) > alpha:
@@ -65,14 +93,14 @@ def _find_rank(divisor: int, alpha: float, draws: int) -> int:
     return rank
 
 
-def _find_ends(differences: Matrix, ranks: _Counts, seed: int, resamples: int) -> tuple[Vector, Vector]:
+def _find_ends(differences: Matrix, ranks: _Counts, blocks: Iterator[Matrix]) -> tuple[Vector, Vector]:
     pairs, n = differences.shape
     total = differences.sum(axis=1)[:, None]
     reach = find_reach(differences)[:, None]
     kept = int(ranks.max())
     lower, upper = np.empty((pairs, 0)), np.empty((pairs, 0))
 
-    for signs in draw_signs(n, pairs, seed=seed, resamples=resamples):
+    for signs in blocks:
         sums = differences @ signs.T  # a row per pair, a column per draw
         balance = signs.sum(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):

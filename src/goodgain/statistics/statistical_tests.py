@@ -162,7 +162,7 @@ def _are_all_tried(n: int, resamples: int) -> bool:
 
 def _list_all_bits(n: int, columns: int) -> Iterator[NDArray[np.integer]]:
     first = 1  # 0 has the observed signs
-    for rows in _split_resamples(2**n - 1, columns, _BLOCK_OF_SIGNS):
+    for rows in split_resamples(2**n - 1, columns, _BLOCK_OF_SIGNS):
         numbers = np.arange(first, first + rows)
         yield (numbers[:, None] >> np.arange(n)) & 1
         first += rows
@@ -170,7 +170,7 @@ def _list_all_bits(n: int, columns: int) -> Iterator[NDArray[np.integer]]:
 
 def _draw_bits(n: int, columns: int, seed: int, resamples: int) -> Iterator[NDArray[np.integer]]:
     random = np.random.default_rng(seed)
-    for rows in _split_resamples(resamples, columns, _BLOCK_OF_SIGNS):
+    for rows in split_resamples(resamples, columns, _BLOCK_OF_SIGNS):
         # one random number gives 64 bits
         drawn = random.integers(0, 2**64, size=(rows, -(-n // 64)), dtype=np.uint64).astype("<u8", copy=False)
         yield np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
@@ -239,7 +239,7 @@ def bootstrap_interval(
 def draw_queries(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
     """Yield bootstrap samples in blocks: a row per sample with the number of times that each of n queries was drawn."""
     random = np.random.default_rng(seed)
-    for rows in _split_resamples(resamples, n):
+    for rows in split_resamples(resamples, n):
         drawn = random.integers(0, n, size=(rows, n))
         yield np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
 
@@ -265,7 +265,7 @@ class KeptDraws:
         return (times.astype(np.float64) for times in self._kept)
 
 
-def _split_resamples(resamples: int, columns: int, cells: int = _BLOCK) -> Iterator[int]:
+def split_resamples(resamples: int, columns: int, cells: int = _BLOCK) -> Iterator[int]:
     size = max(1, cells // columns)
     for start in range(0, resamples, size):
         tell_progress("resampling", start, resamples)

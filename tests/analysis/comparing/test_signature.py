@@ -94,6 +94,8 @@ COMPARE = SCORE | {
     "seed": ({}, {"seed": 1}),
     "resamples": ({}, {"resamples": 99}),
     "alpha": ({}, {"alpha": 0.1}),
+    "correction": ({}, {"correction": "tukey"}),
+    "correct_over": ({}, {"correct_over": "measures"}),
     "outcomes": ({"outcomes": SOLVED}, {"outcomes": SOLVED.with_columns(solved=pl.Series([1, 1, None]))}),
     "pass_k": ({}, {"pass_k": 1}),
     "detect": ({}, {"detect": 0.1}),

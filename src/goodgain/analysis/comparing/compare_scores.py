@@ -25,6 +25,7 @@ from goodgain.analysis.comparing.comparison_notes import (
     describe_verdicts,
 )
 from goodgain.analysis.comparing.comparison_question import Question
+from goodgain.analysis.comparing.corrections import Matrices
 from goodgain.analysis.comparing.lost_queries import count_broken_off, tabulate_searched
 from goodgain.analysis.comparing.outcomes import check_outcomes, stack_outcomes
 from goodgain.analysis.comparing.pairs_table import (
@@ -50,7 +51,7 @@ from goodgain.formats.run import Reading
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.scores import Scores, average_scores, sign_reading
-from goodgain.statistics.statistical_tests import Matrix
+from goodgain.statistics.statistical_tests import Matrix, lacks_signs
 
 _VALUES = ("query_id", "measure", "system", "value")
 #: The name of an `.unread` file, and the ids of its queries: convert could not read them.
@@ -112,8 +113,9 @@ def compare_scores(
     systems = tabulate_systems(scores, matrices)
     means = tabulate_means(tested, question.better, question.systems)
     nothing = question.find_nothing(query_ids, scores)
-    decided = question.decide(question.test(tested, nothing), scores)
-    pairs = add_costs(question.add_intervals(decided, tested), systems)
+    matrices_of: Matrices = {None: question.select_tested(tested)}
+    decided = question.decide(matrices_of, {None: nothing}, scores)
+    pairs = add_costs(question.add_intervals(decided, matrices_of, largest_label), systems)
     if question.bounds:
         means = add_bounds_of_means(means, runs)
         pairs = add_bounds(pairs, question.asked, runs)
@@ -170,7 +172,9 @@ def _pivot_outcomes(outcomes: pl.DataFrame, names: Sequence[str]) -> pl.DataFram
 def _list_reasons(comparison: Comparison, notices_on_inputs: Sequence[GoodgainNotice]) -> Iterator[GoodgainNotice]:
     """Yield the notices that explain verdicts such as `equal`, `unclear` and `not comparable`. These notices come first."""
     yield from (notice for notice in notices_on_inputs if notice.kind in REASONS)
-    yield from describe_few_signs(comparison.question.settings, comparison.pairs, comparison.members)
+    question = comparison.question
+    if question.uses_holm or lacks_signs(question.settings, 1):
+        yield from describe_few_signs(question.settings, comparison.pairs, comparison.members)
     baseline_of_file = BASELINE if comparison.question.baseline_file is not None else None
     yield from describe_incomparable(comparison.pairs, comparison.scores, baseline_of_file)
 
@@ -196,7 +200,7 @@ def _list_absent(
         values, _ = _stack_values(question, without_absent, of_baseline_file, query_ids)
         matrices = arrange_values(values, map(str, question.asked), question.systems, query_ids)
         nothing = question.find_nothing(query_ids, comparison.scores)
-        pairs = question.decide(question.test(matrices, nothing), comparison.scores)
+        pairs = question.decide({None: question.select_tested(matrices)}, {None: nothing}, comparison.scores)
         notices.insert(0, describe_verdicts(comparison.pairs, pairs))
     return notices
 
@@ -279,6 +283,7 @@ def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFram
     signature: dict[str, Any] = {"baseline": question.base} if question.base else {}
     signature |= {name: value for name, value in last.signature.items() if name not in of_run}
     signature |= question.settings.signature
+    signature |= question.sign_correction()
     signature |= question.sign_draws(0 if members is None else members["group"].n_unique())
     for of_system in scores.values():
         if "missing" in of_system.signature:

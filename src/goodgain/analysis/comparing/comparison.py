@@ -50,6 +50,8 @@ class Comparison(ComparisonFrames):
             measure's pairs that Holm's method does not reject (at least 1): `level` is 1 minus this. So 0 is outside the
             interval exactly if the difference is significant. Low, high and level are null if there are too few queries.
             p_tukey is over the queries in which all systems have a value. A p-value that does not exist is null.
+            With `correction="tukey"` or `correct_over="measures"`, the column p_corrected decides: significant is p_corrected <=
+            alpha. The interval is then that of this test: `level` is that of the pair's own test, or with `tukey` of all pairs.
             The verdict on system is `better` or `worse` if the difference is significant, `equal` if all differences are zero,
             else `unclear`. The verdict is `no results` if a system has no value because it returned nothing.
             The verdict is `not comparable` if the measure depends on where iterations end and only one of the two systems

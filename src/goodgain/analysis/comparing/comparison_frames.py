@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from goodgain.analysis.comparing.comparison_question import Question
+from goodgain.analysis.comparing.corrections import subtract_systems
 from goodgain.analysis.comparing.outcomes import correlate
 from goodgain.analysis.comparing.pairs_table import add_intervals_of_means
 from goodgain.analysis.comparing.replicate_tables import (
@@ -22,6 +24,7 @@ from goodgain.analysis.comparing.replicate_tables import (
 )
 from goodgain.analysis.comparing.shared_results import SharedResults
 from goodgain.measures.scores import Scores
+from goodgain.statistics.joint_tests import compute_chance_of_decision
 from goodgain.statistics.statistical_tests import Matrix
 
 
@@ -59,21 +62,35 @@ class ComparisonFrames:
         return add_intervals_of_means(self.means, self.matrices, question.systems, ranges, question.settings)
 
     @cached_property
+    def chance_of_decision(self) -> float:
+        """The chance that a pair of equal systems differs significantly in at least one measure, with Holm's correction."""
+        question = self.question
+        tested = self.pairs.drop_nulls("p_randomisation")
+        differences = subtract_systems(tested, question.systems, {None: self.matrices})
+        settings = question.settings
+        return compute_chance_of_decision(
+            differences,
+            tested.select(pl.len().over("measure")).to_series().to_list(),
+            alpha=settings.alpha,
+            seed=settings.seed,
+            resamples=question.count_signs(),
+        )
+
+    @cached_property
     def groups(self) -> pl.DataFrame | None:
         if self.members is None:
             return None
         groups = self.members.partition_by("group", as_dict=True, maintain_order=True)
         nothing = self.question.find_nothing(self.query_ids, self.scores)
 
-        tables = []
-        matrices_of = {}
+        matrices_of, nothing_of = {}, {}
         for (group,), members in groups.items():
             is_member = self.query_ids.is_in(members.get_column("query_id").implode()).to_numpy()
-            matrices_of[group] = {measure: matrix[:, is_member] for measure, matrix in self.matrices.items()}
-            tested = self.question.test(matrices_of[group], nothing.select_queries(is_member), groups=len(groups))
-            tables.append(tested.select(pl.lit(group).alias("group"), pl.all()))
-        decided = self.question.decide(pl.concat(tables), self.scores)
-        return self.question.add_intervals_of_groups(decided, matrices_of)
+            values = {measure: np.where(is_member, matrix, np.nan) for measure, matrix in self.matrices.items()}
+            matrices_of[group] = self.question.select_tested(values)
+            nothing_of[group] = nothing._replace(searched=nothing.searched & is_member)
+        decided = self.question.decide(matrices_of, nothing_of, self.scores)
+        return self.question.add_intervals(decided, matrices_of, self.largest_label)
 
     @cached_property
     def correlations(self) -> pl.DataFrame | None:

@@ -10,6 +10,17 @@ import numpy as np
 import polars as pl
 
 from goodgain.analysis.comparing.baseline_file import check_run, read_baseline
+from goodgain.analysis.comparing.corrections import (
+    Matrices,
+    add_intervals,
+    add_verdicts,
+    clip_intervals,
+    correct_by_randomised_tukey,
+    correct_over_measures,
+    correct_pairs_by_holm,
+    leave_out_incomparable,
+    select_shared_queries,
+)
 from goodgain.analysis.comparing.outcomes import (
     check_completed,
     count_as_empty,
@@ -19,12 +30,9 @@ from goodgain.analysis.comparing.outcomes import (
 from goodgain.analysis.comparing.pairs_table import (
     Nothing,
     ScoredRun,
-    add_intervals,
     compare_pairs,
-    decide,
     find_incomparable,
     mark_searched,
-    match_pair,
 )
 from goodgain.analysis.comparing.required_lines import BASELINE, Requirement, parse_requirement
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
@@ -44,15 +52,13 @@ from goodgain.measures.names import (
 )
 from goodgain.measures.parameters import is_number
 from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries
-from goodgain.options import ALPHA, ORDER, RESAMPLES, SEED, check_whole_number, spell
+from goodgain.options import ALPHA, OPTIONS, ORDER, RESAMPLES, SEED, check_whole_number, spell
 from goodgain.schema import COMPLETED, SEARCHED
 from goodgain.statistics.statistical_tests import (
     Matrix,
     Settings,
-    Vector,
     check_settings,
     count_signs,
-    subtract_without_residue,
 )
 
 #: Limit of `detect=`.
@@ -74,6 +80,8 @@ class Question:
     seed: int = SEED
     resamples: int = RESAMPLES
     alpha: float = ALPHA
+    correction: str = "holm"
+    correct_over: str = "pairs"
     order: str = ORDER
     provider: str | None = None
     bounds: bool = False
@@ -106,6 +114,9 @@ class Question:
             check_completed(self.outcome_rows, self.incomplete)
         if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
             raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
+        if self.correction == "tukey" and self.correct_over == "measures":
+            options = f"{spell('correction', 'tukey')} and {spell('correct_over', 'measures')}"
+            raise InputError(f"{options} are two corrections. Leave out one of them.")
         if self.pass_k is not None:
             check_whole_number("pass_k", self.pass_k, 1)
         _ = self.pairs, self.settings, self.asked
@@ -201,8 +212,14 @@ class Question:
         need_search = [str(measure) for measure in self.asked if is_null_without_search(measure)]
         return Nothing(need_results, need_search, mark_searched(query_ids, scores))
 
+    @property
+    def uses_holm(self) -> bool:
+        return self.correction == "holm" and self.correct_over == "pairs"
+
     def count_signs(self, groups: int = 1) -> int:
         """Return the number of random signs of each test. Holm's method corrects over the pairs of all groups of queries."""
+        if not self.uses_holm:  # p is not multiplied by the number of pairs
+            return self.settings.resamples
         return count_signs(self.settings, groups * len(self.pairs))
 
     def sign_draws(self, groups: int) -> dict[str, int]:
@@ -212,37 +229,42 @@ class Question:
             numbers["signs_of_groups"] = self.count_signs(groups)
         return {name: number for name, number in numbers.items() if number != self.settings.resamples}
 
-    def test(self, matrices: Mapping[str, Matrix], nothing: Nothing, *, groups: int = 1) -> pl.DataFrame:
-        """Test each pair of systems, and leave the p-values uncorrected. `groups` is the number of groups that are tested."""
-        signs = self.count_signs(groups)
-        return compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings, nothing, signs)
+    def sign_correction(self) -> dict[str, str]:
+        options = {"correction": self.correction, "correct_over": self.correct_over}
+        return {name: value for name, value in options.items() if value != OPTIONS[name].default}
 
-    def decide(self, tested: pl.DataFrame, scores: Mapping[str, Scores]) -> pl.DataFrame:
-        return decide(tested, self.settings.alpha, incomparable=find_incomparable(self.asked, scores))
+    def select_tested(self, matrices: Mapping[str, Matrix]) -> Mapping[str, Matrix]:
+        """Return the values that tests of pairs use. Tukey's test is over the queries in which all systems have values."""
+        if self.correction != "tukey":
+            return matrices
+        return {name: select_shared_queries(values) for name, values in matrices.items()}
 
-    def add_intervals(self, pairs: pl.DataFrame, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
-        """Add the interval of each decided pair, from the same signs as its test."""
-        rows = pairs.select("measure", "system", "against", "p_randomisation").iter_rows()
-        differences = [
-            None if p is None else self._subtract(matrices[measure], system, against)
-            for measure, system, against, p in rows
-        ]
-        return add_intervals(pairs, differences, self.settings, self.count_signs())
-
-    def add_intervals_of_groups(
-        self, pairs: pl.DataFrame, matrices_of: Mapping[str, Mapping[str, Matrix]]
+    def decide(
+        self, matrices_of: Matrices, nothing_of: Mapping[str | None, Nothing], scores: Mapping[str, Scores]
     ) -> pl.DataFrame:
-        """Add the interval of each pair of a group. The order of the rows stays: measure, then group."""
-        rows = pairs.select("group", "measure", "system", "against", "p_randomisation").iter_rows()
-        differences = [
-            None if p is None else self._subtract(matrices_of[group][measure], system, against)
-            for group, measure, system, against, p in rows
-        ]
-        return add_intervals(pairs, differences, self.settings, self.count_signs(len(matrices_of)))
+        """Test each pair of systems on each measure, in each group of queries, and add corrected p-values and verdicts."""
+        signs = self.count_signs(len(matrices_of))
+        tables = []
+        for group, matrices in matrices_of.items():
+            nothing = nothing_of[group]
+            tested = compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings, nothing, signs)
+            if group is not None:
+                tested = tested.select(pl.lit(group).alias("group"), pl.all())
+            tables.append(tested)
 
-    def _subtract(self, values: Matrix, system: str, against: str) -> Vector:
-        first, second = match_pair(values, (self.systems.index(system), self.systems.index(against)))
-        return subtract_without_residue(first, second)
+        tested = leave_out_incomparable(pl.concat(tables), find_incomparable(self.asked, scores))
+        corrected = correct_pairs_by_holm(tested)
+        if self.correct_over == "measures":
+            corrected = correct_over_measures(corrected, self.systems, matrices_of, self.settings)
+        elif self.correction == "tukey":
+            corrected = correct_by_randomised_tukey(corrected, self.systems, matrices_of, self.settings)
+        return add_verdicts(corrected, self.settings.alpha)
+
+    def add_intervals(self, pairs: pl.DataFrame, matrices_of: Matrices, largest_label: float) -> pl.DataFrame:
+        """Add the interval of each decided pair, from the same draws as its test."""
+        if self.uses_holm:
+            return add_intervals(pairs, self.systems, matrices_of, self.settings, self.count_signs(len(matrices_of)))
+        return clip_intervals(pairs, self.find_ranges({}, largest_label))
 
     def read_baseline(self, qrels: Qrels) -> Scores | None:
         if self.baseline_file is None:

@@ -7,16 +7,20 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
+from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.rendering import count_queries, format_level, format_number, name_methods
 from goodgain.analysis.comparing.replicates import POWER
 from goodgain.analysis.comparing.shared_tables import SHARED, describe_shared, explain_shared
 from goodgain.errors import count_of
 from goodgain.files.tables import Table
 from goodgain.measures.without_labels import describe_unknown
+from goodgain.options import spell
 from goodgain.statistics.statistical_tests import count_least_queries
 
 #: The largest number of pairs in a note on detectable differences.
 _EXAMPLES = 3
+#: With so many measures, a note gives the chance that equal systems differ significantly in at least one of them.
+_MANY_MEASURES = 4
 #: Names of the tables after the table of means: `--label` gets such a name after a hyphen.
 DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
 #: The reason for a dash in place of an interval.
@@ -38,10 +42,22 @@ def list_unknown(frames: ComparisonFrames) -> list[str]:
 def _list_remarks(frames: ComparisonFrames) -> Iterator[str]:
     if not any(scores.replicates for scores in frames.scores.values()):
         yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
+    yield from _describe_many_measures(frames)
     if frames.detectable.height:
         yield describe_detectable(frames)
     yield from describe_reruns(frames)
     yield from describe_shared(frames)
+
+
+def _describe_many_measures(frames: ComparisonFrames) -> Iterator[str]:
+    measures = frames.pairs.drop_nulls("p_randomisation").get_column("measure").n_unique()
+    if measures < _MANY_MEASURES or not frames.question.uses_holm or not frames.chance_of_decision:
+        return
+    among = "two equal systems" if frames.systems.height == 2 else "equal systems"
+    yield (
+        f"Verdicts are not corrected over the {measures} measures: {among} differ significantly in at least one of them with "
+        f"a chance of {100 * frames.chance_of_decision:.2g} %. {spell('correct_over', 'measures')} corrects over all measures."
+    )
 
 
 def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> str:
@@ -77,10 +93,16 @@ def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> s
     if parts:
         more = f"; {count_of(len(pairs) - most, 'more difference')}" if len(pairs) > most > 1 else ""
         corrected = max(smallest["pairs"] for smallest, _ in shown)
-        holm = f", Holm's correction over {corrected} pairs" if corrected > 1 else ""
+        holm = f", {_name_divisor(frames, corrected)}" if corrected > 1 else ""
         sentence = f"{'; '.join(parts)}{more} (power {POWER:g}{holm})."
         sentences.append(sentence[0].upper() + sentence[1:])
     return " ".join(sentences)
+
+
+def _name_divisor(frames: ComparisonFrames, tests: int) -> str:
+    if frames.question.uses_holm:
+        return f"Holm's correction over {tests} pairs"
+    return f"{frames.question.settings.alpha:g} / {tests} as the level"
 
 
 def describe_reruns(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> Iterator[str]:
@@ -109,10 +131,17 @@ def describe_correction(frames: ComparisonFrames) -> str:
     """Say over which tests the verdicts were corrected: `uncorrected over measures`."""
     tested = frames.pairs.drop_nulls("p_randomisation").group_by("measure").len()
     pairs: int = tested.get_column("len").max() or 0  # type: ignore[assignment]  # a count
-    over_pairs = f"corrected by Holm's method over the {pairs} pairs of a measure" if pairs > 1 else "uncorrected"
-    if tested.height < 2:
-        return over_pairs
-    return f"{over_pairs}; not over measures" if pairs > 1 else f"{over_pairs} over measures"
+    has_measures = tested.height > 1
+    if frames.question.correct_over == "measures":
+        tests = int(tested.get_column("len").sum())
+        return f"corrected by Westfall and Young's method over {count_of(tests, 'test')}: all pairs and measures"
+    if frames.question.correction == "tukey":
+        over_pairs = "corrected by the randomised Tukey test over all pairs of a measure"
+        return f"{over_pairs}; not over measures" if has_measures else over_pairs
+    if pairs > 1:
+        over_pairs = f"corrected by Holm's method over the {pairs} pairs of a measure"
+        return f"{over_pairs}; not over measures" if has_measures else over_pairs
+    return "uncorrected over measures" if has_measures else "uncorrected"
 
 
 def describe_costs(frames: ComparisonFrames) -> str:
@@ -127,6 +156,8 @@ def describe_costs(frames: ComparisonFrames) -> str:
 def name_test(frames: ComparisonFrames, *, of_groups: bool = False) -> str:
     """Return the end of a caption: the test, its level, and what its p-values are corrected over."""
     over_groups = "corrected by Holm's method over all groups and pairs of a measure"
+    if not frames.question.uses_holm:
+        over_groups = f"{describe_correction(frames)}, in all groups"
     correction = over_groups if of_groups else describe_correction(frames)
     return f"Significance: p <= {frames.signature['alpha']:g}, randomisation test, {correction}"
 
@@ -138,12 +169,18 @@ def build_legend(frames: ComparisonFrames) -> list[str]:
 
 def _explain_columns(frames: ComparisonFrames) -> str:
     signature = frames.signature
+    alpha = signature["alpha"]
     last = "Tukey" if frames.pairs.get_column("p_tukey").count() else "Holm"
+    if frames.question.uses_holm:
+        p, deciding = "Holm", f"Holm is the p of the randomisation test, {describe_correction(frames)}."
+    else:
+        last = p = "corrected"
+        deciding = f"Corrected is the p of the randomisation test, {describe_correction(frames)}."
     return (
-        f"{explain_intervals(frames.pairs)} t-test to {last} are p-values. Holm is the p of the randomisation test, "
-        f"{describe_correction(frames)}. * marks a significant difference (Holm <= {signature['alpha']:g}); only these have the "
-        f"verdict better or worse. {_explain_dagger(frames.pairs)}Effect is d_z, the mean of the differences divided by their "
-        f"standard deviation. {_explain_draws(signature)}, seed {signature['seed']}."
+        f"{explain_intervals(frames.pairs, frames.question)} t-test to {last} are p-values. {deciding} * marks a significant "
+        f"difference ({p} <= {alpha:g}); only these have the verdict better or worse. {_explain_dagger(frames.pairs)}Effect is "
+        f"d_z, the mean of the differences divided by their standard deviation. {_explain_draws(signature)}, seed "
+        f"{signature['seed']}."
     )
 
 
@@ -156,11 +193,11 @@ def explain_table(frames: ComparisonFrames, table: Table, *, in_column: bool) ->
     signature = frames.signature
     if table.name == DIFFERENCES and in_column:
         dagger = _explain_dagger(frames.pairs)
-        yield f"{explain_intervals(frames.pairs)} * marks p <= {signature['alpha']:g}. {dagger}".strip()
+        yield f"{explain_intervals(frames.pairs, frames.question)} * marks p <= {signature['alpha']:g}. {dagger}".strip()
     elif table.name == DIFFERENCES:
         yield _explain_columns(frames)
     elif table.name == GROUPS and frames.groups is not None:
-        yield f"{explain_intervals(frames.groups)} * marks p <= {signature['alpha']:g}."
+        yield f"{explain_intervals(frames.groups, frames.question)} * marks p <= {signature['alpha']:g}."
     elif table.name == SHARED:
         yield from explain_shared(frames)
     elif table.name == CORRELATIONS:
@@ -212,14 +249,22 @@ def explain_intervals_of_means(alpha: float, methods: str) -> str:
     return f"[low, high]: the {format_level(1 - alpha)} interval of the mean, {name_methods(methods)}."
 
 
-def explain_intervals(pairs: pl.DataFrame) -> str:
+def explain_intervals(pairs: pl.DataFrame, question: Question) -> str:
     """Return what the intervals of pairs are, and why a pair has none."""
     lacking = pairs.filter(pl.col("p_randomisation").is_not_null() & pl.col("low").is_null())
     levels = list_levels(pairs)
     if not levels:
         return NO_INTERVAL if lacking.height else ""
-    level = f", {levels[0]}" if len(levels) == 1 else "; each has the level at which Holm's method decides its pair"
-    sentence = f"Intervals: all differences that the randomisation test does not reject{level}."
+    level = f", {levels[0]}"
+    if question.correction == "tukey":
+        sentence = (
+            f"Intervals: all differences that the randomised Tukey test does not reject{level} for all pairs together."
+        )
+    else:
+        method = "Holm's method" if question.uses_holm else "Westfall and Young's method"
+        if len(levels) > 1:
+            level = f"; each has the level at which {method} decides its pair"
+        sentence = f"Intervals: all differences that the randomisation test does not reject{level}."
     return f"{sentence} {NO_INTERVAL}" if lacking.height else sentence
 
 

@@ -36,11 +36,17 @@ _SPENT = {
     "coverage": "judged share of unique results",
 }
 #: Column of the pairs -> its heading in a table.
-_P_VALUES = {"p_t": "t-test", "p_randomisation": "randomisation", "p_randomisation_holm": "Holm", "p_tukey": "Tukey"}
+_P_VALUES = {
+    "p_t": "t-test",
+    "p_randomisation": "randomisation",
+    "p_randomisation_holm": "Holm",
+    "p_tukey": "Tukey",
+    "p_corrected": "corrected",
+}
 #: Columns of the pairs that a narrow terminal leaves out, in this order.
 _DROPPED = (
     *("d_z", "t-test", "randomisation", "Tukey", "difference in iterations", "wins/losses", "level", "interval"),
-    *("wins/ties/losses", "Holm", "p", "mean against", "mean", "queries"),
+    *("wins/ties/losses", "Holm", "corrected", "p", "mean against", "mean", "queries"),
 )
 #: Columns of groups that short tables leave out.
 _LEFT_OUT_BRIEFLY = ("interval", "level", "p")
@@ -58,7 +64,11 @@ class Layout(NamedTuple):
 
 
 def build_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
-    exists = {"Tukey": frames.pairs.get_column("p_tukey").count(), "unjudged": "most" in frames.pairs.columns}
+    exists = {
+        "Tukey": frames.pairs.get_column("p_tukey").count() > 0,
+        "corrected": "p_corrected" in frames.pairs.columns,
+        "unjudged": "most" in frames.pairs.columns,
+    }
     columns = ["measure", "system", "against", "difference", *_name_intervals(frames.pairs), *_P_VALUES.values()]
     columns += ["d_z", "wins/ties/losses", "difference in iterations", "unjudged", "verdict"]
     columns = [name for name in columns if exists.get(name, True)]
@@ -194,7 +204,9 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
     signs = [str(row[name]) for name in ("wins", "ties", "losses")]
     has_signs = row["wins"] is not None
     doubtful = row.get("low_coverage", False)
-    p_values = {title: format_probability(row[name], places, doubtful=doubtful) for name, title in _P_VALUES.items()}
+    p_values = {
+        title: format_probability(row.get(name), places, doubtful=doubtful) for name, title in _P_VALUES.items()
+    }
     can_turn = ", can turn" if row.get("can_turn") else ""
     return {
         "measure": _name_row(row["measure"], row["better"], row["queries"], queries),
@@ -209,7 +221,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
         "interval": format_interval(row["low"], row["high"], places),
         "level": ABSENT if row["level"] is None else format_level(row["level"]),
         **p_values,
-        "p": p_values["Holm"],
+        "p": p_values["corrected" if "p_corrected" in row else "Holm"],
         "d_z": format_signed(row["effect"], 2),
         "wins/ties/losses": "/".join(signs) if has_signs else ABSENT,
         "wins/losses": "/".join(signs[::2]) if has_signs else ABSENT,

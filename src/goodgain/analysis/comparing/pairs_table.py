@@ -10,7 +10,6 @@ from typing import NamedTuple
 import ir_measures
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 from numpy.typing import NDArray
 
 from goodgain.counting.coverage import LOW_COVERAGE
@@ -19,14 +18,12 @@ from goodgain.measures.declaration import IterationMeasure, find_meaning
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.scores import Scores
 from goodgain.statistics.intervals_of_means import Values, choose_method, find_intervals_of_means, name_methods
-from goodgain.statistics.intervals_of_pairs import count_open_tests, invert_randomisation_test
 from goodgain.statistics.statistical_tests import (
     RESIDUE,
     Matrix,
     Settings,
     Vector,
     compute_effect_size,
-    correct_by_holm,
     run_randomisation_test,
     run_t_test,
     run_tukey_test,
@@ -125,9 +122,6 @@ class Nothing(NamedTuple):
         never_searched = ~self.searched[[*pair]].any(axis=1)
         return measure in self.need_search and bool((has_no_value & never_searched).any())
 
-    def select_queries(self, chosen: NDArray[np.bool_]) -> Nothing:
-        return self._replace(searched=self.searched[:, chosen])
-
 
 def mark_queries(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
     """Return a matrix with a row per system and a column per query: true for the queries that the system lists."""
@@ -152,8 +146,8 @@ def compare_pairs(
 ) -> pl.DataFrame:
     """Test every pair of systems on every measure, over the queries in which both systems have a value.
 
-    `signs` is the number of random signs in each randomisation test. `decide` adds the corrected p-values and the verdicts,
-    and `add_intervals` the intervals.
+    `signs` is the number of random signs in each randomisation test. `corrections.py` adds the corrected p-values, the
+    verdicts and the intervals.
     The column `lacks_results` is true if one of the two systems has no value of the measure because it returned nothing.
     """
     rows = [(name, pair) for name in values for pair in pairs]
@@ -240,83 +234,6 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings, signs: int) -> pl.
 def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:
     """Return the mean of each row, computed by exact summation. The mean of an empty row is NaN."""
     return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
-
-
-def decide(rows: pl.DataFrame, alpha: float, *, incomparable: Mapping[tuple[str, ...], str]) -> pl.DataFrame:
-    """Correct the p-values by Holm's method over all rows of a measure, and add the verdicts.
-
-    The columns `wins`, `ties` and `losses` replace `above` and `below`. They are null for measures whose `better` is null.
-    `incomparable` maps (measure, system, against) to a verdict; these pairs get no p-values.
-    """
-    pairs = rows.select("measure", "system", "against").rows()
-    rows = rows.with_columns(told=pl.Series([incomparable.get(pair) for pair in pairs], dtype=pl.String))
-    tests = pl.col("p_t", "p_randomisation", "p_tukey")
-    rows = rows.with_columns(pl.when(pl.col("told").is_null()).then(tests).otherwise(math.nan))
-    tables = []
-    for of in rows.partition_by("measure", maintain_order=True):
-        corrected = (
-            pl.Series(f"{name}_holm", correct_by_holm(of[name].to_numpy())) for name in ("p_t", "p_randomisation")
-        )
-        tables.append(of.with_columns(*corrected))
-    queries, above, below = pl.col("queries"), pl.col("above"), pl.col("below")
-    up, down = pl.col("better") == "up", pl.col("better") == "down"
-    ties = pl.when(up | down).then(queries - above - below)
-    significant = (pl.col("p_randomisation_holm").fill_nan(None) <= alpha).fill_null(False)
-    verdict = (
-        pl.when(ties == queries)
-        .then(pl.lit("equal"))
-        .when(~significant)
-        .then(pl.lit("unclear"))
-        .when(pl.when(up).then(pl.col("difference") > 0).otherwise(pl.col("difference") < 0))
-        .then(pl.lit("better"))
-        .otherwise(pl.lit("worse"))
-    )
-    return (
-        pl.concat(tables)
-        .select(
-            pl.exclude("above", "below", "lacks_results", "told"),
-            wins=pl.when(up).then(above).when(down).then(below),
-            ties=ties,
-            losses=pl.when(up).then(below).when(down).then(above),
-            verdict=pl.when(pl.col("told").is_not_null())
-            .then("told")
-            .when((queries > 0) & (up | down))
-            .then(verdict)
-            .when(pl.col("lacks_results"))
-            .then(pl.lit(NO_RESULTS)),
-            significant=significant,
-        )
-        .with_columns(cs.float().fill_nan(None))
-    )
-
-
-def add_intervals(
-    pairs: pl.DataFrame, differences: Sequence[Vector | None], settings: Settings, signs: int
-) -> pl.DataFrame:
-    """Fill the columns `low`, `high` and `level` of decided pairs. All three are null for a pair without p or interval.
-
-    `differences` has the differences of each row in its queries; None for a row without p. The interval is that of the
-    randomisation test with the same signs, at the level at which Holm's method decides the rows of a measure.
-    """
-    open_tests = {
-        measure: count_open_tests(rows.get_column("p_randomisation_holm").drop_nulls().to_numpy(), settings.alpha)
-        for (measure,), rows in pairs.group_by("measure")
-    }
-    divisors = np.array([open_tests[measure] for measure in pairs.get_column("measure")])
-    rows_by_queries: dict[int, list[int]] = {}
-    for row, values in enumerate(differences):
-        if values is not None:
-            rows_by_queries.setdefault(len(values), []).append(row)
-
-    low, high = np.full(pairs.height, np.nan), np.full(pairs.height, np.nan)
-    for rows in rows_by_queries.values():
-        stacked = np.stack([values for row in rows if (values := differences[row]) is not None])
-        low[rows], high[rows] = invert_randomisation_test(
-            stacked, divisors[rows], alpha=settings.alpha, seed=settings.seed, resamples=signs
-        )
-    level = np.where(np.isnan(low), np.nan, 1 - settings.alpha / divisors)
-    ends = pl.DataFrame({"low": low, "high": high, "level": level}).fill_nan(None)
-    return pairs.with_columns(*ends)
 
 
 def find_incomparable(

@@ -29,15 +29,15 @@ def format_end(end: float, places: int, *, holds_zero: bool) -> str:
 _METHODS = {
     "t": "by Student's t",
     "bootstrap": "by the bootstrap over queries",
-    "wilson": "by Wilson's method for shares",
+    "exact": "by Clopper and Pearson's method for shares",
 }
 
 
 def name_methods(methods: str) -> str:
     """Write the methods of the intervals of means in words.
 
-    >>> name_methods("t+wilson")
-    "by Student's t and by Wilson's method for shares"
+    >>> name_methods("exact+t")
+    "by Clopper and Pearson's method for shares and by Student's t"
     """
     return " and ".join(_METHODS[method] for method in methods.split("+"))
 

@@ -105,20 +105,24 @@ def tabulate_detectable(
     """Return `Comparison.detectable` for unclear pairs or, if `detect` is given, for pairs with p-values."""
     alpha, systems = question.settings.alpha, question.systems
     with_test = pairs.drop_nulls("p_randomisation")
-    number_of_pairs = dict(with_test.group_by("measure").len().iter_rows())
+    number_of_tests = dict(with_test.group_by("measure").len().iter_rows())
+    if question.correct_over == "measures":
+        number_of_tests = dict.fromkeys(number_of_tests, with_test.height)
+    tested = question.select_tested(matrices)
     noise_of = _find_noise_of_runs(replicates)
     selected = with_test if question.detect is not None else pairs.filter(verdict="unclear")
 
     rows: list[tuple[Any, ...]] = []
     for measure, system, against, observed in selected.select("measure", "system", "against", "difference").iter_rows():
-        values = match_pair(matrices[measure], (systems.index(system), systems.index(against)))
+        values = match_pair(tested[measure], (systems.index(system), systems.index(against)))
         differences = subtract_without_residue(*values)
         queries = len(differences)
-        corrected = number_of_pairs.get(measure, 1)
-        if lacks_signs(question.settings, corrected):  # a note says so
+        corrected = number_of_tests.get(measure, 1)
+        multiplied = corrected if question.uses_holm else 1  # by how much the correction multiplies p
+        if lacks_signs(question.settings, multiplied):  # a note says so
             continue
         # the randomisation test decides, and needs more queries than the t-test
-        least = count_least_queries(alpha, corrected)
+        least = count_least_queries(alpha, multiplied)
         level = alpha / corrected
         spread = float(find_spread(differences[None, :])[0]) if queries > 1 else 0.0
         detectable = compute_detectable_difference(1.0, queries, alpha=level)

@@ -265,7 +265,7 @@ def describe_method(comparison: Comparison) -> str:
     sentences = [
         f"In brackets: two means over {count_queries(made['queries'])} unless a number is given, their difference, and its "
         "interval.",
-        explain_intervals(comparison.pairs),
+        explain_intervals(comparison.pairs, comparison.question),
         f"Better and worse are beyond chance: p is at most {made['alpha']:g}, {describe_correction(comparison)}.",
         describe_costs(comparison),
     ]
