@@ -1,5 +1,6 @@
 """The commands `pool` and `judge`."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,17 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.judgments.judging import conclusions_from_model_labels as conclusions
 from goodgain.judgments.judging import documents_to_judge, judge_agreement
 from goodgain.judgments.judging.aggregation import RULES, aggregate, find_disputed
-from goodgain.judgments.judging.grade_table import find_scale, read_grades
+from goodgain.judgments.judging.grade_table import read_grades
 from goodgain.judgments.judging.judge_agreement import Agreement
+from goodgain.judgments.judging.judging_page import PAGES, write_judging_page
+from goodgain.judgments.judging.scales import find_scale
 from goodgain.options import DOCUMENTS, READING
 
 
 @shared.command(
     "goodgain pool qrels_examples/late_recovery/*.run -k 5 --qrels qrels_examples/late_recovery/qrels.txt -o sheet.csv",
+    "goodgain pool qrels_examples/labelling/agent.run --results qrels_examples/labelling/results.jsonl "
+    "--queries qrels_examples/labelling/queries.jsonl -o sheet.html",
     "goodgain pool qrels_examples/late_recovery/*.run -k 5 --flattened -o flattened.jsonl",
 )
 @shared.runs_argument
@@ -34,30 +39,44 @@ from goodgain.options import DOCUMENTS, READING
 )
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @shared.declared_options("results", "queries")
+@shared.texts_option
 @click.option("--flattened", is_flag=True, help="Take the first K documents of the flattened run.")
 @click.option(
     "--sample-queries", type=shared.COUNT, metavar="N", help="Draw N queries at random, and list all their documents."
 )
-@shared.declared_option("seed", "For --sample-queries.")
-@shared.file_option("-o", "--output", metavar="SHEET", required=True, help="The sheet: .csv or .jsonl.")
+@shared.declared_option("seed", "For --sample-queries, and for the order of documents on the page.")
+@shared.scale_option("good-gain")
+@shared.file_option(
+    "-o", "--output", metavar="SHEET", required=True, help="The sheet: .csv or .jsonl, or a page for judges: .html."
+)
 @shared.spreadsheet_option
 @shared.reading_options
 def pool(given: shared.Given) -> None:
     """Write a sheet to fill in: all unjudged documents among the first k results of every iteration, with blank grades.
 
-    RUN is as in evaluate. The sheet says how many runs found a document, and the first iteration that found it.
+    RUN is as in evaluate. The sheet says how many runs found a document, and the first iteration that found it. A page
+    (SHEET.html) shows people one document at a time, without that, and saves their grades as a file for goodgain judge. The
+    page works offline and sends nothing.
     """
-    documents_to_judge.check_sheet_name(given.output)
-    inputs = [*shared.find_files(given.runs), given.qrels, given.results, given.queries]
+    form = documents_to_judge.check_sheet_name(given.output, PAGES)
+    scale = find_scale(given.scale)
+    inputs = [*shared.find_files(given.runs), given.qrels, given.results, given.queries, given.texts]
     shared.check_outputs([given.output], inputs)
     reading = {option.name: getattr(given, option.name) for option in (*READING, *DOCUMENTS)}
     judged, opened = open_systems(given.qrels, shared.find_single_runs(given.runs), **reading)
-    own = ("k", "results", "queries", "flattened", "sample_queries", "seed", "columns")
+    own = ("k", "results", "queries", "texts", "flattened", "sample_queries", "seed", "columns")
     options = {name: getattr(given, name) for name in own}
     pooled = documents_to_judge.pool(opened, qrels=judged, urls="keep", **options)  # addresses are joined already
-    documents_to_judge.write_sheet(pooled, given.output, spreadsheet=given.spreadsheet)
+    if form == "page":
+        page = {"scale": given.scale, "seed": given.seed, "spreadsheet": given.spreadsheet}
+        write_judging_page(pooled, given.output, **page)
+    else:
+        documents_to_judge.write_sheet(pooled, given.output, spreadsheet=given.spreadsheet, scale=scale)
     queries = pooled.get_column("query_id").n_unique()
     shared.say(f"{given.output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
+    if form == "page":
+        saved, scale_words = f"{given.output.stem}-NAME.csv", shlex.join(["--scale", given.scale])
+        shared.say(f"Judges open it in a browser and save {saved}: goodgain judge {saved} {scale_words} -o QRELS")
 
 
 def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
@@ -80,10 +99,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     type=click.Choice(list(RULES)),
     help="The rule that combines several grades into one label. Default: majority for grades on a binary scale, else mean.",
 )
-@click.option(
-    "--scale",
-    help="binary, graded (0..3), good-gain (0..4), detail (1..10), esci, a range 0..5, or a list 0,1,3.",
-)
+@shared.scale_option()
 @click.option("--map", metavar="MAP", help="Map grades to labels: '0:0, 1:0, 2:1, 3:1' or '>=7 -> 1'.")
 @click.option("--map-first", "--map_first", is_flag=True, help="Map each grade before aggregation.")
 @click.option(
@@ -108,7 +124,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
 @shared.disputed_option
 @click.option("--agreement", is_flag=True, help="Print how far the judges agree; needs --scale.")
 @shared.declared_option("urls")
-@click.option("--names", is_flag=True, help="With --agreement: print the judges' names, not their numbers.")
+@click.option("--names", is_flag=True, help="With --agreement: print the judges' names, not those of their files.")
 @click.option(
     "--run",
     "runs",

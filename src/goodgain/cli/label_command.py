@@ -64,7 +64,7 @@ def _read_object(text: str | None) -> Any:
 )
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @shared.declared_option("queries", required=True)
-@click.option("--texts", metavar="FILE", help="A file with doc_id and text: .jsonl, .csv, .tsv, .parquet.")
+@shared.texts_option
 @shared.declared_option("results")
 @click.option("--qrels", metavar="QRELS", help="Existing judgments: their documents are left out.")
 @click.option("-k", type=shared.COUNT, help="Grade the first K results of every iteration. Default: all.")
@@ -156,8 +156,9 @@ def label(given: shared.Given) -> None:
         model_labels.warn_of_family(given.model, systems)
         plan = plan_calls(requests, journal, retry_failed=given.retry is not None)
         answers = _send(plan, key, journal, budget, given)
-    grades = model_labels.collect_grades(requests, answers)
+    grades = model_labels.collect_grades(requests, answers, plan.judges)
     write_frame(grades, output)
+    model_labels.warn_of_suspicious_grades(grades, requests)
     if disputed is not None:
         rows = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
         sheet = rows.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))

@@ -44,6 +44,10 @@ class _Terminated(BaseException):
     """Raised on a signal such as SIGTERM, so that context managers can clean up. The exception's argument is the signal."""
 
 
+#: Kinds of notices to show at once: the user may want to stop.
+_URGENT = ("failing_endpoint", "schema_refused", "waiting_endpoint")
+
+
 def run_to_end(program: Callable[[], object]) -> int:
     """Call the program and return its exit status. Every error becomes a sentence on standard error."""
     with _open_standard_streams():
@@ -218,7 +222,8 @@ def notices_after_output(*, full: bool) -> Iterator[None]:
 def show_progress() -> Iterator[Progress]:
     """Show a progress bar for a `with` block that takes over two seconds, if standard error is a terminal.
 
-    Yields a function that other threads call to report progress. Do not print inside the block. Notices follow after the block.
+    Yields a function that other threads call to report progress. Do not print inside the block. Notices follow after the block,
+    except urgent ones.
     """
     console = open_console(sys.stderr) if sys.stderr.isatty() else None
     if console is None or not console.is_interactive:
@@ -237,11 +242,18 @@ def show_progress() -> Iterator[Progress]:
         task.description, task.completed, task.total = escape_controls(what) + share, done, total
 
     held: list[GoodgainNotice] = []
+
+    def show_or_hold(given: GoodgainNotice) -> None:
+        if given.kind in _URGENT:
+            bar.console.print(f"notice: {given}", markup=False, highlight=False)
+        else:
+            held.append(given)
+
     start = Timer(_AFTER, bar.start)
     start.daemon = True
     start.start()
     try:
-        with collect_notices(held.append), collect_progress(tell):
+        with collect_notices(show_or_hold), collect_progress(tell):
             yield tell
     finally:
         start.cancel()

@@ -26,6 +26,7 @@ from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats.any_source import exists
 from goodgain.formats.no_labels import NO_LABELS
+from goodgain.judgments.judging.scales import SCALES
 from goodgain.measures.declaration import DECLARATIONS
 from goodgain.measures.names import parse_measures
 from goodgain.options import DOCUMENTS, OPTIONS, READING, TABLES
@@ -226,6 +227,16 @@ runs_argument = click.argument("runs", metavar="RUN...", nargs=-1, required=True
 disputed_option = file_option(
     "--disputed", metavar="SHEET", help="Write the documents whose grades tie or differ by 2 or more: .csv or .jsonl."
 )
+texts_option = click.option(
+    "--texts", metavar="FILE", help="A file with doc_id and text: .jsonl, .csv, .tsv, .parquet."
+)
+
+
+def scale_option(default: str | None = None) -> Decorator:
+    words = f"{', '.join(SCALES)}; a range 0..5; a list 0,1,3; or grades with their meanings: '0: no; 1: yes'"
+    return click.option("--scale", default=default, help=f"The grades that judges can give: {words}.")
+
+
 rows_option = choice_option("--rows", ROWS, "The rows of the table of means.")
 plot_option = file_option(
     "--plot", callback=_check_plot_name, help="Also draw the result, into a .png, .svg or .pdf file."

@@ -194,3 +194,50 @@ def test_an_interval_that_is_not_defined_is_null() -> None:
     assert found.select("low", "high").null_count().row(0) == (4, 4)
     one = gg.agreement(frame_of(("q", "x", "a", 1), ("q", "x", "b", 2)), scale="graded", intervals=True).intervals
     assert one is not None and one.get_column("low").null_count() == one.height > 0
+
+
+def _pairs(equal: int, apart: int, rare: int = 0) -> dict[str, dict[str, dict[str, int]]]:
+    """Grades of two judges: `equal` documents on which they agree, `apart` with 0 and 4, and `rare` more with equal grades of 0."""
+    grades = [(k % 5, k % 5) for k in range(equal)] + [(0, 4)] * apart + [(0, 0)] * rare
+    return {
+        name: {
+            f"q{k % 12}": {f"d{m}": pair[place] for m, pair in enumerate(grades) if m % 12 == k % 12} for k in range(12)
+        }
+        for place, name in enumerate(("anna", "ben"))
+    }
+
+
+@pytest.mark.parametrize(
+    ("grades", "words"),
+    [
+        (_pairs(100, 0), "the judges agree: alpha_ordinal 1.00 is at least 0.80"),
+        (_pairs(60, 6), "the judges agree in part: alpha_ordinal 0.7"),
+        (_pairs(20, 20), "the judges do not agree enough: alpha_ordinal -0."),
+        (_pairs(0, 4, 96), "But ac2 is 0.9"),
+        ({"anna": {"q": {"a": 1}}, "ben": {"q": {"b": 1}}}, "no verdict: no document has grades of two judges"),
+        ({"anna": {"q": {"a": 1}}, "ben": {"q": {"a": 1}}}, "no verdict: alpha is undefined"),
+    ],
+)
+def test_the_verdict_has_the_threshold_that_the_coefficient_reaches(grades: dict[str, object], words: str) -> None:
+    report = gg.agreement(grades, scale="good-gain", intervals=True)
+    assert words in report.verdict
+    alpha = report.overall["alpha_ordinal"]
+    if report.intervals is not None and alpha is not None and alpha < 1:
+        low, high = report.intervals.filter(coefficient="alpha_ordinal").select("low", "high").row(0)
+        crossed = [text for text, threshold in (("0.667", 0.667), ("0.8", 0.8)) if low < threshold <= high]
+        assert all(text in report.verdict.partition("crosses")[2] for text in crossed)
+        assert ("crosses" in report.verdict) == bool(crossed)
+
+
+def test_judges_are_called_after_their_files(tmp_path: Path) -> None:
+    people, model = tmp_path / "people.csv", tmp_path / "model.csv"
+    frame_of(("q", "x", "anna@example.org", 1), ("q", "y", "ben@example.org", 0)).write_csv(people)
+    frame_of(("q", "x", "m@prompt", 1), ("q", "y", "m@prompt", 1)).write_csv(model)
+    shown = run_command("judge", people, model, "--scale", "binary", "--agreement").stdout
+    blocks = [pl.read_csv(StringIO(text), separator="\t") for text in shown.split("\n\n")[1:3]]
+    assert blocks[0]["judge"].to_list() == ["people 1", "people 2", "model"]
+    assert "example.org" not in shown
+    named = gg.agreement({"people": {"q": {"a": 1}}, "model": {"q": {"a": 0}}}, scale="binary")
+    assert named.judges["judge"].to_list() == ["people", "model"]
+    frames = [frame_of(("q", "x", name, 1)) for name in ("anna", "ben")]
+    assert gg.agreement(frames, scale="binary").judges["judge"].to_list() == ["judge 1", "judge 2"]

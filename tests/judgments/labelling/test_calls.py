@@ -523,7 +523,9 @@ def test_many_kept_answers_are_found_quickly(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "j") as journal:
         for request in make_requests(wanted, read_prompt(), Parameters("judge")):
             assert request is not None
-            journal.add(request.key, Answer(2, None, "ok"), query_id="q", doc_id=request.doc_id, host="h")
+            journal.add(
+                request.key, Answer(2, None, "ok"), query_id="q", doc_id=request.doc_id, host="h", question="", judge=""
+            )
     began = time.process_time()
     found = gg.label(run, {"q": "who"}, texts=texts, model="judge", journal=tmp_path / "j")
     assert found["grade"].to_list() == [2 if doc != "d0" else found.item(0, "grade") for doc in found["doc_id"]]

@@ -104,7 +104,7 @@ def write(journal, name, ended):
     answer = Answer(grade=1, reason="", status="ok", raw="text " * 4000, input_tokens=1, output_tokens=1)
     try:
         for k in range(100_000):
-            journal.add(f"{name} {k}", answer, query_id="q", doc_id="d", host="h")
+            journal.add(f"{name} {k}", answer, query_id="q", doc_id="d", host="h", question="", judge="")
     except InputError as error:
         ended.append(str(error))
 

@@ -32,7 +32,7 @@ def run_examples(page: str, folder: Path) -> str:
 @pytest.mark.slow
 def test_the_example_prints_what_the_page_shows(tmp_path: Path) -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert page.count("$ goodgain ") == 3
+    assert page.count("$ goodgain ") == 4
     assert page.count(ADDRESS) == 1
     assert run_examples(page, tmp_path) == page
 

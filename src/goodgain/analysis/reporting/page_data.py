@@ -1,6 +1,5 @@
 """Prepares the data of a report's page, in columns and codes that keep the page small."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.explaining.explanation_sentences import Account, find_main_causes, shorten
 from goodgain.analysis.reporting.page_sentences import PLACES, Opening, describe_query
 from goodgain.counting.results_of_systems import Results
+from goodgain.files.pages import is_web_address
 from goodgain.files.tables import sort_ids
 from goodgain.formats import Qrels
 from goodgain.measures.scores import Scores
@@ -24,7 +24,6 @@ from goodgain.statistics.statistical_tests import subtract_without_residue
 KINDS = ("new_good", "new_other", "unjudged", "repeated", "failed", "empty", "brought_nothing_good")
 #: The kinds of a result, in the order of their codes.
 _GOOD, _OTHER, _UNJUDGED, _REPEATED = range(4)
-_LINK = re.compile(r"https?://\S+", re.IGNORECASE)
 #: Characters of a text or an address that the page keeps.
 _LONGEST = 400
 
@@ -280,10 +279,9 @@ def _map_documents(rows: pl.DataFrame, column: str) -> dict[tuple[str, str], Any
 def _describe(doc_id: str, label: float | None, title: str | None, url: str | None) -> list[Any]:
     """Return a list of id, label, title and link of a document, without nulls at the end. A link is a printable web address."""
     address = url or doc_id
-    is_link = _LINK.fullmatch(address) and address.isprintable() and len(address) <= 4 * _LONGEST
     number = int(label) if label is not None and float(label).is_integer() else label
     named = shorten(title, _LONGEST) if title is not None and title != doc_id else None
-    described = [shorten(doc_id, _LONGEST), number, named, address if is_link else None]
+    described = [shorten(doc_id, _LONGEST), number, named, address if is_web_address(address) else None]
     while described[-1] is None:
         described.pop()
     return described

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import math
 import os
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -28,8 +25,9 @@ from goodgain.analysis.reporting.page_data import Evidence, build_data
 from goodgain.analysis.reporting.page_pictures import draw_all
 from goodgain.analysis.reporting.spends import build_cost_table, build_search_tables
 from goodgain.counting.run_opening import list_runs
-from goodgain.errors import InputError, MeasureError, escape_controls
+from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import guard_formulas
+from goodgain.files.pages import render_page
 from goodgain.files.tables import Line, Table, write_markdown
 from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
@@ -259,29 +257,15 @@ def _write_markdown(of: Evidence, said: Mapping[str, Any]) -> str:
 
 
 def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
-    """Return the HTML page of a report. Browsers accept only the script and the style whose hashes are in the page."""
-    import jinja2
     from markupsafe import Markup  # comes with Jinja2
 
-    def show(value: Any) -> Any:  # Markup is a subclass of str
-        return escape_controls(value) if type(value) is str else value
-
-    environment = jinja2.Environment(
-        autoescape=True, finalize=show, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-        loader=jinja2.FileSystemLoader(_PAGE),
-    )  # fmt: skip
-    files = {
-        name: re.sub(r"(?m)^\s+", "", (_PAGE / f"report.{end}").read_text(encoding="utf-8"))
-        for name, end in (("script", "js"), ("style", "css"))
-    }
-    hashes = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in files.items()}
-    safe = {name: Markup(text) for name, text in files.items()}
     comparison, explanations = of.comparison, of.explanations.values()
     legend = [] if comparison is None else build_legend(comparison)
-    page: str = environment.get_template("report.html").render(
+    return render_page(
+        _PAGE,
+        "report",
+        data=build_data(of),
         **said,
-        **safe,
-        hashes=hashes,
         tables=_build_tables(of),
         searched=[*dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, explanations))))],
         words=of.words,
@@ -295,23 +279,4 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         details=of.details,
         tiles=[*page_sentences.build_tiles(of.opening)],
         pictures=[one | {"svg": Markup(one["svg"])} for one in draw_all(of)],
-        data=Markup(_write_json(build_data(of))),
     )
-    return page
-
-
-#: Characters that could end the script element, and their escapes in JSON.
-_IN_SCRIPT = str.maketrans({sign: f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"})
-
-
-def _write_json(data: dict[str, Any]) -> str:
-    text = json.dumps(_escape(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_IN_SCRIPT)
-
-
-def _escape(value: Any) -> Any:
-    if isinstance(value, str):
-        return escape_controls(value)
-    if isinstance(value, (list, tuple)):
-        return [_escape(one) for one in value]
-    return {name: _escape(one) for name, one in value.items()} if isinstance(value, dict) else value

@@ -13,16 +13,8 @@ from goodgain.files.bad_rows import quote
 from goodgain.formats import Qrels
 from goodgain.formats.label_rules import keep_whole_labels
 from goodgain.formats.qrels import load_qrels
-from goodgain.judgments.judging.grade_table import (
-    DOCUMENT,
-    SCALES,
-    WHOLE_DOCUMENT,
-    Grades,
-    Scale,
-    ScaleLike,
-    find_scale,
-    read_grades,
-)
+from goodgain.judgments.judging.grade_table import DOCUMENT, WHOLE_DOCUMENT, Grades, read_grades
+from goodgain.judgments.judging.scales import SCALES, Scale, ScaleLike, find_scale
 from goodgain.options import spell
 
 _GRADE, _WEIGHT = pl.col("grade"), pl.col("weight")
@@ -124,8 +116,8 @@ def aggregate(
         how: `majority` (0 or 1 by most votes, null for a tie), `mean`, `median`, `max`, `min`, or `first` (in the order of
             files and rows). Default: `majority` for binary grades (`scale="binary"`, or a map to 0 and 1 with `map_first`),
             else `mean`.
-        scale: `binary`, `graded` (0..3), `good-gain` (0..4), `detail` (1..10), `esci`, `0..4`, or a list of grades. Every
-            grade must be on the scale. Default: all numbers are allowed.
+        scale: `binary`, `graded` (0..3), `good-gain` (0..4), `detail` (1..10), `esci`, `umbrela`, `0..4`, a list of grades, or
+            {grade: meaning}. Every grade must be on the scale. Default: all numbers are allowed.
         map: a table {0: 0, 1: 0, 2: 1, 3: 1}, or thresholds such as `>=7 -> 1`, applied to the aggregated label.
         map_first: apply the map to each grade, before aggregation.
         file_labels: a label for each source, such as [1, 2] for evidence and answers. The label replaces every grade above

@@ -29,6 +29,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import open_texts, read_queries, read_texts
 from goodgain.formats.results import name_results, open_results, read_results
 from goodgain.judgments.judging.grade_table import DOCUMENT, is_path
+from goodgain.judgments.judging.scales import Scale
 from goodgain.options import SEED, check_whole_number, spell
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents
@@ -53,6 +54,7 @@ def pool(
     qrels: Any = None,
     results: Any = None,
     queries: Any = None,
+    texts: Any = None,
     flattened: bool = False,
     sample_queries: int | None = None,
     seed: int = SEED,
@@ -71,6 +73,7 @@ def pool(
         qrels: any input of `read_qrels`. Documents with a label are left out.
         results: a results frame, or a file that `goodgain convert --results` wrote, with titles, URLs and snippets.
         queries: the texts of the queries, as a file or frame with query_id and text, a dict, or an ir_datasets id.
+        texts: a table with doc_id and text, for judges who need more than title and snippet.
         flattened: take the first k documents of one ranking per query (order `seen`), not of every iteration.
         sample_queries: the number of queries to draw at random. If people label all documents of the drawn queries, their
             labels show how far a model's labels can be trusted.
@@ -81,8 +84,9 @@ def pool(
     Returns:
         A frame sorted by query_id and doc_id. Further columns are `runs` (the number of runs that found the document),
         `first_iteration` (1..N, the earliest in any run) and an empty `grade`. `queries=` adds the column `query` after
-        query_id. `results=` adds columns before `grade`: search_query (the first search that found the document), title,
-        url and snippet (each from the longest result that has it).
+        query_id, and `description` if a query has one. `results=` adds columns before `grade`: search_query (the first search
+        that found the document), title, url and snippet (each from the longest result that has it). `texts=` adds the column
+        `text` before `grade`.
 
     Raises:
         InputError: a run, the qrels or the results cannot be read, k is not a whole number from 1, or there are fewer
@@ -134,10 +138,14 @@ def pool(
         earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(DOCUMENT)
         searches = earliest.agg(pl.col("search_query").drop_nulls().first())
         pooled = pooled.join(searches, on=DOCUMENT, how="left").join(pick_fullest_texts(named), on=DOCUMENT, how="left")
+    if texts is not None:
+        pooled = pooled.join(read_texts(texts), on="doc_id", how="left")
     if queries is not None:
-        texts = read_queries(queries).select("query_id", query="text")
-        pooled = pooled.join(texts, on="query_id", how="left")
-        pooled = pooled.select("query_id", "query", pl.exclude("query_id", "query"))
+        of_queries = read_queries(queries).rename({"text": "query"})
+        if of_queries.get_column("description").null_count() == of_queries.height:
+            of_queries = of_queries.drop("description")
+        pooled = pooled.join(of_queries, on="query_id", how="left")
+        pooled = pooled.select(*of_queries.columns, pl.exclude(of_queries.columns))
     return sort_ids(pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort("doc_id"))
 
 
@@ -184,18 +192,27 @@ def pick_fullest_texts(results: pl.DataFrame) -> pl.DataFrame:
     return fullest.agg(pl.col(name).filter(pl.col(name) != "").first() for name in _TEXTS)
 
 
-def check_sheet_name(path: Path) -> str:
-    """Return the format of a sheet, `csv` or `jsonl`, by the suffix of its file name. Raise `InputError` for other suffixes."""
+def check_sheet_name(path: Path, pages: tuple[str, ...] = ()) -> str:
+    """Return the format of a sheet by the suffix of its file name: `csv`, `jsonl`, or `page` for a suffix in `pages`.
+
+    Raise `InputError` for other suffixes.
+    """
+    if path.suffix.lower() in pages:
+        return "page"
     form = "csv" if separator_by_name(path) == "," else container(path)
     if form not in ("csv", "jsonl"):
-        raise InputError(f"{path}: a sheet is written as .csv or .jsonl. Give a file name with one of these suffixes")
+        of_page = f", or as a page for judges ({pages[0]})" if pages else ""
+        raise InputError(
+            f"{path}: a sheet is written as .csv or .jsonl{of_page}. Give a file name with one of these suffixes"
+        )
     return form
 
 
-def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) -> None:
+def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False, scale: Scale | None = None) -> None:
     """Write a pool atomically, in the format of the file name: CSV or JSON Lines (also .gz and .zst).
 
-    With `spreadsheet`, an apostrophe precedes CSV texts that look like formulas. `judge` removes the apostrophe from ids.
+    With `spreadsheet`, an apostrophe precedes CSV texts that look like formulas. `judge` removes the apostrophe from ids. With
+    `scale`, each row of CSV has the meanings of the grades in the column `legend`.
     """
     if check_sheet_name(path) == "jsonl":
         write_frame(pooled, path)
@@ -204,16 +221,23 @@ def write_sheet(pooled: pl.DataFrame, path: Path, *, spreadsheet: bool = False) 
     guarded = (
         guard_formulas(pooled) if spreadsheet else pooled.with_columns(guard_formulas(pooled[DOCUMENT], again=True))
     )
+    check_ids_for_csv(guarded, path)
+    if scale is not None and (legend := scale.write_legend()):
+        guarded = guarded.with_columns(legend=pl.lit(legend))
+    with atomic_write(path) as file, write_with_polars():
+        guarded.write_csv(file)
+
+
+def check_ids_for_csv(pooled: pl.DataFrame, path: Path) -> None:
+    """Raise `InputError` if CSV cannot hold an id."""
     for name in DOCUMENT:
-        ids = guarded.get_column(name)
+        ids = pooled.get_column(name)
         lost = ids.filter((ids.str.strip_chars(BLANKS) != ids) | ids.str.contains("\n", literal=True))
         if len(lost):
             raise InputError(
                 f"{path}: CSV cannot hold the {name} {quote(lost[0])}, which begins or ends with a blank, or has a line "
                 "feed. Choose a name that ends in .jsonl"
             )
-    with atomic_write(path) as file, write_with_polars():
-        guarded.write_csv(file)
 
 
 def collect_documents(

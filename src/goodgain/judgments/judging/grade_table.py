@@ -1,9 +1,8 @@
-"""Parses scales, and reads grades from files and frames into long form: one row per (query, document, judge)."""
+"""Reads grades from files and frames into long form: one row per (query, document, judge)."""
 
 import math
 import os
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from goodgain.files.table_reading import cast_texts, read_frame
 from goodgain.formats import Qrels
 from goodgain.formats.any_source import open_frame
 from goodgain.judgments.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
+from goodgain.judgments.judging.scales import ESCI_LETTERS, SCALES, Scale
 from goodgain.options import OPTIONS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS
@@ -27,61 +27,7 @@ from goodgain.schema import EMPTY_DOC, QRELS
 #: The columns that identify a document, and column 2 of qrels for a whole document.
 DOCUMENT = ["query_id", "doc_id"]
 WHOLE_DOCUMENT = "0"
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The grades that a judge can give, ascending."""
-
-    name: str
-    grades: tuple[float, ...]
-
-    @property
-    def is_binary(self) -> bool:
-        return self.grades == (0.0, 1.0)
-
-
-def _span(name: str, low: int, high: int) -> Scale:
-    return Scale(name, tuple(map(float, range(low, high + 1))))
-
-
-_SPANS = {"binary": (0, 1), "graded": (0, 3), "good-gain": (0, 4), "detail": (1, 10), "esci": (0, 3)}
-SCALES = {name: _span(name, *ends) for name, ends in _SPANS.items()}
-#: The labels on the scale `esci`, of Amazon's shopping queries: exact, substitute, complement, irrelevant.
-_ESCI = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}
-
-#: A scale: a name, `LOW..HIGH` for whole grades, `0,1,3`, or a sequence of grades.
-ScaleLike = str | Iterable[float]
-
-_RANGE = re.compile(r"\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
 _OF_NOTHING = "grades the document '-', which stands for an iteration that returned nothing"
-#: The most grades of a range. Agreement compares all pairs of grades.
-_MOST_GRADES = 1000
-
-
-def find_scale(scale: ScaleLike) -> Scale:
-    """Parse a scale: a name, a range `LOW..HIGH`, or a list of grades.
-
-    >>> find_scale("0..4").grades
-    (0.0, 1.0, 2.0, 3.0, 4.0)
-    """
-    if isinstance(scale, str):
-        if scale in SCALES:
-            return SCALES[scale]
-        match = _RANGE.fullmatch(scale)
-        low, high = map(int, match.groups()) if match else (0, 0)
-        if 0 < high - low < _MOST_GRADES:
-            return _span(scale, low, high)
-    try:
-        grades = tuple(sorted({float(grade) for grade in (scale.split(",") if isinstance(scale, str) else scale)}))
-    except (TypeError, ValueError):
-        grades = ()
-    if len(grades) < 2 or not all(map(math.isfinite, grades)):
-        raise InputError(
-            f"{scale!r} is not a scale of two or more grades. Write {', '.join(SCALES)}, LOW..HIGH such as 0..4, or a list of "
-            "grades such as 0,1,3"
-        )
-    return Scale(",".join(f"{grade:g}" for grade in grades), grades)
 
 
 @dataclass(frozen=True)
@@ -95,6 +41,7 @@ class Grades:
 
     frame: pl.DataFrame
     sources: list[RowSource]
+    names: list[str]  # of the sources: of files and of dict entries; "" for a frame
     ordered: bool  # rows of DuckDB and Spark have no order
 
     def locate(self, place: int) -> str:
@@ -146,7 +93,9 @@ def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS[
     numbered = whole.join(documents, on=key, how="left", maintain_order="left")
     opened = (nw.from_native(one, pass_through=True) for _, one in named)
     ordered = all(not isinstance(one, nw.LazyFrame) or one.implementation.is_polars() for one in opened)
-    grades = Grades(numbered, rows, ordered)
+    has_names = isinstance(source, Mapping)
+    names = [name if has_names or is_path(one) else "" for name, one in named]
+    grades = Grades(numbered, rows, names, ordered)
     if scale is not None:
         shown = ", ".join(f"{grade:g}" for grade in scale.grades[:12]) + (", ..." if len(scale.grades) > 12 else "")
         remedy = f"which is not on the scale {scale.name} ({shown}). Correct it, or name another scale"
@@ -210,12 +159,12 @@ def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> 
         grades = texts.set(texts == "", None)
     numbers = grades.cast(pl.Float64, strict=False)
     if scale == SCALES["esci"] and grades.dtype == pl.String:
-        numbers = numbers.fill_null(grades.replace_strict(_ESCI, default=None, return_dtype=pl.Float64))
+        numbers = numbers.fill_null(grades.replace_strict(ESCI_LETTERS, default=None, return_dtype=pl.Float64))
     wrong = (grades.is_not_null() & ~numbers.is_finite().fill_null(False)).arg_true()
     if len(wrong):
         value = str(grades[wrong[0]])
         of_esci = f"Read such labels with {spell('scale', 'esci')}"
-        remedy = of_esci if value in _ESCI else "Correct it, or leave it empty for no grade"
+        remedy = of_esci if value in ESCI_LETTERS else "Correct it, or leave it empty for no grade"
         raise InputError(
             f"{rows.locate(frame.item(wrong[0], 'row'))} has the grade {quote(value)}, which is not a finite number. {remedy}"
         )

@@ -17,12 +17,15 @@ from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, count_of
 from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.judgments.judging.aggregation import count_ties
-from goodgain.judgments.judging.grade_table import ScaleLike, find_scale, read_grades
+from goodgain.judgments.judging.grade_table import Grades, read_grades
+from goodgain.judgments.judging.scales import ScaleLike, find_scale
 from goodgain.measures.terms import divide_rows
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 _ROUNDS = 1_000
+#: Krippendorff's thresholds for alpha: reliable, and good enough for tentative conclusions.
+_RELIABLE, _TENTATIVE = 0.8, 0.667
 #: With fewer queries, the bootstrap resamples documents.
 _FEWEST_QUERIES = 10
 #: A coefficient: the name, the numbers of two judges (None: all judges), a function of the frequencies of kinds of documents,
@@ -44,6 +47,7 @@ class Agreement:
         pairs: a frame with judge, other, documents (graded by both), agreement (share with equal grades), kappa,
             kappa_quadratic.
         confusion: a frame with judge, other, grade, other_grade, documents (how many documents got this pair of grades).
+        verdict: a sentence: whether the judges agree enough, by Krippendorff's thresholds for alpha_ordinal.
         intervals: a frame with the 95 % intervals of kappa and alpha; None if intervals were not requested. The columns are
             coefficient, judge, other, low and high. For alpha, which covers all judges, judge and other are null. The bootstrap
             resamples queries, or documents if there are fewer than ten queries.
@@ -59,6 +63,7 @@ class Agreement:
     judges: pl.DataFrame
     pairs: pl.DataFrame
     confusion: pl.DataFrame
+    verdict: str
     intervals: pl.DataFrame | None = None
 
     def tables(self) -> list[Table]:
@@ -67,6 +72,7 @@ class Agreement:
         frames = {"Judges": self.judges, "Pairs of judges": self.pairs, "Intervals": self.intervals}
         frames["Grades given together"] = self.confusion.with_columns(grades)
         overall = [(name, format_cell(value, 4)) for name, value in self.overall.items()]
+        overall.append(("verdict", self.verdict))
         shown = [Table.of_frame(frame, title, places=4) for title, frame in frames.items() if frame is not None]
         return [Table.of("All judges", ["measure", "value"], 1, overall), *shown]
 
@@ -86,13 +92,13 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     Args:
         grades: grades in any form that `aggregate` takes.
         scale: the scale of the grades. `ac1` and `ac2` depend on all grades of the scale, even on grades that no judge gave.
-        names: show the judges' names. By default judges are anonymous: `judge 1`, `judge 2` ...
+        names: show the judges' names. By default judges are called after their files, or `judge 1`, `judge 2` ... in one file.
         intervals: also compute intervals of kappa and alpha.
 
     Raises:
         InputError: the grades cannot be read or are not on the scale, or there is only one judge.
 
-    Source: Cohen 1960, 1968; Krippendorff 2011; Gwet 2014.
+    Source: Cohen 1960, 1968; Krippendorff 2004 (thresholds), 2011; Gwet 2014.
 
     >>> report = agreement({"anna": {"q": {"a": 0, "b": 1, "c": 4}}, "ben": {"q": {"a": 0, "b": 4, "c": 4}}}, scale="0..4")
     >>> report.pairs.select("judge", "other", "documents", "agreement").rows()
@@ -106,7 +112,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
             f"{read.sources[0].label}: all grades are of one judge, and agreement needs two. Give a file for each judge, or "
             "grades with the column judge"
         )
-    shown = judges if names else pl.Series([f"judge {number}" for number in range(1, len(judges) + 1)])
+    shown = judges if names else _name_after_files(read, judges)
     numbered = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
     frame = read.frame.select("document", "query_id", numbered, "grade")
     queries = frame.unique("document").sort("document").get_column("query_id").rank("dense").cast(pl.Int64).to_numpy()
@@ -141,21 +147,69 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     confusion = paired.group_by(cell).agg(documents=pl.len().cast(pl.Int64)).sort(cell)
     called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
     coefficients = [(name, None, None, find, by_unit) for name, find in alphas.items()] + cells
+    overall = {
+        "documents": len(queries),
+        "coverage": float(number.sum() / len(queries)),
+        "several": several,
+        "tie_rate": int(count_ties(read.frame).get_column("tie").sum()) / several if several else None,
+        **{name: find(number) for name, find in alphas.items()},
+        **dict(zip(("ac1", "ac2"), acs, strict=True)),
+    }
+    found_intervals = _find_intervals(coefficients) if intervals else None
     return Agreement(
         scale=known.name,
-        overall={
-            "documents": len(queries),
-            "coverage": float(number.sum() / len(queries)),
-            "several": several,
-            "tie_rate": int(count_ties(read.frame).get_column("tie").sum()) / several if several else None,
-            **{name: find(number) for name, find in alphas.items()},
-            **dict(zip(("ac1", "ac2"), acs, strict=True)),
-        },
+        overall=overall,
+        verdict=_write_verdict(overall, found_intervals),
         judges=_describe_judges(given, len(judges), len(queries)).with_columns(called[0]),
         pairs=pairs.with_columns(called),
         confusion=confusion.with_columns(called),
-        intervals=_find_intervals(coefficients).with_columns(called) if intervals else None,
+        intervals=None if found_intervals is None else found_intervals.with_columns(called),
     )
+
+
+def _name_after_files(grades: Grades, judges: pl.Series) -> pl.Series:
+    """Return a name for each judge that is not the judge's own: the file's, with a number if the file has several judges."""
+    firsts = grades.frame.unique("judge", keep="first", maintain_order=True)
+    sources = firsts.get_column("source").to_list()  # in the order of `judges`
+    names: list[str] = []
+    for place, source in enumerate(sources):
+        of_source = sources[: place + 1].count(source)
+        is_alone = sources.count(source) == 1
+        file = grades.names[source] if len(set(sources)) > 1 else ""
+        if not file:
+            names.append(f"judge {place + 1}")
+        else:
+            names.append(file if is_alone else f"{file} {of_source}")
+    return pl.Series(names)
+
+
+def _write_verdict(overall: Mapping[str, float | None], intervals: pl.DataFrame | None) -> str:
+    """Return whether the judges agree enough, by the thresholds of Krippendorff (2004) for alpha."""
+    alpha, ac2 = overall["alpha_ordinal"], overall["ac2"]
+    if not overall["several"]:
+        return "no verdict: no document has grades of two judges"
+    if alpha is None:
+        return "no verdict: alpha is undefined, because the judges gave one grade only"
+
+    shown = f"alpha_ordinal {alpha:.2f}"
+    if alpha >= _RELIABLE:
+        verdict = f"the judges agree: {shown} is at least {_RELIABLE:.2f}"
+    elif alpha >= _TENTATIVE:
+        verdict = f"the judges agree in part: {shown} is between {_TENTATIVE:.3f} and {_RELIABLE:.2f}, for tentative conclusions"
+    else:
+        verdict = f"the judges do not agree enough: {shown} is below {_TENTATIVE:.3f}"
+
+    low, high = (None, None)
+    if intervals is not None:
+        low, high = intervals.filter(coefficient="alpha_ordinal").select("low", "high").row(0)
+    if low is not None and high is not None:
+        crossed = [f"{threshold:g}" for threshold in (_TENTATIVE, _RELIABLE) if low < threshold <= high]
+        if crossed:
+            interval = f"Its 95 % interval, {low:.2f} to {high:.2f}, crosses {' and '.join(crossed)}"
+            verdict += f". {interval}: judge more documents to be sure"
+    if alpha < _RELIABLE and ac2 is not None and ac2 >= _RELIABLE:
+        verdict += f". But ac2 is {ac2:.2f}: grades are mostly equal, and alpha is low because some grades are rare"
+    return verdict
 
 
 def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.DataFrame:

@@ -204,8 +204,8 @@ def _replace_halves(text: str) -> str:
 #: The application_id in a SQLite file: a journal of goodgain, version 1.
 _APPLICATION = 0x67676C31
 _FIRST_COLUMNS = ["key", "grade", "reason", "status", "raw", "input_tokens", "output_tokens"]
-#: Columns for human readers. Journals of earlier versions lack these columns.
-_ADDED_COLUMNS = ["model", "query_id", "doc_id", "host", "date"]
+#: Columns for human readers, and to find answers that were given with other options. Journals of earlier versions lack some.
+_ADDED_COLUMNS = ["model", "query_id", "doc_id", "host", "date", "question", "judge"]
 _TABLE = """
 CREATE TABLE IF NOT EXISTS answers (
     key TEXT PRIMARY KEY, grade INTEGER, reason TEXT, status TEXT NOT NULL, raw TEXT,
@@ -252,10 +252,25 @@ class Journal:
                 found.update((key, Answer(*answer)) for key, *answer in self._connection.execute(question, some))
         return found
 
-    def add(self, key: str, answer: Answer, *, query_id: str, doc_id: str, host: str) -> None:
+    def find_earlier(self, questions: Iterable[str]) -> dict[str, list[tuple[str, Answer]]]:
+        """Return {question: pairs of judge and answer}, the oldest first, whatever the options of the calls."""
+        wanted = list(dict.fromkeys(questions))
+        found: dict[str, list[tuple[str, Answer]]] = {}
+        with self._lock, _explain_errors(self._path):
+            for start in range(0, len(wanted), _AT_ONCE):
+                some = wanted[start : start + _AT_ONCE]
+                columns = ", ".join(("question", "judge", *Answer._fields))
+                asked = f"SELECT {columns} FROM answers WHERE question IN ({','.join('?' * len(some))}) ORDER BY date"
+                for question, judge, *answer in self._connection.execute(asked, some):
+                    found.setdefault(question, []).append((str(judge), Answer(*answer)))
+        return found
+
+    def add(
+        self, key: str, answer: Answer, *, query_id: str, doc_id: str, host: str, question: str, judge: str
+    ) -> None:
         """Write an answer. An earlier answer with the same key is replaced."""
         date = datetime.now(UTC).isoformat(timespec="seconds")
-        row = (key, *answer, query_id, doc_id, host, date)
+        row = (key, *answer, query_id, doc_id, host, date, question, judge)
         with self._lock, _explain_errors(self._path), self._connection:
             self._connection.execute(f"INSERT OR REPLACE INTO answers VALUES ({','.join('?' * len(row))})", row)
 
@@ -271,10 +286,11 @@ def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
         connection.execute(f"PRAGMA application_id={_APPLICATION}")
     connection.execute(_TABLE)
     columns = [row[1] for row in connection.execute("PRAGMA table_info(answers)")]
-    if columns == _FIRST_COLUMNS:
-        for name in _ADDED_COLUMNS:
+    every = [*_FIRST_COLUMNS, *_ADDED_COLUMNS]
+    if len(_FIRST_COLUMNS) <= len(columns) < len(every) and columns == every[: len(columns)]:
+        for name in every[len(columns) :]:
             connection.execute(f"ALTER TABLE answers ADD COLUMN {name} TEXT")
-    elif columns != [*_FIRST_COLUMNS, *_ADDED_COLUMNS]:
+    elif columns != every:
         told = f"its table of answers has the columns {', '.join(columns)[:200]}"
         raise InputError(f"{path}: cannot be used as journal ({told}). Give another file")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from typing import NamedTuple
 
@@ -34,10 +34,15 @@ class Plan(NamedTuple):
     to_send: list[Request]
     known: dict[str, Answer]
     usable: Counter[str]  # model -> answers that are not failures
+    judges: dict[str, str]  # key -> the judge of an answer that was given with other options
 
 
 def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: bool = False) -> Plan:
-    """Select the requests without an answer in the journal. With `retry_failed`, select only the requests that failed before."""
+    """Select the requests without an answer in the journal. With `retry_failed`, select only the requests that failed before.
+
+    A request whose options have changed failed before if its question did: the same model, prompt and texts. If the question
+    has an answer with other options, this answer is kept.
+    """
     by_key = {request.key: request for request in requests if request.document is not None}
     stored = journal.find(by_key)
     known = {key: answer for key, answer in stored.items() if is_answer(answer, by_key[key].prompt.grades)}
@@ -49,9 +54,32 @@ def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: b
         )
 
     failed = {key for key, answer in known.items() if answer.failed}
+    judges: dict[str, str] = {}
+    if retry_failed:
+        answered, failed_before = _find_earlier(by_key.keys() - stored.keys(), by_key, journal)
+        known |= {key: answer for key, (_, answer) in answered.items()}
+        judges = {key: judge for key, (judge, _) in answered.items() if judge != by_key[key].judge}
+        failed |= failed_before
     asked = failed | damaged if retry_failed else by_key.keys() - known.keys()
     usable = Counter(by_key[key].parameters.model for key, answer in known.items() if not answer.failed)
-    return Plan([request for key, request in by_key.items() if key in asked], known, usable)
+    return Plan([request for key, request in by_key.items() if key in asked], known, usable, judges)
+
+
+def _find_earlier(
+    keys: Iterable[str], by_key: Mapping[str, Request], journal: Journal
+) -> tuple[dict[str, tuple[str, Answer]], set[str]]:
+    """Return answers that were given with other options, as {key: (judge, answer)}, and the keys of questions that only failed."""
+    wanted = [by_key[key] for key in keys]
+    stored = journal.find_earlier(request.question for request in wanted)
+    answered, failed = {}, set()
+    for request in wanted:
+        valid = [pair for pair in stored.get(request.question, []) if is_answer(pair[1], request.prompt.grades)]
+        good = [pair for pair in valid if not pair[1].failed]
+        if good:
+            answered[request.key] = good[-1]
+        elif valid:
+            failed.add(request.key)
+    return answered, failed
 
 
 def send_calls(
@@ -70,7 +98,8 @@ def send_calls(
 
     def keep(request: Request, answer: Answer) -> None:
         nonlocal failures
-        journal.add(request.key, answer, query_id=request.query_id, doc_id=request.doc_id, host=endpoint.host)
+        about = {"query_id": request.query_id, "doc_id": request.doc_id, "host": endpoint.host}
+        journal.add(request.key, answer, **about, question=request.question, judge=request.judge)
         if answer.output_tokens is not None and answer.output_tokens > request.most_output:
             raise StoppedError(
                 f"{endpoint.host} gave an answer of {answer.output_tokens:,} tokens, over the limit of {request.most_output:,}: "
@@ -88,7 +117,7 @@ def send_calls(
             if failures >= _GIVE_UP:
                 raise StoppedError(
                     f"{endpoint.host} failed for {_GIVE_UP} documents in a row, the last with {answer.status} "
-                    f"({answer.reason}). {_advise(answer.status)}"
+                    f"({answer.reason}). {_advise(answer.status, schema=False)}"
                 )
 
     tried: set[str] = set()
@@ -99,7 +128,8 @@ def send_calls(
         tried.update(request.key for request in trial)
         found = [answers[request.key] for request in trial if request.key in answers]
         if len(found) + usable >= TRIAL and 2 * sum(answer.failed for answer in found) > TRIAL:
-            raise UnusableError(explain_failures(found))
+            has_schema = trial[0].parameters.schema and not endpoint.lacks_schema
+            raise UnusableError(explain_failures(found, schema=has_schema))
     _send_all([request for request in plan.to_send if request.key not in tried], endpoint, keep)
     return answers
 
@@ -150,6 +180,7 @@ def _send_all(requests: Sequence[Request], endpoint: Endpoint, keep: Callable[[R
             # short waits: Polars' hook for Ctrl-C does not interrupt a wait. Without pending calls, workers only wait to retry.
             while worker.is_alive() and not (budget.ended and not budget.under_way):
                 worker.join(_PIECE)
+                endpoint.tell_trouble()
     except BaseException as error:
         budget.end(error)
         raise
@@ -161,13 +192,13 @@ def _send_all(requests: Sequence[Request], endpoint: Endpoint, keep: Callable[[R
         raise budget.ended
 
 
-def explain_failures(answers: Sequence[Answer]) -> str:
-    """Return a message with the number of failures, an example, and advice on the most frequent failure."""
+def explain_failures(answers: Sequence[Answer], *, schema: bool) -> str:
+    """Return a message with the number of failures, an example, and advice. `schema` is whether the calls had a schema."""
     failed = [answer for answer in answers if answer.failed]
     kinds = [(answer.status, answer.reason == CUT) for answer in failed]
     (status, is_cut), _ = Counter(kinds).most_common(1)[0]
     first = failed[kinds.index((status, is_cut))]
-    remedy = _advise(CUT if is_cut else status)
+    remedy = _advise(CUT if is_cut else status, schema=schema)
     shown = f": {' '.join(first.raw.split())[:_SHOWN]!r}" if first.raw else ""
     return (
         f"{len(failed):,} of {len(answers):,} answers cannot be used, most with {status}. One of them: "
@@ -175,11 +206,13 @@ def explain_failures(answers: Sequence[Answer]) -> str:
     )
 
 
-def _advise(failure: str) -> str:
+def _advise(failure: str, *, schema: bool) -> str:
     room, thinking, body = spell("max_output_tokens"), spell("reasoning_effort", "low"), spell("extra_body")
     remedies = {
         CUT: f"Give a larger {room}, or have the model think less: {thinking}, or {body}",
-        "malformed": f"Try {spell('schema', False)}, or end the model's thinking with {body} or {thinking}",
+        "malformed": f"Try {spell('schema', False)}, or end the model's thinking with {body} or {thinking}"
+        if schema
+        else f"End the model's thinking with {body} or {thinking}, or give a {spell('model')} that follows the prompt",
         "too_long": f"Give a smaller {spell('max_characters')}, or a smaller {room}",
         "refused": f"Give another {spell('model')}",
     }

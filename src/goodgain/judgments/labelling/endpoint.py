@@ -11,6 +11,7 @@ import os
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -19,7 +20,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import orjson
 
-from goodgain.errors import InputError, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.judgments.labelling.answers_and_journal import (
     Answer,
@@ -60,6 +61,15 @@ _UNAVAILABLE = 503
 _BLAMES_REQUEST = re.compile(
     r"\b(?:invalid|unexpected|unknown|unsupported|not supported|not found)\b|invalid_", re.IGNORECASE
 )
+#: What servers say of a JSON schema that they cannot follow, and the statuses with which they say it.
+_ABOUT_SCHEMA = re.compile(r"response[_ ]?format|json[_ ]?schema|structured[_ ]outputs?|guided|grammar", re.IGNORECASE)
+_REFUSES_SCHEMA = (_BAD_REQUEST, 422, 500, 501)
+#: Statuses of a server that fails at the same request each time, as often as it gets the request.
+_FAILS_ALWAYS = (500, 501)
+#: How often the same sentence may come before any call has succeeded, until calls with this sentence are not retried.
+_SAME_SENTENCE = 6
+#: Seconds after which a first error is told, if no call has succeeded.
+_TELL_AFTER = 5.0
 #: The longest Retry-After, in seconds, that the client obeys, and that `_wait_as_asked` obeys.
 _CLIENT_WAITS, _LONGEST_WAIT = 60.0, 3_600.0
 #: The most bytes to read of a body, and the most time as a multiple of the timeout.
@@ -68,6 +78,10 @@ _LARGEST, _WHOLE = 16 << 20, 10
 _CONNECTED = (".connect_tcp.complete", ".start_tls.complete")
 #: The most bytes of a usual text in one token. An endpoint that reports fewer tokens (0, for example) does not count them.
 _BYTES_OF_TOKEN = 32
+
+
+#: The names of a schema in a request.
+_SCHEMA_NAMES = ("response_format", "json_schema")
 
 
 def _list_remedies() -> dict[str, str]:
@@ -106,11 +120,18 @@ class Endpoint:
         self.budget = budget
         self.host = parts.netloc.rpartition("@")[2]
         self._url = key.hide(_show_address(parts).rstrip("/"))
-        self._has_answered = self._has_waited = False
+        self._has_answered = self._has_waited = self._has_succeeded = self._has_told = False
+        #: Whether the endpoint refused a JSON schema. Later calls send none.
+        self.lacks_schema = False
+        #: The first error, until a call succeeds or the error is told: when it came, and a sentence.
+        self._trouble: tuple[float, str] | None = None
+        #: (status, sentence) -> how often the endpoint said it, before any call succeeded.
+        self._sentences = Counter[tuple[int, str]]()
+        self._lock = threading.Lock()
         #: Whether the endpoint refused the first name of the limit of output tokens.
         self._has_other_limit = False
         #: The call of this thread: reserved tokens, bytes of the messages, body of the answer, names of parameters, number of
-        #: requests, when the answer must have ended, and the error if it has not.
+        #: requests, whether it has a schema of ours, the last refusal, when the answer must have ended, and the error if not.
         self._call = threading.local()
         endpoint = self
 
@@ -153,8 +174,13 @@ class Endpoint:
         if self._has_other_limit and limit in body:
             refused, limit = limit, OUTPUT_LIMITS[limit == OUTPUT_LIMITS[0]]
             body[limit] = body.pop(refused)
+        has_schema = request.parameters.schema and "response_format" not in (request.parameters.extra_body or {})
+        if has_schema and self.lacks_schema:
+            del body["response_format"]
+            has_schema = False
         known = [*(name for name in _list_remedies() if name in body), *(request.parameters.extra_body or ())]
-        known += ["json_schema"] if request.parameters.schema else []
+        known += ["json_schema"] if has_schema else []
+        self._call.has_schema, self._call.refusal = has_schema, None
         self._call.most, self._call.body, self._call.known, self._call.sent = request.most_tokens, None, known, 0
         self._call.text_bytes = sum(len(message["content"].encode()) for message in body["messages"])
         try:
@@ -170,9 +196,40 @@ class Endpoint:
         if found == limit and limit == request.parameters.output_limit:
             self._has_other_limit = True
             return self.ask(request)
+        if has_schema and found in _SCHEMA_NAMES:
+            self._go_on_without_schema(failure)
+            return self.ask(request)
         raise StoppedError(
             f"{self.host} refuses the parameter {found} ({self._quote(failure)}). {_list_remedies().get(found, 'Leave it out')}"
         )
+
+    def tell_trouble(self) -> None:
+        """Give a notice of the first error, if some seconds have passed and no call has succeeded."""
+        with self._lock:
+            since, sentence = self._trouble or (math.inf, "")
+            if self._has_told or time.monotonic() - since < _TELL_AFTER:
+                sentence = ""
+            if sentence:
+                self._has_told = True
+        if sentence:
+            tries = f"A failed call is tried up to {count_of(self.budget.tries, 'time')}"
+            notice("failing_endpoint", f"no call has succeeded yet: {sentence}. {tries}. You can stop at any time")
+
+    def _note_trouble(self, sentence: str) -> None:
+        with self._lock:
+            if self._trouble is None and not self._has_succeeded:
+                self._trouble = time.monotonic(), sentence
+
+    def _go_on_without_schema(self, failure: Any) -> None:
+        with self._lock:
+            is_first = not self.lacks_schema
+            self.lacks_schema = True
+        if is_first:
+            notice(
+                "schema_refused",
+                f"{self.host} refuses a JSON schema ({self._quote(failure)}), so goodgain asks without. Answers are validated "
+                f"just as strictly. {spell('schema', False)} asks without from the start",
+            )
 
     def _count(self, send: Any) -> Any:
         most = self._call.most
@@ -184,6 +241,7 @@ class Endpoint:
             self._has_answered = self._has_answered or not response.has_redirect_location
             cost = self._read_cost(response, most)
         except Exception as error:
+            self._note_trouble(self._shorten(str(error)) or type(error).__name__)
             if type(error).__name__ not in _NOT_CONNECTED:
                 raise
             cost = 0, 0
@@ -210,15 +268,33 @@ class Endpoint:
             response.status_code = self._find_status(error) if is_object else _BAD_REQUEST
         if not response.is_success:
             status, summary = response.status_code, _summarize(response)
-            if _find_kind(status, summary) in _HOPELESS or find_failure(status, summary):
+            self._note_trouble(f"{self.host} answers {status} ({self._shorten(summary)})")
+            is_known = _find_kind(status, summary) in _HOPELESS or find_failure(status, summary)
+            if is_known or self._refuses_schema(status, summary) or self._says_it_again(status, summary):
                 response.headers["x-should-retry"] = "false"  # the client obeys it
             if not was_good or (isinstance(found, dict) and "choices" not in found):
                 return 0, 0
         self._call.body = found
+        with self._lock:
+            self._has_succeeded, self._trouble = True, None
         sent, received = read_usage(found)
         if sent is None or received is None:
             return most, 0
         return _count_tokens(sent, self._call.text_bytes), _count_tokens(received, _measure_answer(found))
+
+    def _refuses_schema(self, status: int, summary: str) -> bool:
+        return self._call.has_schema and status in _REFUSES_SCHEMA and bool(_ABOUT_SCHEMA.search(summary))
+
+    def _says_it_again(self, status: int, summary: str) -> bool:
+        """Return whether a retry is in vain: no call has succeeded, and the server repeats one sentence."""
+        if status not in _FAILS_ALWAYS or self._has_succeeded:
+            return False
+        refusal = status, summary
+        is_second = self._call.refusal == refusal
+        self._call.refusal = refusal
+        with self._lock:
+            self._sentences[refusal] += 1
+            return is_second or self._sentences[refusal] > _SAME_SENTENCE
 
     def _limit_reads(self, event: str, info: Any) -> None:
         """Limit the time of all reads of a call: an endpoint may drip headers, or send answers 103 without end."""
@@ -285,6 +361,8 @@ class Endpoint:
             why = _HOPELESS[kind].format(key=self._key.variable, **spelled)
             raise StoppedError(f"{self.host} answers {status}: {why} ({said})")
         refused = _find_name(known, summary) if status in (_BAD_REQUEST, 422) else None
+        if refused is None and self._refuses_schema(status, summary):
+            refused = "json_schema"
         return refused or Answer(None, said, f"http_{status}")
 
     def _read_redirect(self, error: Any) -> Answer:

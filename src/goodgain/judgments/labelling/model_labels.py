@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -136,11 +136,14 @@ def label(
         plan = plan_calls(requests, kept, retry_failed=retry_failed)
         if older := count_first_answers(plan.to_send, kept):
             notice("older_prompt", f"{older}. To use the older answers, give {spell('prompt', FIRST_PROMPT)}")
-        if not plan.to_send:
-            return collect_grades(requests, plan.known)
-        with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
-            answers = send_calls(plan, endpoint, kept)
-    grades = collect_grades(requests, answers)
+        answers = plan.known
+        if plan.to_send:
+            with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
+                answers = send_calls(plan, endpoint, kept)
+    grades = collect_grades(requests, answers, plan.judges)
+    warn_of_suspicious_grades(grades, requests)
+    if not plan.to_send:
+        return grades
     if budget.ended:
         left = grades.filter(status=_NOT_SENT.status).height
         notice(
@@ -212,12 +215,16 @@ def _find_answer(request: Request, answers: Mapping[str, Answer]) -> Answer:
     return _NO_TEXT if request.document is None else answers.get(request.key, _NOT_SENT)
 
 
-def collect_grades(requests: Iterable[Request], answers: Mapping[str, Answer]) -> pl.DataFrame:
+def collect_grades(
+    requests: Iterable[Request], answers: Mapping[str, Answer], judges: Mapping[str, str]
+) -> pl.DataFrame:
+    """Return a row for each request. `judges` has the judges of answers that were given with other options, by key."""
     rows = []
     for one in requests:
         answer = _find_answer(one, answers)
         told = answer.grade, answer.reason, answer.status, answer.raw
-        rows.append((one.query_id, one.doc_id, one.judge, *told, one.cut))
+        judge = judges.get(one.key, one.judge)
+        rows.append((one.query_id, one.doc_id, judge, *told, one.cut))
     return pl.DataFrame(rows, schema=_GRADES, orient="row")
 
 
@@ -229,7 +236,43 @@ def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -
         return ""
     told = f"only {graded:,} of {count_of(len(found), 'request')} gave a grade" if graded else "nothing was graded"
     tried = [answer for answer in found if answer not in (_NO_TEXT, _NOT_SENT)]
-    return f"{told}: {explain_failures(tried)}" if any(answer.failed for answer in tried) else told
+    return (
+        f"{told}: {explain_failures(tried, schema=requests[0].parameters.schema)}"
+        if any(answer.failed for answer in tried)
+        else told
+    )
+
+
+#: The smallest number of grades of one judge whose distribution is looked at, and the largest usual share of one grade.
+_ENOUGH, _MOST_OF_ONE = 10, 0.9
+#: The largest usual share of reasons that repeat the prompt's placeholder.
+_MOST_REPEATED = 0.1
+
+
+def warn_of_suspicious_grades(grades: pl.DataFrame, requests: Sequence[Request]) -> None:
+    """Give a notice for each judge whose grades look as if the model had not read the documents."""
+    if not requests:
+        return
+    prompt = requests[0].prompt
+    for (judge,), rows in grades.filter(status="ok").group_by("judge", maintain_order=True):
+        if suspicions := [*_find_suspicions(rows, prompt)]:
+            advice = f"Read some of the reasons, have people grade a sample, or give another {spell('model')}"
+            notice("suspicious_labels", f"{judge}: {'; '.join(suspicions)}. {advice}")
+
+
+def _find_suspicions(rows: pl.DataFrame, prompt: Prompt) -> Iterator[str]:
+    total = rows.height
+    repeated = int(rows.get_column("reason").is_in(list(prompt.placeholders)).sum())
+    if repeated > _MOST_REPEATED * total:
+        yield f"{repeated:,} of {count_of(total, 'reason')} repeat the placeholder of the prompt"
+    counts = rows.get_column("grade").value_counts(sort=True)
+    if total < _ENOUGH:
+        return
+    grade, number = counts.row(0)
+    if number > _MOST_OF_ONE * total:
+        yield f"{number:,} of {total:,} grades are {grade}"
+    elif counts.height == 2 and set(counts.get_column("grade")) == {min(prompt.grades), max(prompt.grades)}:
+        yield f"all {total:,} grades are {min(prompt.grades)} or {max(prompt.grades)}, none is between"
 
 
 def warn_of_family(models: Iterable[str], systems: Sequence[str]) -> None:

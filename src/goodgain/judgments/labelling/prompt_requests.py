@@ -15,6 +15,7 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.opening import read_bytes
+from goodgain.judgments.judging.scales import SCALES
 from goodgain.judgments.labelling.answers_and_journal import GRADES
 from goodgain.options import check_whole_number, spell
 
@@ -27,9 +28,13 @@ DEFAULT_PROMPT, FIRST_PROMPT = "good-gain", "good-gain-1"
 _ROOM, _FIRST_ROOM = 2_000, 400
 #: A line `---` separates the system's message from the user's.
 _BREAK = re.compile(r"^---[ \t]*\n", re.MULTILINE)
+#: The place of a line for each grade, with its meaning.
+_MEANINGS = "{{grades}}"
 _PLACES = re.compile(r"\{\{(query|description|document)\}\}")
 #: The line to drop if a query has no description.
 _DESCRIPTION_LINE = re.compile(r"^\{\{description\}\}\n", re.MULTILINE)
+#: The reason in an example of an answer.
+_SHOWN_REASON = re.compile(r'"reason"\s*:\s*"([^"\n]+)"')
 _SHORTEST_MARK = 16
 #: Endpoints' names for the limit of output tokens.
 OUTPUT_LIMITS = ("max_completion_tokens", "max_tokens")
@@ -50,6 +55,11 @@ class Prompt:
     @property
     def hash(self) -> str:
         return _hash(self.text)[:6]
+
+    @property
+    def placeholders(self) -> set[str]:
+        """The reasons in the examples of an answer that the prompt shows."""
+        return set(_SHOWN_REASON.findall(self.text))
 
     @property
     def room(self) -> int:
@@ -84,6 +94,8 @@ class Prompt:
 def read_prompt(name: str | Path | None = None) -> Prompt:
     """Read a prompt. `name` is the name of a built-in prompt or the path of a file. None is the built-in `good-gain`.
 
+    `{{grades}}` in a file becomes a line for each grade, with its meaning.
+
     A prompt in umbrela's form, with `{query}` and `{passage}`, has the grades 0 to 3.
 
     >>> read_prompt().name, read_prompt("umbrela").grades
@@ -97,13 +109,15 @@ def read_prompt(name: str | Path | None = None) -> Prompt:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 ({error}). Save the prompt as UTF-8") from None
     text = text.replace("\r\n", "\n")
-    is_umbrelas = "{{" not in text and "{query}" in text and "{passage}" in text
+    is_umbrelas = "{{" not in text.replace(_MEANINGS, "") and "{query}" in text and "{passage}" in text
+    scale = SCALES["umbrela" if is_umbrelas else DEFAULT_PROMPT]
+    text = text.replace(_MEANINGS, scale.write_lines())
     if is_umbrelas:
         text = text.replace("{query}", "{{query}}").replace("{passage}", "{{document}}")
     for place in ("query", "document"):
         if f"{{{{{place}}}}}" not in text:
             raise InputError(f"{path}: the prompt has no {{{{{place}}}}}. Write it where the {place} belongs")
-    return Prompt(path.name if is_ours else path.stem, text, GRADES[:4] if is_umbrelas else GRADES)
+    return Prompt(path.name if is_ours else path.stem, text, tuple(map(int, scale.grades)))
 
 
 def _find_mark(text: str) -> str:
@@ -181,6 +195,12 @@ class Request:
         """The journal keeps the answer under this key. The key is a hash of the parameters, prompt, texts and sample number."""
         asked = (self.query, self.description, self.document, self.sample)
         return _hash(json.dumps([self.parameters.key, _hash(self.prompt.text), *asked]))
+
+    @cached_property
+    def question(self) -> str:
+        """A hash of the model, prompt, texts and sample number: what is asked, whatever the other parameters."""
+        asked = (self.query, self.description, self.document, self.sample)
+        return _hash(json.dumps([self.parameters.model, _hash(self.prompt.text), *asked]))
 
     @property
     def messages(self) -> list[Message]:

@@ -1,24 +1,11 @@
 
-"use strict";
 (() => {
-  const at = (id) => document.getElementById(id);
-  const data = JSON.parse(at("data").textContent);
   const [base, ...others] = data.systems;
   const KINDS = ["new good", "new, not good", "unjudged", "repeated"];
   const LOOKS = ["new-good", "new-other", "unjudged", "repeated"];
   const FIRST = 25, MORE = 100;
-  const number = new Intl.NumberFormat("en");
-
-  /** Make an element; texts among its children stay texts. */
-  function make(name, attributes, ...children) {
-    const element = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    element.append(...children.filter((child) => child !== null && child !== ""));
-    return element;
-  }
   const show = (value) => (value === null ? "–" : Number.isInteger(value) && Math.abs(value) > 1e6 ? String(value) : value.toFixed(4));
   const showChange = (value) => (value > 0 ? "+" : "") + show(value);
-  const count = (amount, one, several) => `${number.format(amount)} ${amount === 1 ? one : several}`;
   const badge = (text, look) => make("span", { class: `badge ${look}` }, text);
   const arrow = ([name, better]) => name + ({ up: " ↑", down: " ↓" }[better] || "");
 
