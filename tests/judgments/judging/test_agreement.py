@@ -210,12 +210,13 @@ def _pairs(equal: int, apart: int, rare: int = 0) -> dict[str, dict[str, dict[st
 @pytest.mark.parametrize(
     ("grades", "words"),
     [
-        (_pairs(100, 0), "the judges agree: alpha_ordinal 1.00 is at least 0.80"),
+        (_pairs(100, 0), "the judges agree: alpha_ordinal 1.00 over 100 documents is at least 0.80"),
         (_pairs(60, 6), "the judges agree in part: alpha_ordinal 0.7"),
         (_pairs(20, 20), "the judges do not agree enough: alpha_ordinal -0."),
         (_pairs(0, 4, 96), "But ac2 is 0.9"),
-        ({"anna": {"q": {"a": 1}}, "ben": {"q": {"b": 1}}}, "no verdict: no document has grades of two judges"),
-        ({"anna": {"q": {"a": 1}}, "ben": {"q": {"a": 1}}}, "no verdict: alpha is undefined"),
+        ({"anna": {"q": {"a": 1}}, "ben": {"q": {"b": 1}}}, "no verdict: only 0 documents with grades of two judges"),
+        ({"anna": {"q": {"a": 0}}, "ben": {"q": {"a": 4}}}, "no verdict: only 1 document with grades of two judges; 5"),
+        (_pairs(0, 0, 9), "no verdict: alpha is undefined"),
     ],
 )
 def test_the_verdict_has_the_threshold_that_the_coefficient_reaches(grades: dict[str, object], words: str) -> None:

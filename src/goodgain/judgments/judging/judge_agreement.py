@@ -26,6 +26,8 @@ Numbers = NDArray[np.int64]
 _ROUNDS = 1_000
 #: Krippendorff's thresholds for alpha: reliable, and good enough for tentative conclusions.
 _RELIABLE, _TENTATIVE = 0.8, 0.667
+#: With fewer documents, there is no verdict.
+_FEWEST_DOCUMENTS = 5
 #: With fewer queries, the bootstrap resamples documents.
 _FEWEST_QUERIES = 10
 #: A coefficient: the name, the numbers of two judges (None: all judges), a function of the frequencies of kinds of documents,
@@ -92,7 +94,8 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     Args:
         grades: grades in any form that `aggregate` takes.
         scale: the scale of the grades. `ac1` and `ac2` depend on all grades of the scale, even on grades that no judge gave.
-        names: show the judges' names. By default judges are called after their files, or `judge 1`, `judge 2` ... in one file.
+        names: show the judges' names. By default judges are called after their files or keys, or `judge 1`, `judge 2` ... in
+            one source.
         intervals: also compute intervals of kappa and alpha.
 
     Raises:
@@ -102,7 +105,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
 
     >>> report = agreement({"anna": {"q": {"a": 0, "b": 1, "c": 4}}, "ben": {"q": {"a": 0, "b": 4, "c": 4}}}, scale="0..4")
     >>> report.pairs.select("judge", "other", "documents", "agreement").rows()
-    [('judge 1', 'judge 2', 3, 0.6666666666666666)]
+    [('anna', 'ben', 3, 0.6666666666666666)]
     """
     known = find_scale(scale)
     read = read_grades(grades, scale=known)
@@ -186,12 +189,13 @@ def _name_after_files(grades: Grades, judges: pl.Series) -> pl.Series:
 def _write_verdict(overall: Mapping[str, float | None], intervals: pl.DataFrame | None) -> str:
     """Return whether the judges agree enough, by the thresholds of Krippendorff (2004) for alpha."""
     alpha, ac2 = overall["alpha_ordinal"], overall["ac2"]
-    if not overall["several"]:
-        return "no verdict: no document has grades of two judges"
+    several = int(overall["several"] or 0)
+    if several < _FEWEST_DOCUMENTS:
+        return f"no verdict: only {count_of(several, 'document')} with grades of two judges; {_FEWEST_DOCUMENTS} are needed"
     if alpha is None:
         return "no verdict: alpha is undefined, because the judges gave one grade only"
 
-    shown = f"alpha_ordinal {alpha:.2f}"
+    shown = f"alpha_ordinal {alpha:.2f} over {count_of(several, 'document')}"
     if alpha >= _RELIABLE:
         verdict = f"the judges agree: {shown} is at least {_RELIABLE:.2f}"
     elif alpha >= _TENTATIVE:
