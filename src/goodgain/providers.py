@@ -46,6 +46,12 @@ class ProvidedValues(NamedTuple):
     #: Measure -> its mean in ir_measures, and the number of queries of this mean: those of qrels and run together.
     means_in_ir_measures: dict[ir_measures.Measure, tuple[float, int]]
 
+    def list_measures_with_nulls(self) -> set[str]:
+        """Return the names of the measures that have no value for some query."""
+        if not self.means:
+            return set()
+        return set(self.per_query.filter(pl.col("value").is_null()).get_column("measure"))
+
 
 class ProviderScores:
     """Asks providers for the values of one run, batch by batch, and collects these values.
@@ -58,7 +64,7 @@ class ProviderScores:
         self, measures: Sequence[ir_measures.Measure], qrels: pl.DataFrame, *, provider: str | None = None
     ) -> None:
         labels = qrels.get_column("relevance")
-        self._fractional = labels.filter(labels % 1 != 0).unique(maintain_order=True)
+        self._fractional = labels.filter(labels % 1 != 0).unique(maintain_order=True) if measures else labels.clear()
         self._provider = provider
         self._query_ids: list[str] = qrels.get_column("query_id").unique().sort().to_list() if measures else []
         self._at_once = False

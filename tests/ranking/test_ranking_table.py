@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -75,12 +76,12 @@ def test_judged_documents_are_counted_for_every_query_and_threshold() -> None:
     qrels = pl.DataFrame(
         {"query_id": ["b", "b", "a", "b"], "doc_id": ["x", "y", "x", "z"], "relevance": [2.5, -1.0, 0.0, 1.0]}
     )
-    counts = number_judgments(qrels).count_judged([1, 2.5])
-    assert counts.rows(named=True) == [
-        {"query": 0, "query_id": "a", "NumJudged": 1, "NumRel(rel=1)": 0, "NumRel(rel=2.5)": 0},
-        {"query": 1, "query_id": "b", "NumJudged": 3, "NumRel(rel=1)": 2, "NumRel(rel=2.5)": 1},
-    ]
-    assert number_judgments(qrels).rank_ideally({1: 4}).rows() == [(1, 1, 4.0), (1, 2, 2.5)]
+    judgments = number_judgments(qrels)
+    assert judgments.query_ids.to_list() == ["a", "b"]
+    assert judgments.num_judged.tolist() == [1, 3]
+    assert [judgments.count_relevant(rel).tolist() for rel in (1, 2.5)] == [[0, 2], [0, 1]]
+    labels, lengths = judgments.rank_ideally(((1, 4),))
+    assert (labels.tolist(), lengths.tolist()) == ([4.0, 2.5], [0, 2])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -142,7 +143,7 @@ def test_first_occurrences_are_those_of_plain_python(rows: list[tuple[str, int, 
         assert bool(found.keep_scores[number]) == (len(counts) == 1 and sum(used) == len(firsts))
 
 
-@pytest.mark.parametrize("key", [ranking_table._KEY, pl.col("doc_id").hash(1) * 0, pl.col("doc_id").hash(1) & 1])
+@pytest.mark.parametrize("bits", [2**64 - 1, 0, 1])
 @settings(max_examples=how_many(20, full=100), deadline=None)
 @given(
     rows=ROWS,
@@ -151,14 +152,16 @@ def test_first_occurrences_are_those_of_plain_python(rows: list[tuple[str, int, 
     ),
 )
 def test_labels_are_found_whatever_the_hash(
-    rows: list[tuple[str, int, str, int, float]], labels: dict[tuple[str, str], int], key: pl.Expr
+    rows: list[tuple[str, int, str, int, float]], labels: dict[tuple[str, str], int], bits: int
 ) -> None:
     """Documents with the same hash are compared: a key that is the same for all gives the same labels."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ranking_table, "_KEY", key)
+        hash_pairs = ranking_table._hash_pairs
+        patched.setattr(ranking_table, "_hash_pairs", lambda *pair: hash_pairs(*pair) & np.uint64(bits))
         types = {"query_id": pl.String, "doc_id": pl.String, "relevance": pl.Int64}
         qrels = pl.DataFrame([(*pair, label) for pair, label in labels.items()], schema=types, orient="row")
         firsts = find_first_occurrences(_frame(rows))
-        found = number_judgments(qrels).look_up(firsts)
+        judgments = number_judgments(qrels)
+        found = judgments.look_up(firsts, judgments.number_queries(firsts))
     names = firsts.queries["query_id"].gather(firsts.rows["query"])
     assert found.to_list() == [labels.get(pair) for pair in zip(names, firsts.rows["doc_id"], strict=True)]

@@ -6,6 +6,7 @@ from heapq import nsmallest
 from typing import Any, NamedTuple
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from goodgain.counting.ledger import Counts
@@ -18,6 +19,7 @@ from goodgain.formats.iterations import lacks_iterations, warn_of_missing_iterat
 from goodgain.formats.web_identities import ONE_TIME_ADDRESS
 from goodgain.options import spell
 from goodgain.ranking.dataframe_engines import collect
+from goodgain.ranking.ranking_table import find_places
 from goodgain.schema import EMPTY_DOC, Table
 
 #: Below this judged share of unique results, missing judgments may explain a small difference.
@@ -97,13 +99,14 @@ class Coverage(NamedTuple):
 
         Without labels there is no coverage: it is null.
         """
-        overall = pl.DataFrame({"iteration": None, "unique": self.unique, "unjudged": self.unjudged})
-        rows = pl.concat([overall.cast(self.by_iteration.schema), self.by_iteration])
-        judged = pl.col("unique") - pl.col("unjudged")
-        share = pl.when(pl.lit(has_labels) & (pl.col("unique") > 0)).then(judged / pl.col("unique"))
-        return rows.with_columns(judged=judged, coverage=share).select(
-            pl.col(name).cast(kind) for name, kind in COVERAGE.items()
-        )
+        iterations = self.by_iteration.get_column("iteration").to_list()
+        unique = np.append(self.unique, self.by_iteration.get_column("unique").to_numpy())
+        unjudged = np.append(self.unjudged, self.by_iteration.get_column("unjudged").to_numpy())
+        judged = unique - unjudged
+        share = np.full(len(unique), np.nan)
+        np.divide(judged, unique, out=share, where=(unique > 0) & has_labels)
+        columns = [[None, *iterations], judged, unique, pl.Series(share, nan_to_null=True)]
+        return pl.DataFrame(dict(zip(COVERAGE, columns, strict=True)), schema=COVERAGE)
 
     @property
     def lowest(self) -> int | None:
@@ -123,34 +126,66 @@ class Coverage(NamedTuple):
     @property
     def renumbered(self) -> int:
         """The number of queries whose iteration numbers have gaps, or do not start at the lowest number in the run."""
-        dense = pl.col("is_dense") & pl.col("lowest").eq_missing(self.lowest)
-        return int(self.numbering.filter(~dense).get_column("queries").sum())
+        rows = self.numbering.iter_rows(named=True)
+        return sum(row["queries"] for row in rows if not row["is_dense"] or row["lowest"] != self.lowest)
 
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
-    rows, pools, numbering, _, never_searched = next(iter(counts.values()))
-    judged = rows.join(pools.select("query_id"), on="query_id", how="semi")
+    ledger, pools, numbering, _, never_searched = next(iter(counts.values()))
+    iteration, new, unjudged = (ledger.get_column(name).to_numpy() for name in ("iteration", "UR", "Unjudged"))
+    starts = np.flatnonzero(iteration == 1)
+    query_ids, judged = ledger.get_column("query_id")[starts], pools.get_column("query_id")
+
+    place = find_places(query_ids, judged)
+    is_searched = np.zeros(len(judged), bool)
+    is_searched[place[place >= 0]] = True
+    queries = _split_queries(query_ids, place >= 0, judged, is_searched)
+    if len(never_searched):
+        queries = match_queries(query_ids, judged, never_searched)
+
+    if len(queries.only_searched):
+        of_judged = np.repeat(place >= 0, np.diff(starts, append=len(iteration)))
+        iteration, new, unjudged = iteration[of_judged], new[of_judged], unjudged[of_judged]
     return Coverage(
-        queries=match_queries(rows.get_column("query_id"), pools.get_column("query_id"), never_searched),
-        unique=int(judged.get_column("UR").sum()),
-        unjudged=int(judged.get_column("Unjudged").sum()),
+        queries=queries,
+        unique=int(new.sum()),
+        unjudged=int(unjudged.sum()),
         numbering=numbering,
-        by_iteration=_sum_iterations(judged.select("iteration", unique="UR", unjudged="Unjudged")),
+        by_iteration=_sum_iterations(iteration, new, unjudged),
     )
 
 
-def _sum_iterations(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.group_by("iteration").agg(pl.col("unique", "unjudged").sum()).sort("iteration")
+def _split_queries(searched: pl.Series, is_judged: Any, judged: pl.Series, is_searched: Any) -> SharedQueries:
+    if is_judged.all():
+        both, only_searched = searched, searched.clear()
+    else:
+        both, only_searched = (searched.filter(pl.Series(some)) for some in (is_judged, ~is_judged))
+    only_judged = judged.clear() if is_searched.all() else judged.filter(pl.Series(~is_searched))
+    return SharedQueries(both, only_searched, only_judged)
+
+
+def _sum_iterations(iteration: Any, new: Any, unjudged: Any) -> pl.DataFrame:
+    numbers, place = np.unique(iteration, return_inverse=True)
+    sums = {
+        name: np.bincount(place, counts, len(numbers)).astype(np.int64)
+        for name, counts in (("unique", new), ("unjudged", unjudged))
+    }
+    return pl.DataFrame(
+        {"iteration": numbers, **sums}, schema=dict.fromkeys(("iteration", "unique", "unjudged"), pl.Int64)
+    )
 
 
 def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
+    if len(coverages) == 1:
+        return coverages[0]
     queries = zip(*(coverage.queries for coverage in coverages), strict=True)
+    by_iteration = pl.concat([coverage.by_iteration for coverage in coverages])
     return Coverage(
         queries=SharedQueries(*(pl.concat(of_batches) for of_batches in queries)),
         unique=sum(coverage.unique for coverage in coverages),
         unjudged=sum(coverage.unjudged for coverage in coverages),
         numbering=pl.concat([coverage.numbering for coverage in coverages]),
-        by_iteration=_sum_iterations(pl.concat([coverage.by_iteration for coverage in coverages])),
+        by_iteration=_sum_iterations(*(column.to_numpy() for column in by_iteration.get_columns())),
     )
 
 
@@ -253,8 +288,7 @@ def warn_of_run(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> int:
 def _warn_of_other_ids(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> None:
     """Give notices if run and qrels seem to spell the ids of queries or documents differently."""
     warn_if_few_shared(coverage.queries)
-    judgments = qrels.frame.select("query_id", "doc_id")
-    has_variants = _warn_of_url_variants(judgments, run)
+    has_variants = not qrels.addresses.is_empty() and _warn_of_url_variants(qrels, run)
     if coverage.share == 0 and not has_variants and qrels.labels is None:
         as_given = (qrels.given or qrels).frame.select("query_id", "doc_id")
         warn_if_none_is_judged(as_given, sample_rows(run), count_of(coverage.unique, "unique result"))
@@ -361,8 +395,9 @@ def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
     return ""
 
 
-def _warn_of_url_variants(judgments: pl.DataFrame, run: Run | RunFile) -> bool:
+def _warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> bool:
     """Give a notice if the qrels judge pages of a run under other URLs; return whether they do."""
+    judgments = qrels.frame.select("query_id", "doc_id")
     is_url = pl.col("doc_id").str.starts_with("http")
     if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
         return False

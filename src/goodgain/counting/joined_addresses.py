@@ -11,6 +11,7 @@ import polars as pl
 from goodgain.counting.run_in_blocks import RunFile, keep_blocks
 from goodgain.errors import count_of, notice
 from goodgain.files.writing import spell_as_known
+from goodgain.formats.addresses import find_addresses, hash_ids, select_addresses
 from goodgain.formats.documents import DocumentMap
 from goodgain.formats.qrels import Qrels
 from goodgain.formats.run import Run
@@ -39,7 +40,7 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
     if urls == "keep":
         return judged, dict(runs)
     nothing = pl.DataFrame(schema={"doc_id": pl.String, "document": pl.UInt64})
-    of_qrels = nothing if judged is None else _select_addresses(_add_hashes(judged.rows["doc_id"]))
+    of_qrels = nothing if judged is None else judged.addresses
     if judged is not None and judged.has_labels and of_qrels.is_empty():
         return judged, dict(runs)
     keep_blocks(runs)
@@ -116,21 +117,6 @@ def describe_spellings(spellings: pl.DataFrame) -> str:
     return f"{told}: {count_of(spellings.height, 'id')} (such as {replaced} for {new})"
 
 
-def select_addresses(ids: pl.Series) -> pl.Series:
-    return _select_addresses(_add_hashes(ids)).get_column("doc_id")
-
-
-def _select_addresses(ids: pl.DataFrame) -> pl.DataFrame:
-    """Drop repeated ids, and ids that are not URLs. `ids` has the columns `doc_id` and `document` (the hash of `doc_id`)."""
-    distinct = ids[ids.get_column("document").arg_unique()]  # five times as fast as unique
-    are_addresses = pl.col("doc_id").str.starts_with("http") | pl.col("doc_id").str.starts_with("HTTP")
-    return distinct if distinct.select(are_addresses.all()).item() else distinct.filter(are_addresses)
-
-
-def _add_hashes(ids: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame({"doc_id": ids, "document": ids.hash()})
-
-
 class _Ids(NamedTuple):
     """The URLs of a run, and the hashes of its rows. The frames have columns of `_hash_ids`."""
 
@@ -145,16 +131,16 @@ def _list_ids(run: Run | RunFile) -> _Ids:
         for rows in map_ahead(lambda block: _hash_ids(block.read_ids()), run.kept or run.blocks()):
             found.append(rows.select("doc_id", "document"))
             if sum(map(len, found)) > most:
-                found = [_select_addresses(pl.concat(found))]
+                found = [find_addresses(pl.concat(found))]
                 most = 2 * len(found[0]) + _MOST_REPEATED
             height += rows.height
             kept = [*kept, rows.drop("doc_id")] if height <= _MOST_HASHED else []
-        return _Ids(_select_addresses(pl.concat(found)), pl.concat(kept) if kept else None)
+        return _Ids(find_addresses(pl.concat(found)), pl.concat(kept) if kept else None)
     if run.lives_on_engine:
         ids_of_run = collect(nw.from_native(run.frame).select("doc_id").unique()).get_column("doc_id").cast(pl.String)
-        return _Ids(_select_addresses(_add_hashes(ids_of_run)), None)
+        return _Ids(find_addresses(hash_ids(ids_of_run)), None)
     rows = _hash_ids(run.rows)
-    return _Ids(_select_addresses(rows.select("doc_id", "document")), rows.drop("doc_id"))
+    return _Ids(find_addresses(rows.select("doc_id", "document")), rows.drop("doc_id"))
 
 
 def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:

@@ -3,7 +3,6 @@
 The ledger has one row per (query, iteration). The pools have one row per judged query.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,11 +10,8 @@ import numpy as np
 import polars as pl
 
 from goodgain.ranking.first_occurrences_and_flattening import FirstOccurrences, find_first_occurrences
-from goodgain.ranking.ranking_table import Judgments, number_judgments
+from goodgain.ranking.ranking_table import Judgments, find_places, find_unit, number_judgments
 from goodgain.schema import LEDGER, POOLS, Table
-
-#: The smallest exponent of a unit (`find_unit`). Much smaller units would underflow to 0.
-_LEAST_EXPONENT = -1000
 
 
 class Counts(NamedTuple):
@@ -58,7 +54,7 @@ def count(
     judgments = number_judgments(judged, query_ids)
     firsts = find_first_occurrences(run)
     if labels is None:
-        relevance = judgments.look_up(firsts)
+        relevance = judgments.look_up(firsts, judgments.number_queries(firsts))
     else:
         query_id = firsts.queries.get_column("query_id").gather(firsts.rows.get_column("query"))
         relevance = label_by_iteration(firsts.rows.select(query_id, "doc_id", "iteration"), qrels)
@@ -74,16 +70,24 @@ def tally_first_occurrences(
 
     The columns are query_id, iteration (as in the run), R, UR, Unjudged, and two columns per threshold: GR0, G0, GR1, G1 ...
     """
-    number = firsts.iterations.height
-    group = firsts.rows.get_column("group").to_numpy()
-    is_judged = relevance.is_not_null().to_numpy()
-    of, label = group[is_judged], relevance.drop_nulls().to_numpy()
-    found = np.bincount(group, minlength=number)
-    sums = _add_up_good(of, label, number, rels, ("GR", "G"), unit)
-    query_id = firsts.queries.get_column("query_id").gather(firsts.iterations.get_column("query"))
-    columns = {"UR": found, "Unjudged": found - np.bincount(of, minlength=number), **sums}
-    return firsts.iterations.select(
-        query_id, "iteration", "R", **{name: pl.Series(column) for name, column in columns.items()}
+    iterations = firsts.iterations.height
+    iteration_of = firsts.rows.get_column("group").to_numpy()
+    label = relevance.to_numpy()
+    is_judged = ~np.isnan(label)
+    unique = np.bincount(iteration_of, minlength=iterations)
+    judged = np.bincount(iteration_of[is_judged], minlength=iterations)
+    sums = _add_up_good(iteration_of[is_judged], label[is_judged], iterations, rels, ("GR", "G"), unit)
+
+    query_id = firsts.queries.get_column("query_id")[firsts.iterations.get_column("query")]
+    return pl.DataFrame(
+        {
+            "query_id": query_id,
+            "iteration": firsts.iterations.get_column("iteration"),
+            "R": firsts.iterations.get_column("R"),
+            "UR": unique,
+            "Unjudged": unique - judged,
+            **sums,
+        }
     )
 
 
@@ -121,70 +125,86 @@ def _add_up_good(
     return columns
 
 
-def find_unit(labels: Any) -> float:
-    """Return a power of two, or 0 if all labels are whole. Labels are split into a multiple of this unit and a remainder.
-
-    Without the split, the last digit of a sum of labels would depend on the order of rows. The sum of the multiples is exact
-    for millions of labels, because each multiple has at most 26 bits. The sum of the remainders is exact too, unless there are
-    very many labels, or both very large and very small labels. If both sums are exact, only the addition of the two sums rounds.
-    """
-    known = np.asarray(labels, np.float64)
-    known = known[~np.isnan(known)]
-    if (known == np.round(known)).all():
-        return 0.0
-    largest = float(np.abs(known).max(initial=0))
-    return math.ldexp(1.0, max(math.frexp(largest)[1] - 26, _LEAST_EXPONENT))
-
-
 def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
     """Count the good documents and their gain for each judged query: the part of `count` that needs no run.
 
     The columns are query_id (sorted), and two columns per threshold: GoodPool0, GainPool0, GoodPool1, GainPool1 ...
     """
-    query, label = (judgments.labels.get_column(name).to_numpy() for name in ("query", "relevance"))
-    sums = _add_up_good(query, label, len(judgments.query_ids), rels, ("GoodPool", "GainPool"), find_unit(label))
-    return pl.DataFrame({"query_id": judgments.query_ids.cast(pl.String), **sums})
+    query, label = judgments.columns
+    sums = _add_up_good(query, label, len(judgments.query_ids), rels, ("GoodPool", "GainPool"), judgments.unit)
+    return pl.DataFrame({"query_id": judgments.query_ids, **sums})
 
 
 def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
     """Return the `Counts` of each threshold from `tally_first_occurrences` and `count_pools`. Iterations are renumbered 1..N."""
-    never_searched = tallied.filter(pl.col("iteration").is_null()).get_column("query_id").cast(pl.String)
-    tallied = tallied.drop_nulls("iteration")
-    numbered = _number_densely(tallied).with_columns(Dup=pl.col("R") - pl.col("UR"))
-    queries = _describe_queries(numbered)
-    numbering = queries.group_by("lowest", "is_dense").agg(pl.col("highest").max(), queries=pl.len())
-    pools = pools.join(queries.select("query_id", "N"), on="query_id", how="left", maintain_order="left")
-    pools = pools.with_columns(pl.col("N").fill_null(0))
+    never_searched = tallied.get_column("query_id").clear()
+    if tallied.get_column("iteration").null_count():
+        never_searched = tallied.filter(pl.col("iteration").is_null()).get_column("query_id")
+        tallied = tallied.drop_nulls("iteration")
+    tallied, starts = _group_by_query(tallied)
+    number = tallied.get_column("iteration").to_numpy()
+    lengths = np.diff(starts, append=len(number))
+    query_ids = tallied.get_column("query_id")[starts]
 
-    def of_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:
-        columns = {name: f"{name}{k}" if f"{name}{k}" in rows.columns else name for name in table.columns}
-        return rows.select(pl.col(column).cast(table.polars[name]).alias(name) for name, column in columns.items())
+    length_of_pool = np.zeros(pools.height, np.int64)
+    place = find_places(query_ids, pools.get_column("query_id"))
+    length_of_pool[place[place >= 0]] = lengths[place >= 0]
 
-    others = numbering, numbered["number"], never_searched
+    results, unique = (tallied.get_column(name).to_numpy() for name in ("R", "UR"))
+    iteration = np.arange(1, len(number) + 1) - np.repeat(starts, lengths)
+    made = [
+        pl.Series("iteration", iteration, pl.Int64),
+        pl.Series("Dup", results - unique, pl.Int64),
+    ]
+    counted = [column for column in tallied.get_columns() if column.name != "iteration"]
+    numbered = pl.DataFrame([*counted, *made])
+    pools = pools.hstack([pl.Series("N", length_of_pool)])
+    others = _describe_numbers(number, starts, lengths), tallied.get_column("iteration").alias("number"), never_searched
     return {
-        rel: Counts(of_threshold(numbered, LEDGER, k), of_threshold(pools, POOLS, k), *others)
+        rel: Counts(_select_threshold(numbered, LEDGER, k), _select_threshold(pools, POOLS, k), *others)
         for k, rel in enumerate(rels)
     }
 
 
-def _number_densely(tallied: pl.DataFrame) -> pl.DataFrame:
-    """Number the iterations of each query 1..N, in order. The column `number` has the old number, from the run."""
-    numbered = tallied.rename({"iteration": "number"}).with_columns(pl.col("query_id").cast(pl.String))
-    queries = numbered.get_column("query_id").rle().struct.field("value")
-    falls = (pl.col("query_id") == pl.col("query_id").shift()) & (pl.col("number") < pl.col("number").shift())
-    if not queries.is_unique().all() or numbered.select(falls.any()).item():  # most files are sorted already
-        numbered = numbered.sort("query_id", "number")
-    row, query_id = pl.int_range(pl.len()), pl.col("query_id")
-    start = pl.when(query_id.ne_missing(query_id.shift())).then(row).forward_fill()
-    return numbered.with_columns(iteration=row - start + 1).fill_null(0)
+def _group_by_query(tallied: pl.DataFrame) -> tuple[pl.DataFrame, Any]:
+    """Return the rows with those of a query together, in the order of iterations, and the first row of each query."""
+    starts = _find_starts(tallied)
+    names = tallied.get_column("query_id")[starts]
+    number = tallied.get_column("iteration").to_numpy()
+    falls = np.flatnonzero(number[1:] < number[:-1]) + 1
+    if names.n_unique() == len(names) and np.isin(falls, starts).all():  # most files are sorted already
+        return tallied, starts
+    tallied = tallied.sort("query_id", "iteration")
+    return tallied, _find_starts(tallied)
 
 
-def _describe_queries(numbered: pl.DataFrame) -> pl.DataFrame:
-    """Return a row per query: query_id, N, the `lowest` and `highest` iteration number, and `is_dense` (no number is missing)."""
-    row = pl.int_range(pl.len())
-    first = numbered.with_columns(row=row).filter(pl.col("iteration") == 1)
-    end = pl.col("row").shift(-1, fill_value=numbered.height)
-    queries = first.select("query_id", "row", N=end - pl.col("row"), lowest="number")
-    highest = numbered.get_column("number").gather(queries.get_column("row") + queries.get_column("N") - 1)
-    is_dense = highest - queries.get_column("lowest") + 1 == queries.get_column("N")
-    return queries.select("query_id", "N", "lowest", highest=highest, is_dense=is_dense)
+def _find_starts(rows: pl.DataFrame) -> Any:
+    """Return the numbers of the rows whose query is not that of the row before."""
+    query_id = rows.get_column("query_id")
+    differs = (query_id[1:] != query_id[:-1]).to_numpy()
+    return np.flatnonzero(np.concatenate([np.ones(min(rows.height, 1), bool), differs]))
+
+
+def _describe_numbers(number: Any, starts: Any, lengths: Any) -> pl.DataFrame:
+    """Return `Counts.numbering`. `number` has the iteration number in the run of each row, sorted in each query."""
+    lowest, highest = number[starts], number[starts + lengths - 1]
+    is_dense = highest - lowest + 1 == lengths
+    parts = [_describe_queries(lowest[some], highest[some], is_dense[some]) for some in (is_dense, ~is_dense)]
+    return parts[0].vstack(parts[1])
+
+
+def _describe_queries(lowest: Any, highest: Any, is_dense: Any) -> pl.DataFrame:
+    lows, kind, queries = np.unique(lowest, return_inverse=True, return_counts=True)
+    highest_of_kind = np.full(len(lows), np.iinfo(np.int64).min)
+    np.maximum.at(highest_of_kind, kind, highest)
+    columns = {"lowest": lows, "is_dense": is_dense[: len(lows)], "highest": highest_of_kind, "queries": queries}
+    types = {"lowest": pl.Int64, "is_dense": pl.Boolean, "highest": pl.Int64, "queries": pl.Int64}
+    return pl.DataFrame(columns, schema=types)
+
+
+def _select_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:
+    """Return the columns of a table with the counts of the threshold `rels[k]`."""
+    columns = {name: f"{name}{k}" if f"{name}{k}" in rows.columns else name for name in table.columns}
+    return pl.DataFrame(
+        [rows.get_column(column).cast(table.polars[name]).alias(name) for name, column in columns.items()]
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
-from goodgain.counting.ledger import find_unit, label_by_iteration, tally_first_occurrences
+from goodgain.counting.ledger import label_by_iteration, tally_first_occurrences
 from goodgain.counting.run_in_blocks import Block, RunFile, check_only_block, partition_by_query
 from goodgain.errors import notice
 from goodgain.files.delimited import warn_of_passed_over
@@ -121,12 +121,12 @@ def _append_never_searched(tallied: pl.DataFrame, run: Run) -> pl.DataFrame:
     return pl.concat([tallied, queries], how="diagonal_relaxed") if len(queries) else tallied
 
 
-def find_firsts(run: Run, rows: pl.DataFrame, order: str = ORDER) -> FirstOccurrences:
-    """Return the first occurrences in a run, from `rows`. If the run has a cache (`run.firsts`), use the cache instead."""
+def find_firsts(run: Run, columns: Sequence[str], order: str = ORDER) -> FirstOccurrences:
+    """Return the first occurrences in a run with the given columns. A run with a cache (`run.firsts`) uses the cache."""
     if run.firsts is None:
-        return find_first_occurrences(rows, order)
+        return find_first_occurrences(run.rows.select(columns), order)
     if order not in run.firsts:
-        run.firsts[order] = find_first_occurrences(run.rows.select(*_PLACES), order)
+        run.firsts[order] = find_first_occurrences(run.rows.select(_PLACES), order)
     return run.firsts[order]
 
 
@@ -146,18 +146,17 @@ class PartCounter:
     @classmethod
     def of(cls, qrels: Qrels, rels: Sequence[float], request: RankingRequest | None) -> PartCounter:
         labels = None if qrels.labels is None else qrels.frame
-        unit = find_unit(qrels.frame.get_column("relevance"))
-        return cls(qrels.judgments, labels, unit, tuple(rels), request)
+        return cls(qrels.judgments, labels, qrels.unit, tuple(rels), request)
 
     @property
     def columns(self) -> tuple[str, ...]:
         return _PLACES if self.request is not None else _PLACES[:-1]
 
     def count(self, run: Run) -> QueryBatch:
-        rows = run.rows.select(self.columns)
-        firsts, first_iterations = find_firsts(run, rows), None
+        firsts, first_iterations = find_firsts(run, self.columns), None
+        number = self.judgments.number_queries(firsts)
         if self.labels is None:
-            relevance = self.judgments.look_up(firsts)
+            relevance = self.judgments.look_up(firsts, number)
         else:
             query_id = firsts.queries.get_column("query_id").gather(firsts.rows.get_column("query"))
             first_iterations = firsts.rows.select(query_id, "doc_id", "iteration")
@@ -166,21 +165,26 @@ class PartCounter:
 
         whole = firsts  # before pages were cut
         if run.unpaged is not None:
-            whole = find_firsts(run.unpaged, run.unpaged.rows.select(_PLACES))
-        ranking, table, facts = self._rank(run, whole, None if whole is not firsts else relevance)
+            whole = find_firsts(run.unpaged, _PLACES)
+        ranking, table, facts = self._rank(run, whole, None if whole is not firsts else (number, relevance))
         if run.unpaged is not None and first_iterations is not None:  # the labels of the ranking need these iterations
             first_iterations = run.unpaged.first_iterations
 
         if self.request is None or not self.request.with_documents:  # what is not needed stays on Spark's workers
             first_iterations = None
-        requested = rows if self.request is not None and self.request.with_rows else None
+        requested = None
+        if self.request is not None and self.request.with_rows:
+            requested = run.rows.select(self.columns)
         others = facts, firsts.has_repeats, run.has_iterations, run.unnamed
         return QueryBatch(_append_never_searched(tallied, run), ranking, table, first_iterations, requested, *others)
 
     def _rank(
-        self, run: Run, firsts: FirstOccurrences, relevance: pl.Series | None
+        self, run: Run, firsts: FirstOccurrences, labels: tuple[Any, pl.Series] | None
     ) -> tuple[pl.DataFrame | None, RankingTable | None, OrderFacts]:
-        """Return the tables of the request, and the counts that notices need. `firsts` are the first occurrences without pages."""
+        """Return the tables of the request, and the counts that notices need.
+
+        `firsts` are the first occurrences without pages. `labels` are their numbers of queries and their labels, if known.
+        """
         request, equal_rows = self.request, firsts.equal_rows
         if request is None and run.unpaged is None:
             return None, None, OrderFacts(equal_rows=0 if run.lacks_column else equal_rows)
@@ -188,14 +192,14 @@ class PartCounter:
             return None, None, run.find_facts(firsts, equal_rows, ORDER)
         if request.order != "seen":
             ranked = run if run.unpaged is None else run.unpaged
-            firsts, relevance = find_firsts(ranked, ranked.rows.select(self.columns), request.order), None
+            firsts, labels = find_firsts(ranked, self.columns, request.order), None
         ranking = make_ranking(firsts, ["query_id", "doc_id", "score"]) if request.with_documents else None
         table = None
         if request.with_table:
-            relevance = self.judgments.look_up(firsts) if relevance is None else relevance
-            table = tabulate_first_occurrences(
-                firsts, self.judgments, relevance, positions=request.positions, unjudged=request.unjudged
-            )
+            if labels is None:
+                number = self.judgments.number_queries(firsts)
+                labels = number, self.judgments.look_up(firsts, number)
+            table = tabulate_first_occurrences(firsts, *labels, positions=request.positions, unjudged=request.unjudged)
         facts = run.find_facts(firsts, equal_rows, request.order, with_rows=request.with_rows)
         if run.unpaged is None and not request.is_of_ranking:
             facts = facts._replace(in_row_order=False)

@@ -21,12 +21,13 @@ from goodgain.files.opening import check_fork, container, make_path, read_bytes,
 from goodgain.files.table_reading import read_container
 from goodgain.files.writing import write_frame
 from goodgain.formats import any_source, label_rules
+from goodgain.formats.addresses import find_addresses, hash_ids
 from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.run import PandasFacade
 from goodgain.options import ERRORS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
-from goodgain.ranking.ranking_table import Judgments, number_judgments
+from goodgain.ranking.ranking_table import Judgments, find_unit, number_judgments
 from goodgain.schema import EMPTY_DOC, NUGGETS, QRELS
 
 #: Meaning of column 2 -> function that selects the rows to keep.
@@ -124,9 +125,19 @@ class Qrels(PandasFacade):
         return self.frame.group_by("query_id", "doc_id", maintain_order=True).agg(pl.col("relevance").max())
 
     @cached_property
+    def addresses(self) -> pl.DataFrame:
+        """The ids that are URLs: doc_id, and document (its hash)."""
+        return find_addresses(hash_ids(self.rows.get_column("doc_id")))
+
+    @cached_property
     def judgments(self) -> Judgments:
         """The largest label of each document, as `Judgments`."""
         return number_judgments(self.largest, self.searched)
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of `find_unit` for all labels, also those of single iterations."""
+        return find_unit(self.frame.get_column("relevance"))
 
     @cached_property
     def digest(self) -> str:

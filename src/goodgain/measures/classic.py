@@ -9,38 +9,46 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import polars as pl
+import numpy as np
 
 from goodgain.measures.declaration import declare
-from goodgain.measures.not_in_ir_measures import IDEAL, MAX_REL, compute_dcg, compute_ideal_dcg, place_for_dcg
-from goodgain.measures.terms import Ranks, divide, divide_rows
+from goodgain.measures.not_in_ir_measures import (
+    IDEAL,
+    MAX_REL,
+    compute_dcg,
+    compute_ideal_dcg,
+    find_highest_precision,
+    place_for_dcg,
+)
+from goodgain.measures.rows_of_queries import Array, divide
+from goodgain.measures.terms import Ranks
 
 _TREC_EVAL = "trec_eval 9, "
 #: cwl_eval pads or cuts every ranking to this length, and scales the weights of RBP to a sum of 1.
 _DEEPEST = 1000
 
 
-def _compute_set_f(ranks: Ranks) -> pl.Expr:
+def _compute_set_f(ranks: Ranks) -> Array:
     found = ranks.total(ranks.relevant)
     precision, recall = divide(found, ranks.num_ret), divide(found, ranks.num_rel)
     x = float(ranks.parameters["beta"])
     return divide((x + 1) * precision * recall, x * precision + recall)
 
 
-def _count_needed(ranks: Ranks) -> pl.Expr:
+def _count_needed(ranks: Ranks) -> Array:
     """Return how many relevant documents IPrec's recall needs. A fraction of at least 0.1 is rounded up, as in trec_eval 9."""
     recall = float(f"{ranks.parameters['recall']:.2f}")
-    return (recall * ranks.num_rel + 0.9).floor()
+    return np.floor(recall * ranks.num_rel + 0.9)
 
 
-def _compute_rbp(ranks: Ranks) -> pl.Expr:
+def _compute_rbp(ranks: Ranks) -> Array:
     p = float(ranks.parameters["p"])
-    weight = pl.when(ranks.k <= _DEEPEST).then(pl.lit(p) ** (ranks.k - 1)).otherwise(pl.lit(0.0))
-    return divide_rows(ranks.total(weight * ranks.relevant), math.fsum(p**k for k in range(_DEEPEST)))
+    weight = np.where(ranks.k <= _DEEPEST, p ** (ranks.k - 1.0), 0.0)
+    return ranks.total(weight * ranks.relevant) / math.fsum(p**k for k in range(_DEEPEST))
 
 
-def _compute_err(ranks: Ranks) -> pl.Expr:
-    satisfied = (pl.lit(2.0) ** ranks.label.clip(0) - 1) / 2.0 ** ranks.parameters.get("max_rel", MAX_REL.default)
+def _compute_err(ranks: Ranks) -> Array:
+    satisfied = (2.0 ** np.maximum(ranks.label, 0) - 1) / 2.0 ** ranks.parameters.get("max_rel", MAX_REL.default)
     return ranks.total(satisfied * ranks.product_before(1 - satisfied) / ranks.k)
 
 
@@ -73,7 +81,7 @@ _declare(
     "P",
     "Precision at k",
     "relevant documents at ranks <= k / k",
-    lambda ranks: divide_rows(ranks.total(ranks.relevant), float(ranks.parameters["cutoff"])),
+    lambda ranks: ranks.total(ranks.relevant) / float(ranks.parameters["cutoff"]),
     source=_TREC_EVAL + "P",
     from_labels="sum",
 )
@@ -115,7 +123,7 @@ _declare(
     "R-Precision",
     "relevant documents at ranks <= R / R, R = relevant documents",
     lambda ranks: divide(
-        ranks.total(pl.when(ranks.k <= ranks.num_rel).then(ranks.relevant).otherwise(pl.lit(0.0))), ranks.num_rel
+        ranks.total(np.where(ranks.k <= ranks.spread(ranks.num_rel), ranks.relevant, 0.0)), ranks.num_rel
     ),
     source=_TREC_EVAL + "Rprec",
 )
@@ -146,11 +154,7 @@ _declare(
     "IPrec",
     "Interpolated Precision at a recall",
     "highest precision at any rank with at least floor(recall * R + 0.9) relevant documents so far; R = relevant documents",
-    lambda ranks: ranks.highest(
-        pl.when(ranks.relevant_so_far >= _count_needed(ranks))
-        .then(ranks.relevant * ranks.relevant_so_far / ranks.k)
-        .otherwise(pl.lit(0.0))
-    ),
+    lambda ranks: find_highest_precision(ranks, ranks.relevant_so_far >= ranks.spread(_count_needed(ranks))),
     source=_TREC_EVAL + "iprec_at_recall",
     takes=lambda parameters: math.isclose(parameters["recall"], round(parameters["recall"], 2), abs_tol=1e-12),
     remark="recall has two decimals; trec_eval 10 instead rounds recall * R to the nearest number",

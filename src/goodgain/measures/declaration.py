@@ -23,7 +23,6 @@ from goodgain.measures.parameters import (
     find_choices,
     read_parameters,
 )
-from goodgain.measures.terms import UpTo
 
 DEFAULT_REL = 2
 #: The tables that have rows for searches. A query without a search has none there, so its value is unknown.
@@ -51,8 +50,8 @@ class Declaration:
     name: str  # the name that users write
     title: str  # the full name
     definition: str  # the formula, for docs and help
-    #: The function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the expression of the value. A formula over the ledger
-    #: must work row by row: its own sum or window would mean something else at a cutoff than along the ledger.
+    #: The function from `UpTo` (iterations 1..i) or `Ranks` (ranks 1..k) to the values of the queries, an array. A formula over the
+    #: ledger must work row by row: its own sum would mean something else at a cutoff than along the ledger.
     formula: Callable[[Any], Any]
     source: str  # a place in the guideline, a paper, or a tool with the same values
     #: The group in `goodgain measures`. `good gain` and `counts` are computed from the ledger, `session` from all results of
@@ -339,20 +338,14 @@ class GoodGainMeasure(IterationMeasure):
 
     @property
     def depends_on_ends(self) -> bool:
-        return self.cutoff is not None or "iteration" in self.along.meta.root_names()
-
-    @property
-    def along(self) -> pl.Expr:
-        """The expression for the value at each row (query and iteration) of a ledger. The ledger must be joined with its pools."""
-        value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self)))
-        return value.cast(pl.Float64).alias(str(self))
+        return self.cutoff is not None or self._uses_iterations
 
     @cached_property
-    def at_cutoff(self) -> tuple[pl.Expr, dict[str, pl.Expr]]:
-        """The expression for the value of each query at the cutoff, and the dict of sums that it uses (see `UpTo.sums`)."""
-        sums: dict[str, pl.Expr] = {}
-        value: pl.Expr = self.declaration.formula(UpTo(read_parameters(self), sums))
-        return value.cast(pl.Float64).alias(str(self)), sums
+    def _uses_iterations(self) -> bool:
+        """Whether the formula reads numbers of iterations."""
+        from goodgain.measures.terms import find_columns_read  # which imports NumPy
+
+        return "iteration" in find_columns_read(self.declaration.formula, read_parameters(self))
 
 
 class RankedMeasure(DeclaredMeasure):

@@ -1,27 +1,21 @@
 """Declares the good-gain measures and counts, which are computed from the ledger (counts per iteration).
 
-The value at iteration i is an expression over ledger and pools (counts of judged good documents). R, UR, ... are columns of the
-ledger at iteration i, and `upto.total(x)` is the sum of x over iterations 1..i. Iterations after the last iteration of a query
-count as empty. Without a cutoff, i is the last iteration of the query, or 0 for a query without a search.
+The value at iteration i is computed from arrays of ledger and pools (counts of judged good documents). `upto.each` has the columns
+of iterations 1..i, `upto.total(x)` is the sum of x over these iterations, and `upto.last` has the columns of iteration i alone.
+Iterations after the last iteration of a query count as empty. Without a cutoff, i is the last iteration of the query, or 0 for a
+query without a search.
 """
 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import polars as pl
+import numpy as np
 from ir_measures.measures import ParamInfo
 
 from goodgain.measures.declaration import DEFAULT_REL, NOT_SEARCHED, GoodGainMeasure, declare
-from goodgain.measures.terms import UpTo, divide
-
-i = pl.col("iteration")
-R, UR, Dup, GR, G, Unjudged = (pl.col(name) for name in ("R", "UR", "Dup", "GR", "G", "Unjudged"))
-N, GoodPool, GainPool = pl.col("N"), pl.col("GoodPool"), pl.col("GainPool")
-
-#: The discount of iteration i. Without the clip it would be infinite at i = 0, and 0 * infinity is NaN.
-w = 1 / (i.clip(lower_bound=1) + 1).log(2)
-gain_per_result = divide(G, R)
+from goodgain.measures.rows_of_queries import Array, divide
+from goodgain.measures.terms import UpTo
 
 _REL = {
     "rel": ParamInfo(dtype=(int, float), default=DEFAULT_REL, desc="smallest label that is good (inclusive), above 0")
@@ -41,7 +35,7 @@ CG = _declare_of_guideline(
     "CG",
     "Cumulative Good Gain",
     "sum G_k",
-    lambda upto: upto.total(G),
+    lambda upto: upto.total(upto.each.G),
     bounds=("0", ""),
     example=("CG@2", 5.0),
     shows="Good gain found",
@@ -50,7 +44,7 @@ RG = _declare_of_guideline(
     "RG",
     "Rate of Good Gain",
     "CG@i / i",
-    lambda upto: divide(upto.total(G), i),
+    lambda upto: divide(upto.total(upto.each.G), upto.i),
     bounds=("0", ""),
     example=("RG@2", 2.5),
 )
@@ -58,7 +52,7 @@ DCGG = _declare_of_guideline(
     "DCGG",
     "Discounted Cumulative Good Gain",
     "sum w(k) G_k, w(k) = 1 / log2(k + 1)",
-    lambda upto: upto.total(w * G),
+    lambda upto: upto.total(upto.each.discounted_gain),
     bounds=("0", ""),
     source="Retrieved Good Gain guideline, DCG@i",
     example=("DCGG@2", 4.261859507142915),
@@ -68,7 +62,7 @@ DRG = _declare_of_guideline(
     "DRG",
     "Discounted Rate of Good Gain",
     "DCGG@i / i",
-    lambda upto: divide(upto.total(w * G), i),
+    lambda upto: divide(upto.total(upto.each.discounted_gain), upto.i),
     bounds=("0", ""),
     example=("DRG@2", 2.1309297535714573),
 )
@@ -76,7 +70,7 @@ AvgGain = _declare_of_guideline(
     "AvgGain",
     "Average Good Gain per Result",
     "G_i / R_i (of iteration i alone; 0 if R_i = 0)",
-    lambda _upto: gain_per_result,
+    lambda upto: upto.last.gain_per_result,
     bounds=("0", "max gain"),
     source="Retrieved Good Gain guideline, AvgGain_i",
     own=_REL | {"cutoff": ParamInfo(dtype=int, required=True, desc="the iteration")},
@@ -87,7 +81,7 @@ RAG = _declare_of_guideline(
     "RAG",
     "Rate of Average Gain",
     "(1/i) sum AvgGain_k",
-    lambda upto: divide(upto.total(gain_per_result), i),
+    lambda upto: divide(upto.total(upto.each.gain_per_result), upto.i),
     bounds=("0", "max gain"),
     example=("RAG@2", 0.8333333333333333),
 )
@@ -95,7 +89,7 @@ DRAG = _declare_of_guideline(
     "DRAG",
     "Discounted Rate of Average Gain",
     "(1/i) sum w(k) AvgGain_k",
-    lambda upto: divide(upto.total(w * gain_per_result), i),
+    lambda upto: divide(upto.total(upto.each.w * upto.each.gain_per_result), upto.i),
     bounds=("0", "max gain"),
     example=("DRAG@2", 0.7103099178571525),
 )
@@ -103,7 +97,7 @@ SRE = _declare_of_guideline(
     "SRE",
     "Search Result Efficiency",
     "sum GR_k / sum R_k (0 without results)",
-    lambda upto: divide(upto.total(GR), upto.total(R)),
+    lambda upto: divide(upto.total(upto.each.GR), upto.total(upto.each.R)),
     example=("SRE@2", 0.3333333333333333),
     by_repeats=True,
     shows="Share of results that are new and good",
@@ -112,7 +106,7 @@ SRR = _declare_of_guideline(
     "SRR",
     "Search Result Redundancy",
     "sum Dup_k / sum R_k (0 without results)",
-    lambda upto: divide(upto.total(Dup), upto.total(R)),
+    lambda upto: divide(upto.total(upto.each.Dup), upto.total(upto.each.R)),
     better="down",
     example=("SRR@2", 0.16666666666666666),
     by_repeats=True,
@@ -126,16 +120,16 @@ SRR = _declare_of_guideline(
 NEVER = 100
 
 
-def _find_last_new(upto: UpTo) -> pl.Expr:
-    return upto.highest(pl.when(GR > 0).then(i))
+def _find_last_new(upto: UpTo) -> Array:
+    return upto.highest(np.where(upto.each.GR > 0, upto.each.k, np.nan))
 
 
-def _find_all_good(upto: UpTo) -> pl.Expr:
-    last = _find_last_new(upto).clip(upper_bound=NEVER)
+def _find_all_good(upto: UpTo) -> Array:
+    last = np.minimum(_find_last_new(upto), NEVER)
     if upto.parameters["pool"] == "retrieved":
-        return last.fill_null(NEVER)
-    has_all = pl.when(upto.total(GR) == GoodPool).then(last).otherwise(NEVER)
-    return pl.when(GoodPool == 0).then(0).otherwise(has_all)
+        return np.where(np.isnan(last), NEVER, last)
+    has_all = upto.total(upto.each.GR) == upto.GoodPool
+    return np.where(upto.GoodPool == 0, 0.0, np.where(has_all, last, NEVER))
 
 
 _POOL = ParamInfo(
@@ -161,7 +155,7 @@ nCG = _declare(  # noqa: N816  # the n of nDCG
     "nCG",
     "Normalised Cumulative Good Gain",
     "CG@i / GainPool (0 if GainPool = 0), GainPool = the gain of all judged good documents",
-    lambda upto: divide(upto.total(G), GainPool),
+    lambda upto: divide(upto.total(upto.each.G), upto.GainPool),
     source="CG@i over the gain of all judged good documents",
     example=("nCG@2", 0.7142857142857143),
     shows="Share of all good gain found",
@@ -170,7 +164,7 @@ nDCGG = _declare(  # noqa: N816  # the n of nDCG
     "nDCGG",
     "Normalised Discounted Cumulative Good Gain",
     "DCGG@i / GainPool (0 if GainPool = 0), GainPool = the gain of all judged good documents",
-    lambda upto: divide(upto.total(w * G), GainPool),
+    lambda upto: divide(upto.total(upto.each.discounted_gain), upto.GainPool),
     source="DCGG@i over the gain of all judged good documents, all found in iteration 1",
     example=("nDCGG@2", 0.6088370724489878),
 )
@@ -178,7 +172,7 @@ AllGood = _declare(
     "AllGood",
     "All Good Documents Found",
     "1 if sum GR_k = GoodPool > 0, else 0; GoodPool = the number of all judged good documents",
-    lambda upto: pl.when((GoodPool > 0) & (upto.total(GR) == GoodPool)).then(1.0).otherwise(0.0),
+    lambda upto: np.where((upto.GoodPool > 0) & (upto.total(upto.each.GR) == upto.GoodPool), 1.0, 0.0),
     source="the share of queries with all evidence found, over IterationsForAllGoodResults",
     is_0_or_1=True,
     example=("AllGood@2", 0.0),
@@ -187,15 +181,16 @@ AllGood = _declare(
 _NULL_IF = f"{NOT_SEARCHED} or has no good document"
 
 
-def _give_if_good(value: pl.Expr) -> pl.Expr:
-    return pl.when((GoodPool > 0) & (N > 0)).then(value)
+def _give_if_good(upto: UpTo, value: Array) -> Array:
+    return np.where((upto.GoodPool > 0) & (upto.N > 0), value, np.nan)
 
 
-def _count_without_progress(upto: UpTo) -> pl.Expr:
-    searches = pl.min_horizontal(i, N)
-    while_missing = pl.when(upto.total(GR) == GoodPool).then(_find_last_new(upto)).otherwise(searches)
-    progress = upto.total(pl.when(GR > 0).then(1).otherwise(0))
-    return _give_if_good(divide(while_missing - progress, searches))
+def _count_without_progress(upto: UpTo) -> Array:
+    searches = np.minimum(upto.i, upto.N)
+    has_all = upto.total(upto.each.GR) == upto.GoodPool
+    while_missing = np.where(has_all, _find_last_new(upto), searches)
+    progress = upto.total(upto.each.GR > 0)
+    return _give_if_good(upto, divide(while_missing - progress, searches))
 
 
 NoProgress = _declare(
@@ -210,12 +205,13 @@ NoProgress = _declare(
 )
 
 
-def _share_over_search(upto: UpTo) -> pl.Expr:
-    after_last_new = divide(i - _find_last_new(upto).fill_null(0), i)
+def _share_over_search(upto: UpTo) -> Array:
+    last_new = np.nan_to_num(_find_last_new(upto))  # 0 if no iteration found a good document
+    after_last_new = divide(upto.i - last_new, upto.i)
     if upto.parameters["after"] == "last":
-        return _give_if_good(after_last_new)
-    has_all = upto.total(GR) == GoodPool
-    return _give_if_good(pl.when(has_all).then(after_last_new).otherwise(0.0))
+        return _give_if_good(upto, after_last_new)
+    has_all = upto.total(upto.each.GR) == upto.GoodPool
+    return _give_if_good(upto, np.where(has_all, after_last_new, 0.0))
 
 
 _AFTER = ParamInfo(
@@ -244,7 +240,7 @@ EvidenceRecall = _declare(
     "EvidenceRecall",
     "Evidence Recall",
     "sum GR_k / GoodPool (0 where GoodPool = 0), rel=1, GoodPool = the number of all judged good documents",
-    lambda upto: divide(upto.total(GR), GoodPool),
+    lambda upto: divide(upto.total(upto.each.GR), upto.GoodPool),
     source="BrowseComp-Plus (arXiv 2508.06600), recall",
     own=_REL_1,
     example=("EvidenceRecall@2", 0.6666666666666666),
@@ -255,7 +251,7 @@ SearchPrecision = _declare(
     "SearchPrecision",
     "Search Precision",
     "sum GR_k / sum R_k (0 where nothing was returned), rel=1: SRE(rel=1)",
-    lambda upto: divide(upto.total(GR), upto.total(R)),
+    lambda upto: divide(upto.total(upto.each.GR), upto.total(upto.each.R)),
     source="RAVine (arXiv 2507.16725)",
     own=_REL_1,
     example=("SearchPrecision@2", 0.3333333333333333),
@@ -266,7 +262,7 @@ SearchGain = _declare(
     "SearchGain",
     "Search Gain",
     "(sum GR_k / GoodPool) / i (0 where GoodPool = 0), rel=1: EvidenceRecall per iteration",
-    lambda upto: divide(divide(upto.total(GR), GoodPool), i),
+    lambda upto: divide(divide(upto.total(upto.each.GR), upto.GoodPool), upto.i),
     source="RAVine (arXiv 2507.16725), raw search gain",
     own=_REL_1,
     example=("SearchGain@2", 0.3333333333333333),
@@ -286,7 +282,7 @@ NumIter = _declare_count(
     "NumIter",
     "Number of Iterations",
     "N",
-    lambda _upto: i,
+    lambda upto: upto.i,
     better="down",
     own={},
     needs_labels=False,
@@ -296,7 +292,7 @@ NumResults = _declare_count(
     "NumResults",
     "Number of Results",
     "sum R_k",
-    lambda upto: upto.total(R),
+    lambda upto: upto.total(upto.each.R),
     better="down",
     needs_labels=False,
     example=("NumResults@2", 6.0),
@@ -305,7 +301,7 @@ NumUnique = _declare_count(
     "NumUnique",
     "Number of Unique Results",
     "sum UR_k",
-    lambda upto: upto.total(UR),
+    lambda upto: upto.total(upto.each.UR),
     needs_labels=False,
     example=("NumUnique@2", 5.0),
 )
@@ -313,7 +309,7 @@ NumGood = _declare_count(
     "NumGood",
     "Number of Good Results",
     "sum GR_k",
-    lambda upto: upto.total(GR),
+    lambda upto: upto.total(upto.each.GR),
     own=GOOD,
     example=("NumGood@2", 2.0),
     shows="Good documents found",
@@ -322,7 +318,7 @@ NumDup = _declare_count(
     "NumDup",
     "Number of Duplicate Results",
     "sum Dup_k",
-    lambda upto: upto.total(Dup),
+    lambda upto: upto.total(upto.each.Dup),
     better="down",
     needs_labels=False,
     example=("NumDup@2", 1.0),
@@ -333,7 +329,7 @@ NumUnjudged = _declare_count(
     "NumUnjudged",
     "Number of Unjudged Results",
     "sum Unjudged_k",
-    lambda upto: upto.total(Unjudged),
+    lambda upto: upto.total(upto.each.Unjudged),
     better="down",
     example=("NumUnjudged@2", 1.0),
     from_labels=None,

@@ -3,20 +3,20 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, reduce
+from typing import Any
 
 import ir_measures
+import numpy as np
 import polars as pl
-import polars.selectors as cs
 
 from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
+from goodgain.measures.ledger_table import LedgerTable
 from goodgain.measures.users_values import MeasureOfUser, value_at_cutoff, values_along
-from goodgain.schema import LEDGER
-
-_COUNTED = tuple(name for name in LEDGER.columns if name not in ("query_id", "iteration"))
+from goodgain.ranking.ranking_table import find_places
 
 
 def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
@@ -27,15 +27,8 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
     of_users = [measure for measure in measures if isinstance(measure, MeasureOfUser)]
     columns = {str(measure): value_at_cutoff(measure, counts[measure.rel]) for measure in of_users}
     for rel, group in _group_by_threshold(measures, counts).items():
-        # joins and group-bys on numbers are faster
-        pools = counts[rel].pools.with_row_index("query")
-        ledger = counts[rel].ledger.join(pools.select("query_id", "query", "N"), on="query_id", maintain_order="left")
-        # Polars has another way to sum rows that it knows to be sorted. Without the sort, the last digit of a sum would depend
-        # on the order of the queries.
-        ledger, pools = ledger.drop("query_id").sort("query", maintain_order=True), pools.drop("query_id")
-        for cutoff in {measure.cutoff for measure in group}:
-            some = [measure for measure in group if measure.cutoff == cutoff]
-            columns |= {column.name: column for column in _compute_at_cutoff(ledger, pools, some, cutoff)}
+        table = LedgerTable.of(counts[rel])
+        columns |= {str(measure): table.cut(measure.cutoff).compute(measure) for measure in group}
     query_ids = next(iter(counts.values())).pools.get_column("query_id")
     return pl.DataFrame([query_ids, *(columns[str(measure)] for measure in measures)])
 
@@ -45,10 +38,11 @@ def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, C
     of_users = [measure for measure in measures if isinstance(measure, MeasureOfUser)]
     found = [values_along(measure, counts[measure.rel]) for measure in of_users]
     for rel, group in _group_by_threshold(measures, counts).items():
-        ledger, pools = counts[rel][:2]
-        rows = ledger.join(pools, on="query_id").sort("query_id", "iteration")
-        values = rows.lazy().select("query_id", "iteration", *(measure.along for measure in group))
-        found.append(values.collect())  # lazy: Polars computes a shared sum once
+        table = LedgerTable.of(counts[rel])
+        upto = table.along()
+        query_id = counts[rel].pools.get_column("query_id").gather(table.rows.query)
+        columns = [upto.compute(measure) for measure in group]
+        found.append(pl.DataFrame([query_id, pl.Series("iteration", table.columns["iteration"]), *columns]))
     return reduce(lambda left, right: left.join(right, on=["query_id", "iteration"]), found)
 
 
@@ -67,15 +61,25 @@ def tabulate_ledger(
 
 
 def make_finite(values: pl.DataFrame) -> pl.DataFrame:
-    numbers = cs.float()
-    return values.with_columns(pl.when(numbers.is_finite()).then(numbers))
+    """Replace NaN and infinite values by null."""
+    is_odd = {
+        name: ~np.isfinite(values.get_column(name).to_numpy())
+        for name, kind in values.schema.items()
+        if kind.is_float()
+    }
+    odd = [name for name, of_column in is_odd.items() if of_column.sum() > values.get_column(name).null_count()]
+    return values.with_columns(pl.when(pl.col(name).is_finite()).then(name) for name in odd) if odd else values
 
 
 def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
     """Return the mean of `values`, or None for no values or a null among them. If `null_if` is given, nulls are first left out."""
-    known = values.drop_nulls() if null_if else values
+    known = values.to_numpy()
+    if values.null_count():
+        if not null_if:
+            return None
+        known = known[~np.isnan(known)]
     # An exact sum does not depend on the order of the queries.
-    return None if known.null_count() or known.is_empty() else math.fsum(known.to_list()) / len(known)
+    return math.fsum(known.tolist()) / len(known) if len(known) else None
 
 
 def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
@@ -106,27 +110,6 @@ def _group_by_threshold(
     return groups
 
 
-def _compute_at_cutoff(
-    ledger: pl.DataFrame, pools: pl.DataFrame, measures: Sequence[GoodGainMeasure], cutoff: int | None
-) -> pl.DataFrame:
-    """Return the values at one cutoff, in the order of `pools`. The cutoff None means the last iteration of each query.
-
-    If a query ends before the cutoff, the ledger has no row at the cutoff, and the missing iterations count as empty.
-    """
-    i = pl.col("N") if cutoff is None else pl.lit(cutoff, dtype=pl.Int64)
-    so_far = ledger if cutoff is None else ledger.filter(pl.col("iteration") <= cutoff).rechunk()
-    sums = {name: x for measure in measures for name, x in measure.at_cutoff[1].items()}
-    summed = so_far.lazy().group_by("query", maintain_order=True).agg(x.alias(name) for name, x in sums.items())
-    here = ledger.filter(pl.col("iteration") == i).select("query", *_COUNTED)
-    return (
-        pools.with_columns(iteration=i)
-        .join(here, on="query", how="left", maintain_order="left")
-        .with_columns(pl.col(*_COUNTED).fill_null(0))
-        .join(summed.collect(), on="query", how="left", maintain_order="left")
-        .select(measure.at_cutoff[0] for measure in measures)
-    )
-
-
 #: Rows of the ledger scored together: each call has a fixed cost, and more rows need more memory.
 _ROWS = 2**18
 
@@ -154,15 +137,22 @@ class BatchScores:
         self._tallies.append(tallied)
         if sum(waiting.height for waiting in self._tallies) >= _ROWS:
             tallied = self._take_tallies()
-            self._score(tallied, self.pools.join(tallied, on="query_id", how="semi", maintain_order="left"))
+            place = find_places(tallied.get_column("query_id").unique(), self.pools.get_column("query_id"))
+            queries = np.sort(place[place >= 0])
+            self._is_scored[queries] = True
+            self._score(tallied, self.pools[queries])
 
     def finish(self) -> tuple[pl.DataFrame, Coverage]:
         """Return two things: a frame with `query_id` (sorted) and a column per measure; and the coverage of the run."""
         # Judged queries in no batch are scored last, on empty ledgers.
-        scored = pl.concat([self.pools.select("query_id").clear(), *(v.select("query_id") for v in self._values)])
-        rest = self.pools.join(scored, on="query_id", how="anti", maintain_order="left")
+        rest = self.pools[np.flatnonzero(~self._is_scored)] if self._values else self.pools
         self._score(self._take_tallies(), rest)
-        return pl.concat(self._values).sort("query_id"), combine_coverages(self._coverages)
+        values = self._values[0] if len(self._values) == 1 else pl.concat(self._values).sort("query_id")
+        return values, combine_coverages(self._coverages)
+
+    @cached_property
+    def _is_scored(self) -> Any:
+        return np.zeros(self.pools.height, bool)
 
     def _take_tallies(self) -> pl.DataFrame:
         tallied = pl.concat(self._tallies)

@@ -59,7 +59,8 @@ def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Meas
     """Return the measures, followed by the counts that a comparison needs, such as `NumIter` and `NumResults`."""
     measures = [*measures]
     counted = find_results_counts(one for one in measures if not needs_results(one))
-    return parse_measures([*measures, "NumIter", "NumResults", *counted.values()])
+    counts = map(parse_measure, dict.fromkeys(["NumIter", "NumResults", *counted.values()]))
+    return list(dict.fromkeys([*measures, *counts]))
 
 
 def needs_results(measure: ir_measures.Measure) -> bool:

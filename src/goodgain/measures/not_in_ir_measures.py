@@ -10,16 +10,18 @@ A Graded measure is null if a query has results, but none of the first k has a g
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import polars as pl
+import numpy as np
 from ir_measures.measures import ParamInfo
 
 from goodgain.measures.declaration import RankedMeasure, declare
-from goodgain.measures.terms import Ranks, divide, divide_rows
+from goodgain.measures.rows_of_queries import Array, divide
+from goodgain.measures.terms import Ranks
 
 _REL = ParamInfo(dtype=(int, float), default=1, desc="smallest relevant label (inclusive), above 0")
 _CUTOFF = ParamInfo(dtype=int, required=True, desc="cutoff in ranks")
@@ -44,14 +46,14 @@ def place_for_dcg(parameters: Mapping[str, Any]) -> str:
     return "k_gdeval" if parameters["dcg"] == "exp-log2" else "k"
 
 
-def compute_dcg(ranks: Ranks) -> pl.Expr:
+def compute_dcg(ranks: Ranks) -> Array:
     """Return the DCG of a ranking. The gain is the label, or 2^label - 1 with dcg='exp-log2'; a negative label has the gain 0."""
-    label = ranks.label.clip(0)
-    gain = pl.lit(2.0) ** label - 1 if ranks.parameters["dcg"] == "exp-log2" else label
-    return ranks.total(gain / (ranks.k + 1).log(2))
+    label = np.maximum(ranks.label, 0)
+    gain = 2.0**label - 1 if ranks.parameters["dcg"] == "exp-log2" else label
+    return ranks.total(gain / (np.log(ranks.k + 1.0) / math.log(2)))
 
 
-def compute_ideal_dcg(ranks: Ranks) -> pl.Expr:
+def compute_ideal_dcg(ranks: Ranks) -> Array:
     """Return the DCG of an ideal ranking. The parameter `ideal` selects all judged documents, all retrieved ones, or the top k."""
     ideal = ranks.parameters.get("ideal")
     if ideal == "topk":
@@ -59,28 +61,33 @@ def compute_ideal_dcg(ranks: Ranks) -> pl.Expr:
     return compute_dcg(ranks.by_label if ideal == "ranking" else ranks.ideal)
 
 
-def _interpolate(ranks: Ranks, recall: Fraction) -> pl.Expr:
-    """Return the highest precision at any rank with at least this recall. Recalls are compared exactly, in integer arithmetic."""
-    reached = ranks.relevant_so_far * recall.denominator >= ranks.num_rel * recall.numerator
+def _interpolate(ranks: Ranks, recall: Fraction) -> Array:
+    """Return the highest precision at any rank with at least this recall. Recalls are compared exactly, as whole numbers."""
+    needed = ranks.num_rel * recall.numerator
+    return find_highest_precision(ranks, ranks.relevant_so_far * recall.denominator >= ranks.spread(needed))
+
+
+def find_highest_precision(ranks: Ranks, reached: Array) -> Array:
+    """Return the highest precision at the rank of a relevant document for which `reached` is true; 0 without such a document."""
     precision = ranks.relevant * ranks.relevant_so_far / ranks.k
-    return ranks.highest(pl.when(reached).then(precision).otherwise(pl.lit(0.0)))
+    return ranks.highest(np.where(reached, precision, 0.0))
 
 
-def _count_reachable(ranks: Ranks) -> pl.Expr:
-    return pl.min_horizontal(ranks.num_rel, pl.lit(ranks.cutoff))
+def _count_reachable(ranks: Ranks) -> Array:
+    return np.minimum(ranks.num_rel, float(ranks.parameters["cutoff"]))
 
 
-def _compute_f(ranks: Ranks) -> pl.Expr:
+def _compute_f(ranks: Ranks) -> Array:
     """Return F = (b^2 + 1) P R / (b^2 P + R): P is precision, R recall, b `beta`. The code divides by a sum that is never 0."""
     weight = float(ranks.parameters["beta"]) ** 2
     cutoff = float(ranks.parameters["cutoff"])
     return ranks.total(ranks.relevant) * (weight + 1) / (ranks.num_rel * weight + cutoff)
 
 
-def _compute_rbp_residual(ranks: Ranks) -> pl.Expr:
+def _compute_rbp_residual(ranks: Ranks) -> Array:
     p = float(ranks.parameters["p"])
-    known = ranks.total(pl.lit(p) ** (ranks.k - 1) * ranks.judged) * (1 - p)
-    return (pl.lit(1.0) - known).clip(0)
+    known = ranks.total(p ** (ranks.k - 1.0) * ranks.judged) * (1 - p)
+    return np.maximum(1 - known, 0)
 
 
 _COMMON = {"family": "ranked", "own": {"cutoff": _CUTOFF, "rel": _REL}}
@@ -117,7 +124,7 @@ ElevenPointAP = _declare(
     "ElevenPointAP",
     "Eleven-point Interpolated Average Precision",
     "mean over r = 0, .1 ... 1 of the highest precision at any rank with recall >= r; 0 for an r that no rank reaches",
-    lambda ranks: divide_rows(pl.sum_horizontal(*(_interpolate(ranks, Fraction(i, 10)) for i in range(11))), 11),
+    lambda ranks: sum(_interpolate(ranks, Fraction(i, 10)) for i in range(11)) / 11,
     example=("ElevenPointAP", 0.5454545454545454),
     source="Manning, Raghavan and Schütze, Introduction to Information Retrieval, 8.4",
     own={"rel": _REL},
@@ -177,7 +184,7 @@ Unjudged = _declare(
     "Unjudged",
     "Share of unjudged documents at k",
     "documents without a label at ranks <= k / k",
-    lambda ranks: divide_rows(ranks.num_seen - ranks.total(ranks.judged), float(ranks.parameters["cutoff"])),
+    lambda ranks: (ranks.num_seen - ranks.total(ranks.judged)) / float(ranks.parameters["cutoff"]),
     better="down",
     example=("Unjudged@4", 0.25),
     source="trec_eval 10, unj",
@@ -210,13 +217,15 @@ _NULL_IF = "a query has results, and none at ranks <= k has a grade"
 
 
 def _declare_graded(
-    name: str, title: str, definition: str, formula: Callable[[Ranks], pl.Expr], **details: Any
+    name: str, title: str, definition: str, formula: Callable[[Ranks], Array], **details: Any
 ) -> RankedMeasure:
     """Declare a measure that is 0 for an empty ranking. For other rankings, it is null if no document at ranks <= k has a grade."""
 
-    def compute(ranks: Ranks) -> pl.Expr:
+    def compute(ranks: Ranks) -> Array:
         has_value = (ranks.num_seen == 0) | (ranks.total(ranks.judged) > 0)
-        return pl.when(has_value).then(formula(ranks))
+        value = formula(ranks)
+        value = np.where(np.isfinite(value), value, np.inf)  # NaN stands for no value
+        return np.where(has_value, value, np.nan)
 
     return _declare(name, title, definition, compute, **{"null_if": _NULL_IF, "family": "graded"} | details)
 

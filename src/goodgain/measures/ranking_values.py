@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import ir_measures
+import numpy as np
 import polars as pl
 
 from goodgain.errors import MeasureError
-from goodgain.measures.declaration import find_declaration
+from goodgain.measures.declaration import Declaration, find_declaration
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_null_rule
 from goodgain.measures.parameters import read_parameters
-from goodgain.measures.terms import Ranks, Sums
-from goodgain.ranking.ranking_table import Judgments, RankingTable, name_relevant, number_judgments, tabulate_ranking
-
-_Gains = tuple[tuple[float, float], ...]
+from goodgain.measures.rows_of_queries import Array
+from goodgain.measures.terms import Documents, Ranks
+from goodgain.ranking.ranking_table import POSITIONS, Gains, Judgments, RankingTable, number_judgments, tabulate_ranking
 
 
 class RankedScores:
@@ -23,57 +24,109 @@ class RankedScores:
     def __init__(self, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> None:
         self.judgments = judgments
         self.positions = find_positions(measures)
-        self._values: dict[str, pl.Expr] = {}  # by the names of the measures, over the columns that `finish` joins
-        self._of_rows = Sums()
-        self._of_ideals: dict[_Gains, Sums] = {}
+        self._declared: dict[str, tuple[Declaration, dict[str, Any]]] = {}
         for measure in measures:
-            self._plan(measure)
-        self._judged = judgments.count_judged(self._of_rows.rels)
-        self._sums: list[pl.DataFrame] = []
-        self._retrieved: list[pl.DataFrame] = []
-
-    def _plan(self, measure: ir_measures.Measure) -> None:
-        declared, parameters = find_declaration(measure), read_parameters(measure)
-        if declared is None:
-            raise MeasureError(f"{measure} is not computed by goodgain; compute it with its provider")
-        declared.check_scale(measure, self.judgments.labels.get_column("relevance"))
-        of_ideal = self._of_ideals.setdefault(tuple(sorted(parameters.get("gains", {}).items())), Sums())
-        ideal = Ranks(measure, "k", sums=of_ideal, prefix="ideal ")
-        value = declared.formula(Ranks(measure, declared.position(parameters), sums=self._of_rows, ideal=ideal))
-        if declared.family == "classic":  # as in ir_measures, for a query that the run lacks
-            value = pl.when(pl.col("NumRet") > 0).then(value).otherwise(pl.lit(0.0))
-        self._values[str(measure)] = value
+            declared = find_declaration(measure)
+            if declared is None:
+                raise MeasureError(f"{measure} is not computed by goodgain; compute it with its provider")
+            declared.check_scale(measure, judgments.labels.get_column("relevance"))
+            self._declared[str(measure)] = declared, read_parameters(measure)
+        queries = len(judgments.query_ids)
+        self._values = {name: np.zeros(queries) for name in self._declared}
+        self._is_ranked = np.zeros(queries, bool)  # whether the ranking of the query was added
 
     def add(self, table: RankingTable) -> None:
         """Add the ranking table of some queries; each query is in only one table."""
-        # Not lazy: a lazy plan is a sixth faster, but its order of rows varies, and with it the last digit of sums.
-        rows = table.rows.drop_nulls("relevance")
-        same_as_k = [pl.col("k").alias(name) for name in self.positions if name not in rows.columns]
-        rows = rows.with_columns(same_as_k)
-        if self._of_rows.rels:
-            counts = self._judged.select("query", *(name_relevant(rel) for rel in sorted(self._of_rows.rels)))
-            rows = rows.join(counts, on="query", how="left", maintain_order="left")
-        self._sums.append(self._of_rows.aggregate(rows))
-        self._retrieved.append(table.retrieved)
+        queries, num_ret = (table.retrieved.get_column(name).to_numpy() for name in ("query", "NumRet"))
+        order = np.argsort(queries)
+        self._score(queries[order], num_ret[order], table.rows)
+        self._is_ranked[queries] = True
 
     def finish(self) -> pl.DataFrame:
         """Return a frame with the column `query_id` (all judged queries, sorted), and a Float64 column per measure."""
-        columns = [pl.concat(self._retrieved), pl.concat(self._sums)]
-        for gains, sums in self._of_ideals.items():
-            if sums.summed or sums.highest:
-                columns.append(sums.aggregate(self.judgments.rank_ideally(dict(gains))))
-        joined = self._judged
-        for found in columns:  # a query without a row has an empty ranking
-            joined = joined.join(found, on="query", how="left", maintain_order="left")
-        queries = joined.fill_null(0)
-        values = queries.select("query_id", **{name: value.cast(pl.Float64) for name, value in self._values.items()})
-        for name in values.columns[1:]:
-            odd = values.get_column("query_id").filter(~values.get_column(name).is_finite())
+        rest = np.flatnonzero(~self._is_ranked)
+        if len(rest):
+            self._score_empty_rankings(rest)
+
+        query_ids = self.judgments.query_ids
+        for name, values in self._values.items():
+            odd = np.flatnonzero(np.isinf(values))
             if len(odd):
                 raise MeasureError(
-                    f"{name}: the labels of query {odd[0]!r} are too large to add up; map the labels to a smaller scale"
+                    f"{name}: the labels of query {query_ids[int(odd[0])]!r} are too large to add up; map the labels to a "
+                    "smaller scale"
                 )
-        return values
+        columns = [pl.Series(name, values, nan_to_null=True) for name, values in self._values.items()]
+        return pl.DataFrame([query_ids.alias("query_id"), *columns])
+
+    def _score_empty_rankings(self, queries: Array) -> None:
+        no_rows = pl.DataFrame(schema={"query": pl.Int64, "k": pl.Int64, "relevance": pl.Float64})
+        self._score(queries, np.zeros(len(queries)), no_rows)
+        for name, (declared, _) in self._declared.items():
+            if declared.family == "classic":  # as in ir_measures
+                self._values[name][queries] = 0.0
+
+    def _score(self, queries: Array, num_ret: Array, rows: pl.DataFrame) -> None:
+        """Compute the values of some queries, whose numbers are sorted. `rows` are those of a `RankingTable`."""
+        documents = self._take_documents(queries, num_ret, rows)
+        ideals: dict[Gains, Documents] = {}
+
+        with np.errstate(all="ignore"):  # `finish` raises an error for labels that are too large
+            for name, (declared, parameters) in self._declared.items():
+                gains: Gains = tuple(sorted(parameters.get("gains", {}).items()))
+                if gains not in ideals:
+                    ideals[gains] = self._take_ideal(queries, gains, documents)
+                ideal = Ranks(ideals[gains], parameters, "k")
+                values = declared.formula(Ranks(documents, parameters, declared.position(parameters), ideal=ideal))
+                if not declared.null_if:  # infinite labels divided by infinite labels
+                    values = np.where(np.isnan(values), np.inf, values)
+                self._values[name][queries] = values
+
+    def _take_documents(self, queries: Array, num_ret: Array, rows: pl.DataFrame) -> Documents:
+        """Return the judged documents of some queries, which are numbered from 0 there."""
+        label = rows.get_column("relevance").to_numpy()
+        columns = {name: rows.get_column(name).to_numpy() for name in POSITIONS if name in rows.columns}
+        number_of = np.zeros(len(self.judgments.query_ids), np.int64)
+        number_of[queries] = np.arange(len(queries))
+        number = number_of[rows.get_column("query").to_numpy()]
+
+        is_judged = ~np.isnan(label)
+        if not is_judged.all():
+            number, label = number[is_judged], label[is_judged]
+            columns = {name: column[is_judged] for name, column in columns.items()}
+
+        k = columns["k"]
+        rises = number[1:] > number[:-1]
+        if not (rises | ((number[1:] == number[:-1]) & (k[1:] > k[:-1]))).all():
+            order = np.lexsort((k, number))
+            number, label = number[order], label[order]
+            columns = {name: column[order] for name, column in columns.items()}
+        positions = {name: columns.get(name, columns["k"]).astype(np.float64) for name in POSITIONS}
+
+        return Documents(
+            np.bincount(number, minlength=len(queries)),
+            positions,
+            label,
+            num_ret=num_ret.astype(np.float64),
+            num_judged=self.judgments.num_judged[queries],
+            count_relevant=lambda rel: self.judgments.count_relevant(rel)[queries],
+        )
+
+    def _take_ideal(self, queries: Array, gains: Gains, documents: Documents) -> Documents:
+        """Return the ideal rankings of some queries: the labels above 0, largest first."""
+        label, lengths = self.judgments.rank_ideally(gains)
+        if len(queries) < len(lengths):
+            label = label[np.repeat(np.isin(np.arange(len(lengths)), queries), lengths)]
+            lengths = lengths[queries]
+        k = np.arange(1.0, len(label) + 1) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return Documents(
+            lengths,
+            {"k": k},
+            label,
+            num_ret=documents.num_ret,
+            num_judged=documents.num_judged,
+            count_relevant=documents.count_relevant,
+        )
 
 
 def score_ranking(

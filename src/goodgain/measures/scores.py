@@ -132,7 +132,13 @@ class Scores:
     @cached_property
     def num_queries(self) -> dict[str, int]:
         """A dict from each measure to the number of queries for which it has a value."""
-        counts = dict(self.per_query.group_by("measure").agg(pl.col("value").count()).iter_rows())
+        counts: dict[str, int] = {}
+        if not self._classic.is_empty():
+            counts = dict(self._classic.group_by("measure").agg(pl.col("value").count()).iter_rows())
+        for name in self.means:
+            if name in self._ours.columns:
+                column = self._ours.get_column(name)
+                counts[name] = len(column) - column.null_count()
         return {name: counts.get(name, 0) for name in self.means}
 
     def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
@@ -141,7 +147,7 @@ class Scores:
         return replace(  # `_ours` keeps every measure, because comparisons also need measures that count results
             self,
             means={name: self.means[name] for name in names},
-            _classic=self._classic.filter(pl.col("measure").is_in(names)),
+            _classic=self._classic.filter(pl.col("measure").is_in(names)) if len(self._classic) else self._classic,
             _raised=None
             if self._raised is None
             else self._raised.select(cs.by_name("query_id", *names, require_all=False)),

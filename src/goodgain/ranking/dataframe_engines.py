@@ -90,3 +90,11 @@ def sort_unordered(rows: pl.DataFrame) -> pl.DataFrame:
         best_first = [-pl.col("score")] if has_score else []
         places = places.sort(*key, "doc_id", *best_first)
     return places.drop("query")
+
+
+def divide_rows(a: pl.Expr, b: pl.Expr | float) -> pl.Expr:
+    """Return a / b for each row, rounded as in Python; a must be finite.
+
+    If b is the same number for all rows, Polars multiplies by 1 / b and rounds twice. The form a * 0 + b prevents that.
+    """
+    return a / (a * 0 + b)

@@ -1,6 +1,7 @@
 """Makes ranking tables from rankings and judgments: the position and the label of each ranked document."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import math
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,8 +23,14 @@ POSITIONS = {
     "k_gdeval": ("score", True),  # gdeval: scores as 64-bit floats, doc_id descending
 }
 
-#: A hash of query and document.
-_KEY = pl.col("doc_id").hash(1) ^ pl.col("query").hash(2)
+#: Pairs of a label and the gain that replaces it, sorted.
+Gains = tuple[tuple[float, float], ...]
+
+#: The smallest exponent of a unit (`find_unit`). Much smaller units would underflow to 0.
+_LEAST_EXPONENT = -1000
+
+#: An odd number of 64 bits: its products with the numbers of queries differ in all bits.
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -33,71 +40,100 @@ class Judgments:
     query_ids: pl.Series  # sorted; the number of a query is its position
     labels: pl.DataFrame  # query, doc_id, relevance (Float64): one row per judged document, sorted by query
 
-    def number_queries(self, query_ids: pl.Series) -> pl.Series:
-        """Return the index of each query among the judged queries; null for a query without judgments."""
-        return _number(query_ids, self.query_ids)
+    def number_queries(self, firsts: FirstOccurrences) -> Any:
+        """Return the number of each query of `firsts` among the judged queries; -1 for a query without judgments."""
+        return find_places(firsts.queries.get_column("query_id"), self.query_ids)
 
-    def look_up(self, firsts: FirstOccurrences) -> pl.Series:
-        """Return the label of each first occurrence; null for an unjudged document.
+    def look_up(self, firsts: FirstOccurrences, number: Any) -> pl.Series:
+        """Return the label of each first occurrence; null for an unjudged document. `number` is from `number_queries`.
 
         Joining hashes and then comparing texts takes half the time of a join by text.
         """
-        number = self.number_queries(firsts.queries.get_column("query_id"))
-        rows = firsts.rows.select(number.gather(firsts.rows.get_column("query")), "doc_id")
-        labels = self._select_labels(number.drop_nulls().to_numpy())
-        keys = rows.lazy().select(key=_KEY).with_row_index("row")
-        label_keys = labels.lazy().select(key=_KEY).with_row_index("label")
+        query = firsts.rows.get_column("query").to_numpy()
+        doc_id = firsts.rows.get_column("doc_id")
+        keys = pl.DataFrame({"key": _hash_pairs(number, query, doc_id)}).with_row_index("row")
+        label_keys = self._select_keys(np.unique(number[number >= 0]))
 
         # one row per (row of the run, label) with the same hash
-        matches = keys.join(label_keys, on="key").collect()
-        matched_rows = rows[matches.get_column("row")]
-        matched_labels = labels[matches.get_column("label")]
-        same_query = matched_rows.get_column("query") == matched_labels.get_column("query")
-        same_document = matched_rows.get_column("doc_id") == matched_labels.get_column("doc_id")
-        is_label = (same_query & same_document).fill_null(False)
+        matches = keys.join(label_keys, on="key")
+        row = matches.get_column("row").to_numpy()
+        label = matches.get_column("label").to_numpy()
+        same_query = number[query[row]] == self.columns[0][label]
+        same_document = doc_id[row] == self.labels.get_column("doc_id")[label]
+        is_label = same_query & same_document.to_numpy()
 
-        relevance = np.full(rows.height, np.nan)
-        row_of_label = matches.get_column("row").filter(is_label)
-        relevance[row_of_label] = matched_labels.get_column("relevance").filter(is_label)
-        return pl.Series("relevance", relevance).fill_nan(None)
+        relevance = np.full(len(doc_id), np.nan)
+        relevance[row[is_label]] = self.columns[1][label[is_label]]
+        return pl.Series("relevance", relevance, nan_to_null=True)
 
-    def _select_labels(self, queries: Any) -> pl.DataFrame:
-        """Return the labels of the queries with these numbers."""
-        starts = self._starts
-        begins = starts[queries]
-        lengths = starts[queries + 1] - begins
+    def _select_keys(self, queries: Any) -> pl.DataFrame:
+        """Return the keys of the labels of the queries with these numbers, which are sorted."""
+        if len(queries) == len(self.query_ids):
+            return self._keys
+        begins = self.starts[queries]
+        lengths = self.starts[queries + 1] - begins
         rows_before = np.cumsum(lengths) - lengths
-        places = np.repeat(begins - rows_before, lengths) + np.arange(lengths.sum())
-        return self.labels[places]
+        return self._keys[np.repeat(begins - rows_before, lengths) + np.arange(lengths.sum())]
 
     @cached_property
-    def _starts(self) -> Any:
+    def _keys(self) -> pl.DataFrame:
+        """The hash of each label's query and document (`key`), and the row of the label."""
+        numbers = np.arange(len(self.query_ids))
+        keys = pl.DataFrame({"key": _hash_pairs(numbers, self.columns[0], self.labels.get_column("doc_id"))})
+        return keys.with_row_index("label")
+
+    @cached_property
+    def starts(self) -> Any:
         """The index of each query's first row in `labels`; the last value is the number of rows."""
         counts = np.bincount(self.labels.get_column("query"), minlength=len(self.query_ids))
         return np.concatenate([[0], np.cumsum(counts)])
 
-    def count_judged(self, rels: Iterable[float]) -> pl.DataFrame:
-        """Return the label counts of each query: query, query_id, NumJudged (all labels), and `NumRel(rel=...)` (labels >= rel)."""
-        aggregates = {"NumJudged": pl.len().cast(pl.Int64)}
-        for rel in sorted(set(rels)):
-            aggregates[name_relevant(rel)] = (pl.col("relevance") >= rel).sum().cast(pl.Int64)
-        counts = self.labels.group_by("query").agg(**aggregates)
-        queries = pl.DataFrame({"query_id": self.query_ids}).with_row_index("query")
-        counted = queries.join(counts, on="query", how="left", maintain_order="left")
-        return counted.with_columns(pl.col(counts.columns[1:]).fill_null(0))
+    @cached_property
+    def num_judged(self) -> Any:
+        """For each query, the number of its labels."""
+        return np.diff(self.starts).astype(np.float64)
 
-    def rank_ideally(self, gains: Mapping[float, float] | None = None) -> pl.DataFrame:
-        """Return the ideal ranking of each query (query, k, relevance): its labels above 0, largest first.
+    def count_relevant(self, rel: float) -> Any:
+        """Return the number of labels >= `rel` of each query."""
+        if rel not in self._counts:
+            query, label = self.columns
+            self._counts[rel] = np.bincount(query[label >= rel], minlength=len(self.query_ids)).astype(np.float64)
+        return self._counts[rel]
+
+    def rank_ideally(self, gains: Gains = ()) -> tuple[Any, Any]:
+        """Return the labels above 0 of each query, largest first, and the number of these labels of each query.
 
         If `gains` is given, labels are first replaced by their gains.
         """
-        relevance = pl.col("relevance")
-        if gains:
-            relevance = relevance.replace({float(label): float(gain) for label, gain in gains.items()})
-        positive = self.labels.select("query", relevance).filter(pl.col("relevance") > 0)
-        # Two sorts by one column take less than half the time of one sort by two.
-        ranking = positive.sort("relevance", descending=True).sort("query", maintain_order=True)
-        return ranking.insert_column(1, count_in_query(ranking.get_column("query")))
+        if gains not in self._ideals:
+            query, label = self.columns
+            gained = label.copy() if gains else label
+            for given, gain in gains:
+                gained[label == float(given)] = float(gain)
+            lengths = np.bincount(query[gained > 0], minlength=len(self.query_ids))
+            # Two sorts by one column take less than half the time of one sort by two.
+            positive = pl.DataFrame({"query": query, "gain": gained}).filter(pl.col("gain") > 0)
+            ranking = positive.sort("gain", descending=True).sort("query", maintain_order=True)
+            self._ideals[gains] = ranking.get_column("gain").to_numpy(), lengths
+        return self._ideals[gains]
+
+    @cached_property
+    def columns(self) -> tuple[Any, Any]:
+        """The query and the label of each judged document, as arrays."""
+        return self.labels.get_column("query").to_numpy(), self.labels.get_column("relevance").to_numpy()
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of `find_unit` for all labels."""
+        return find_unit(self.columns[1])
+
+    @cached_property
+    def _counts(self) -> dict[float, Any]:
+        return {}
+
+    @cached_property
+    def _ideals(self) -> dict[Gains, tuple[Any, Any]]:
+        return {}
 
 
 class RankingTable(NamedTuple):
@@ -109,12 +145,6 @@ class RankingTable(NamedTuple):
     retrieved: pl.DataFrame  # query, NumRet (documents) of each judged query with results
 
 
-def name_relevant(rel: float) -> str:
-    """Return the name of the column with the number of labels >= `rel`."""
-    is_short = float(f"{rel:g}") == rel
-    return f"NumRel(rel={rel:g})" if is_short else f"NumRel(rel={rel!r})"
-
-
 def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) -> Judgments:
     """Return the `Judgments` of a frame with query_id, doc_id and relevance, one row per judged document.
 
@@ -122,7 +152,7 @@ def number_judgments(qrels: pl.DataFrame, query_ids: pl.Series | None = None) ->
     """
     place, names = number_queries(qrels.get_column("query_id"))
     query_ids = names.sort() if query_ids is None else query_ids.unique().sort()
-    number = _number(names, query_ids).gather(place)
+    number = pl.Series("query", find_places(names, query_ids)[place.to_numpy()])
     labels = qrels.select(number, "doc_id", pl.col("relevance").cast(pl.Float64))
     if not number.is_sorted():
         labels = labels.sort("query", maintain_order=True)
@@ -143,27 +173,32 @@ def tabulate_ranking(
     [(0, 'a', 1, None), (0, 'b', 2, 1.0)]
     """
     firsts = find_first_occurrences(ranking.select("query_id", "doc_id", "score", iteration=pl.lit(1)))
-    relevance = judgments.look_up(firsts)
-    return tabulate_first_occurrences(firsts, judgments, relevance, positions=positions, unjudged=unjudged)
+    number = judgments.number_queries(firsts)
+    relevance = judgments.look_up(firsts, number)
+    return tabulate_first_occurrences(firsts, number, relevance, positions=positions, unjudged=unjudged)
 
 
 def tabulate_first_occurrences(
-    firsts: FirstOccurrences, judgments: Judgments, relevance: pl.Series, *, positions: Collection[str], unjudged: bool
+    firsts: FirstOccurrences, number: Any, relevance: pl.Series, *, positions: Collection[str], unjudged: bool
 ) -> RankingTable:
-    """Return the ranking table of first occurrences. `relevance` is the result of `judgments.look_up(firsts)`.
+    """Return the ranking table of first occurrences. `number` and `relevance` are from `number_queries` and `look_up`.
 
     If a query keeps the scores of the run, its documents are sorted by score here. Any other query has the scores n, n-1, ...,
     1, and its documents are already sorted.
     """
-    number = judgments.number_queries(firsts.queries.get_column("query_id"))
     query = firsts.rows.get_column("query")
-    columns = _place_first_occurrences(firsts, positions)
-    rows = pl.DataFrame([number.gather(query).alias("query"), firsts.rows.get_column("doc_id"), *columns, relevance])
-    needed_column = "query" if unjudged else "relevance"
-    rows = rows.filter(pl.col(needed_column).is_not_null())
+    number_of_row = number[query.to_numpy()]
+    positions_of_row = _place_first_occurrences(firsts, positions)
+    documents = firsts.rows.get_column("doc_id")
+    rows = pl.DataFrame([pl.Series("query", number_of_row), documents, *positions_of_row, relevance])
+    is_needed = number_of_row >= 0
+    if not unjudged:
+        is_needed &= ~np.isnan(relevance.to_numpy())
+    if not is_needed.all():
+        rows = rows[np.flatnonzero(is_needed)]
 
-    retrieved = pl.DataFrame({"query": number, "NumRet": firsts.documents}, schema_overrides={"NumRet": pl.Int64})
-    retrieved = retrieved.filter(pl.col("query").is_not_null() & (pl.col("NumRet") > 0))
+    is_retrieved = (number >= 0) & (firsts.documents > 0)
+    retrieved = pl.DataFrame({"query": number[is_retrieved], "NumRet": firsts.documents[is_retrieved]})
     return RankingTable(rows, retrieved)
 
 
@@ -171,11 +206,11 @@ def _place_first_occurrences(firsts: FirstOccurrences, positions: Collection[str
     """Return the columns of positions, `k` first."""
     query = firsts.rows.get_column("query")
     k = count_in_query(query)
-    keeps_scores = pl.Series(firsts.keep_scores).gather(query)
+    keeps_scores = firsts.keep_scores[query.to_numpy()]
     if not keeps_scores.any():
         return [k]
 
-    places = keeps_scores.arg_true()
+    places = pl.Series(np.flatnonzero(keeps_scores))
     scored = firsts.rows if keeps_scores.all() else firsts.rows[places]
     scores = scored.select("query", pl.col("score").cast(pl.Float64))
     placed = place_documents(scores, scored.get_column("doc_id").gather, positions=positions)
@@ -239,10 +274,32 @@ def _same_as_before(column: str) -> pl.Expr:
     return (pl.col(column) == pl.col(column).shift(1)).fill_null(False)
 
 
-def _number(queries: pl.Series, query_ids: pl.Series) -> pl.Series:
-    """Return the position of each query in the sorted `query_ids`; null for an absent query."""
-    if query_ids.is_empty():
-        return pl.Series("query", [None] * len(queries), dtype=pl.UInt32)
-    place = query_ids.search_sorted(queries).clip(upper_bound=len(query_ids) - 1)
-    numbers = pl.DataFrame({"query": place, "is_there": query_ids.gather(place) == queries})
-    return numbers.select(pl.when("is_there").then(pl.col("query").cast(pl.UInt32))).to_series()
+def find_unit(labels: Any) -> float:
+    """Return a power of two, or 0 if all labels are whole. Labels are split into a multiple of this unit and a remainder.
+
+    Without the split, the last digit of a sum of labels would depend on the order of rows. The sum of the multiples is exact
+    for millions of labels, because each multiple has at most 26 bits. The sum of the remainders is exact too, unless there are
+    very many labels, or both very large and very small labels. If both sums are exact, only the addition of the two sums rounds.
+    """
+    known = np.asarray(labels, np.float64)
+    known = known[~np.isnan(known)]
+    if (known == np.round(known)).all():
+        return 0.0
+    largest = float(np.abs(known).max(initial=0))
+    return math.ldexp(1.0, max(math.frexp(largest)[1] - 26, _LEAST_EXPONENT))
+
+
+def _hash_pairs(number: Any, query: Any, doc_id: pl.Series) -> Any:
+    """Return a hash of query and document of each row. `number` has the number of each query among the judged queries."""
+    return doc_id.hash(1).to_numpy() ^ (number.astype(np.uint64) * _SPREAD)[query]
+
+
+def find_places(some: pl.Series, query_ids: pl.Series) -> Any:
+    """Return the place of each query in `query_ids`, which are sorted and distinct; -1 for a query that `query_ids` lack."""
+    if query_ids.is_empty() or some.is_empty():
+        return np.full(len(some), -1)
+    if len(some) == len(query_ids) and (some == query_ids).all():
+        return np.arange(len(some))
+    place = np.minimum(query_ids.search_sorted(some).to_numpy(), len(query_ids) - 1).astype(np.int64)
+    place[(query_ids[place] != some).to_numpy()] = -1
+    return place

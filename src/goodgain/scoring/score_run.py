@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import ir_measures
@@ -29,7 +30,7 @@ from goodgain.measures.names import (
     is_computed_here,
     is_null_without_search,
     needs_results,
-    parse_measures,
+    parse_measure,
 )
 from goodgain.measures.parameters import check_parameters
 from goodgain.measures.ranking_values import RankedScores, aggregate_values, find_positions, score_ranking
@@ -66,7 +67,7 @@ def score_run(
         remedy = f"read the qrels without {spell('labels', 'iteration')}"
         raise InputError(f"{spell('bounds', True)} needs one label per document; {remedy}")
     counts = find_results_counts(filter(needs_results, asked)).values()
-    measures = _MeasuresBySource(parse_measures([*asked, *counts]), provider)
+    measures = _MeasuresBySource(list(dict.fromkeys([*asked, *map(parse_measure, counts)])), provider)
     if any(isinstance(measure, IterationMeasure) for measure in asked):
         refuse_likely_iteration(run)
     warn_of_likely_iteration(run.likely_iteration)
@@ -78,7 +79,7 @@ def score_run(
         ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
     one_time = warn_of_run(qrels, run, found.coverage)
-    nulls = set(found.provided.per_query.filter(pl.col("value").is_null()).get_column("measure"))
+    nulls = found.provided.list_measures_with_nulls()
     means = aggregate_values(measures.computed_here, found.values) | {
         str(one): mean if str(one) not in nulls and math.isfinite(mean) else None
         for one, mean in found.provided.means.items()
@@ -152,9 +153,9 @@ def _score_batches(
     labels_of, session = QrelsByQuery(qrels), SessionScores(measures.session, qrels, tables)
     ranking: RankedScores | None = None
     labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []  # labels and rankings, if labels apply to iterations
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(1) if isinstance(run, RunFile) else nullcontext() as beside:
         for number, batch in enumerate(batches):
-            if number == 0:  # compute the digest while the next blocks are counted
+            if number == 0 and beside is not None:  # compute the digest while the next blocks are counted
                 beside.submit(lambda: qrels.digest)
             good_gain.add(batch.tally)
             if raising is not None:
@@ -177,7 +178,7 @@ def _score_batches(
         labels, rankings = (pl.concat(frames) for frames in zip(*labelled, strict=True))
         found = [score_ranking(measures.ranked, rankings, pl.concat([labels, rest]), values.get_column("query_id"))]
     for frame in (*found, *([session.finish()] if measures.session else [])):
-        values = values.join(frame, on="query_id", how="left", maintain_order="left")
+        values = values.hstack(frame.get_columns()[1:])  # each has all judged queries, sorted
     values = _remove_without_search(values, measures.computed_here, coverage)
     without_good = [int((good_gain.pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(measures.rels))]
     provided = asking.finish(rest, has_iterations=not coverage.lacks_iterations(run))
@@ -191,6 +192,8 @@ def _remove_without_search(
 ) -> pl.DataFrame:
     """Remove the values of queries that were not searched, for measures that have none there (`is_null_without_search`)."""
     names = [str(measure) for measure in measures if is_null_without_search(measure)]
+    if not names or not len(coverage.queries.not_searched):
+        return values
     is_searched = ~pl.col("query_id").is_in(coverage.queries.not_searched.implode())
     return values.with_columns(pl.when(is_searched).then(name).alias(name) for name in names)
 

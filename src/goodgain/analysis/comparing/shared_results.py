@@ -12,7 +12,7 @@ from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import without_notices
 from goodgain.formats import Run
-from goodgain.ranking.ranking_table import Judgments, tabulate_ranking
+from goodgain.ranking.ranking_table import Judgments, find_places, tabulate_ranking
 from goodgain.schema import EMPTY_DOC
 
 #: The persistence p of rank-biased overlap: the first ten ranks have 86 % of the weight.
@@ -71,7 +71,7 @@ def find_shared(
         names = pl.lit(system).alias("system"), pl.lit(against).alias("against")
         tables.append(_average_pairs_of_runs(of_runs).select(*names, pl.all()))
     per_query = pl.concat(tables)
-    numbered = query_ids.alias("query_id").to_frame().with_row_index("query")
+    numbered = query_ids.alias("query_id").to_frame().with_columns(query=pl.int_range(pl.len(), dtype=pl.Int64))
     named = per_query.join(numbered, on="query", how="left", maintain_order="left")
 
     searches = {
@@ -93,9 +93,10 @@ def _find(run: Run | RunFile, query_ids: pl.Series, left_out: pl.Series | None, 
     )
     placed = tabulate_ranking(ranking.select("query_id", "doc_id", "score"), judgments, unjudged=True).rows
 
-    rows = whole.rows.select(judgments.number_queries(whole.rows.get_column("query_id")), "iteration", "doc_id")
+    numbers = pl.Series("query", find_places(whole.rows.get_column("query_id"), query_ids))
+    rows = whole.rows.select(numbers, "iteration", "doc_id").filter(pl.col("query") >= 0)
     if left_out is not None:
-        is_kept = ~pl.col("query").is_in(judgments.number_queries(left_out).drop_nulls().implode())
+        is_kept = ~pl.col("query").is_in(find_places(left_out, query_ids).tolist())
         placed, rows = placed.filter(is_kept), rows.filter(is_kept)
     rows = rows.with_columns(pl.col("iteration").rank("dense").over("query").cast(pl.Int64))
     results = rows.filter(pl.col("doc_id") != EMPTY_DOC)

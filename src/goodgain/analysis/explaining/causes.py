@@ -16,7 +16,7 @@ from goodgain.counting.ledger import Counts, label_by_iteration
 from goodgain.errors import MeasureError
 from goodgain.formats import Qrels, Run
 from goodgain.measures.declaration import GoodGainMeasure
-from goodgain.measures.good_gain import CG, DCGG, NumDup, NumGood, NumResults, w
+from goodgain.measures.good_gain import CG, DCGG, NumDup, NumGood, NumResults
 from goodgain.measures.ledger_values import final_values
 from goodgain.measures.names import needs_results
 from goodgain.schema import EMPTY_DOC
@@ -24,12 +24,13 @@ from goodgain.statistics.statistical_tests import RESIDUE
 
 #: Measure that is a sum over documents -> what a good document adds, and the divisor of this amount.
 _ONE, _GAIN, _POOL = pl.lit(1.0), pl.col("relevance"), pl.col("GainPool")
+_DISCOUNT = 1 / (pl.col("iteration") + 1).log(2)
 _WORTH = {
     "CG": (_GAIN, _ONE),
     "NumGood": (_ONE, _ONE),
-    "DCGG": (w * _GAIN, _ONE),
+    "DCGG": (_DISCOUNT * _GAIN, _ONE),
     "nCG": (_GAIN, _POOL),
-    "nDCGG": (w * _GAIN, _POOL),
+    "nDCGG": (_DISCOUNT * _GAIN, _POOL),
 }
 #: Rate -> its numerator and its denominator.
 _RATES = {

@@ -30,8 +30,8 @@ from goodgain.measures.ledger_values import (
 )
 from goodgain.measures.names import Measures, needs_results, parse_measures
 from goodgain.measures.scores import join_queries
-from goodgain.measures.terms import divide_rows
 from goodgain.options import FOR_COMMANDS, check_whole_number, spell
+from goodgain.ranking.dataframe_engines import divide_rows
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
 from goodgain.statistics.intervals_of_means import Values, choose_method, find_intervals_of_means
 from goodgain.statistics.statistical_tests import RESIDUE, Settings, Vector

@@ -10,13 +10,14 @@ from typing import Any
 import narwhals as nw
 import polars as pl
 
-from goodgain.counting.joined_addresses import describe_spellings, find_spellings, select_addresses
+from goodgain.counting.joined_addresses import describe_spellings, find_spellings
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import FrameRows, RowSource, check_rows, lacks, quote
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import check_fork, stem
 from goodgain.files.table_reading import cast_texts, read_frame
 from goodgain.formats import Qrels
+from goodgain.formats.addresses import select_addresses
 from goodgain.formats.any_source import open_frame
 from goodgain.judgments.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
 from goodgain.judgments.judging.scales import ESCI_LETTERS, SCALES, Scale

@@ -19,7 +19,7 @@ from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.judgments.judging.aggregation import count_ties
 from goodgain.judgments.judging.grade_table import Grades, read_grades
 from goodgain.judgments.judging.scales import ScaleLike, find_scale
-from goodgain.measures.terms import divide_rows
+from goodgain.ranking.dataframe_engines import divide_rows
 
 Matrix = NDArray[np.float64]
 Numbers = NDArray[np.int64]

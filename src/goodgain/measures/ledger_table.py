@@ -1,0 +1,103 @@
+"""Ledger and pools as arrays, from which the formulas of good-gain measures compute their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+
+from goodgain.counting.ledger import Counts
+from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.parameters import read_parameters
+from goodgain.measures.rows_of_queries import Array, RowsOfQueries
+from goodgain.measures.terms import LedgerColumns, UpTo
+from goodgain.ranking.ranking_table import find_places
+from goodgain.schema import LEDGER, POOLS
+
+_COLUMNS = tuple(name for name in LEDGER.columns if name != "query_id")
+_POOLS = tuple(name for name in POOLS.columns if name != "query_id")
+
+
+class LedgerTable:
+    """The iterations of judged queries, sorted by query and iteration, and the pools of these queries."""
+
+    def __init__(self, columns: Mapping[str, Array], lengths: Array, pools: Mapping[str, Array]) -> None:
+        """`columns` has a value per iteration, `lengths` and `pools` one per query: `lengths` is the number of its iterations."""
+        self.columns = columns
+        self.rows = RowsOfQueries(lengths)
+        self._pools = pools
+        self._cut: dict[int | None, Values] = {}
+
+    @classmethod
+    def of(cls, counts: Counts) -> Self:
+        ledger, pools = counts.ledger, counts.pools
+        columns = {name: ledger.get_column(name).to_numpy() for name in _COLUMNS}
+        starts = np.flatnonzero(columns["iteration"] == 1)
+        lengths = np.diff(starts, append=ledger.height)
+        place = find_places(ledger.get_column("query_id")[starts], pools.get_column("query_id"))
+
+        is_judged = place >= 0
+        if not is_judged.all() or (place[1:] < place[:-1]).any():
+            order = np.flatnonzero(is_judged)[np.argsort(place[is_judged], kind="stable")]
+            rows = _list_rows(starts[order], lengths[order])
+            columns = {name: column[rows] for name, column in columns.items()}
+        lengths_of_pools = np.zeros(pools.height, np.int64)
+        lengths_of_pools[place[is_judged]] = lengths[is_judged]
+        return cls(columns, lengths_of_pools, {name: pools.get_column(name).to_numpy() for name in _POOLS})
+
+    def cut(self, cutoff: int | None) -> Values:
+        """Return the terms at a cutoff: a value per query. The cutoff None means the last iteration of each query."""
+        if cutoff not in self._cut:
+            self._cut[cutoff] = self._cut_at(cutoff)
+        return self._cut[cutoff]
+
+    def _cut_at(self, cutoff: int | None) -> Values:
+        """If a query ends before the cutoff, the missing iterations count as empty."""
+        lengths, columns = self.rows.lengths, self.columns
+        if cutoff is not None and (lengths > cutoff).any():
+            is_upto = columns["iteration"] <= cutoff
+            columns = {name: column[is_upto] for name, column in columns.items()}
+            lengths = np.minimum(lengths, cutoff)
+
+        i = self._pools["N"] if cutoff is None else np.full(len(lengths), float(cutoff))
+        ends = lengths > 0 if cutoff is None else lengths == cutoff  # whether the query has the iteration i
+
+        def find_last() -> LedgerColumns:
+            end = (np.cumsum(lengths) - 1)[ends]
+            last = {name: np.zeros(len(lengths)) for name in _COLUMNS}
+            for name, column in last.items():
+                column[ends] = columns[name][end]
+            return LedgerColumns(last | {"iteration": i})
+
+        return Values(UpTo(RowsOfQueries(lengths), LedgerColumns(columns), i, self._pools, find_last=find_last))
+
+    def along(self) -> Values:
+        """Return the terms at each iteration: a value per row."""
+        each = LedgerColumns(self.columns)
+        pools = {name: self.rows.spread(column) for name, column in self._pools.items()}
+        return Values(UpTo(self.rows, each, each.k, pools, find_last=lambda: each, is_along=True))
+
+
+class Values:
+    """Computes values of measures with the same terms."""
+
+    def __init__(self, upto: UpTo) -> None:
+        self._upto = upto
+
+    def compute(self, measure: GoodGainMeasure) -> pl.Series:
+        """Return the values of a measure; null for no value."""
+        with np.errstate(all="ignore"):
+            values = self.apply(measure.declaration.formula, read_parameters(measure))
+        return pl.Series(str(measure), np.asarray(values, np.float64), nan_to_null=True)
+
+    def apply(self, formula: Callable[[UpTo], Array], parameters: Mapping[str, Any]) -> Array:
+        """Return the values of a formula; NaN for no value."""
+        return formula(self._upto.with_parameters(parameters))
+
+
+def _list_rows(starts: Array, lengths: Array) -> Array:
+    """Return the numbers of the rows that begin at each of `starts`."""
+    before = np.cumsum(lengths) - lengths
+    return np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
