@@ -77,6 +77,11 @@ def pool(given: shared.Given) -> None:
     if form == "page":
         saved, scale_words = f"{given.output.stem}-NAME.csv", shlex.join(["--scale", given.scale])
         shared.say(f"Judges open it in a browser and save {saved}: goodgain judge {saved} {scale_words} -o QRELS")
+    if given.sample_queries is not None:
+        shared.say(
+            "The queries are in random order. Decide before you judge how many you judge: p holds only for a number fixed before. "
+            "If you must stop early, stop after a whole query."
+        )
 
 
 def _read_weights(given: Sequence[str]) -> dict[str, float] | None:

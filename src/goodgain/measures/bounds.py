@@ -44,6 +44,11 @@ class Range(NamedTuple):
     most: float = math.inf
     is_0_or_1: bool = False  # no values between the two
 
+    @property
+    def is_share(self) -> bool:
+        """Whether the values go from 0 to 1."""
+        return self.is_0_or_1 or (self.least, self.most) == (0, 1)
+
 
 def find_range(measure: ir_measures.Measure, label: float) -> Range:
     """Return the values that a measure allows. `label` is the largest label of the qrels.

@@ -230,7 +230,7 @@ def test_a_query_that_a_run_lacks_counts_as_having_no_results_and_is_reported() 
     assert found.systems.select("absent_from_run", "without_judgments").rows() == [(0, 1), (1, 0)]
     told = " ".join(found.notes)
     assert "1 query is absent from short, whose run has no row of it: q000 (counted as having no results)." in told
-    assert "Queries without judgments are left out: wordy 1." in told
+    assert "judged; the others are left out (wordy 1)." in told
     assert "SRR@3 leaves out 1 query where a system has no results by iteration 3 (short 1)." in told
 
 

@@ -238,7 +238,7 @@ def test_queries_without_qrels_or_without_searches_are_said_and_not_lost(tmp_pat
     idle = pl.DataFrame({"query_id": ["q1", "q2"], "iteration": [1, None], "doc_id": ["a", "-"]})
     told = gg.report(qrels, {"old": idle, "new": {"q1": {"b": 1.0}, "q2": {"a": 1.0}}}, path, "nCG").read_text()
     assert "1 query never searched in old: q2" in told and read_data(told)["absent"] == [[], []]
-    assert "Queries without judgments are left out: old 1." in page
+    assert "queries judged; the others are left out (old 1)." in page
 
 
 @pytest.mark.slow

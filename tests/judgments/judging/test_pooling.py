@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -216,6 +217,31 @@ def test_drawn_queries_have_all_their_documents() -> None:
         tuple(documents_to_judge.pool(runs, sample_queries=4, seed=seed)["query_id"].unique()) for seed in range(9)
     }
     assert len(others) > 1
-    assert documents_to_judge.pool(runs, sample_queries=9).equals(documents_to_judge.pool(runs, k=2**31))
+    everything = documents_to_judge.pool(runs, sample_queries=9).sort("query_id", "doc_id")
+    assert everything.equals(documents_to_judge.pool(runs, k=2**31))
     with pytest.raises(gg.InputError, match="sample_queries=10: the runs have 9 queries"):
         documents_to_judge.pool(runs, sample_queries=10)
+
+
+def test_a_larger_sample_begins_with_the_queries_of_the_smaller_one() -> None:
+    """So 12 judged queries are part of the 30 drawn later, and a judge who stops early has judged whole queries at random."""
+    runs = {name: {f"q{q}": {f"{name}{k}": -1.0 * k for k in range(3)} for q in range(40)} for name in "ab"}
+    sheets = [documents_to_judge.pool(runs, sample_queries=number, seed=5) for number in (1, 12, 30, 40)]
+    orders = [sheet["query_id"].rle().struct.field("value").to_list() for sheet in sheets]
+    for sheet, order, number in zip(sheets, orders, (1, 12, 30, 40), strict=True):
+        assert len(order) == len({*order}) == number  # the documents of a query stand together
+        assert order == orders[-1][:number]
+        assert all(of_query["doc_id"].is_sorted() for of_query in sheet.partition_by("query_id"))
+    assert orders[-1] != sorted(orders[-1])
+    judged = {query: {"a0": 1, "a1": 0} for query in orders[1]}
+    rest = documents_to_judge.pool(runs, sample_queries=30, seed=5, qrels=judged)
+    assert rest["query_id"].unique(maintain_order=True).to_list() == orders[2]
+    assert rest.filter(query_id=orders[1][0])["doc_id"].to_list() == ["a2", "b0", "b1", "b2"]
+
+
+def test_each_query_is_drawn_equally_often() -> None:
+    runs = {"a": {f"q{q}": {"d": 1.0} for q in range(6)}}
+    drawn = [documents_to_judge.pool(runs, sample_queries=2, seed=seed)["query_id"].to_list() for seed in range(300)]
+    counts = Counter(query for queries in drawn for query in queries)
+    assert {*counts} == {f"q{q}" for q in range(6)}
+    assert all(70 <= number <= 130 for number in counts.values())  # 100 expected; 3.7 standard deviations

@@ -26,6 +26,7 @@ from goodgain.analysis.comparing.comparison_notes import (
 )
 from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.corrections import Matrices
+from goodgain.analysis.comparing.judged_part import count_unjudged
 from goodgain.analysis.comparing.lost_queries import count_broken_off, tabulate_searched
 from goodgain.analysis.comparing.outcomes import check_outcomes, stack_outcomes
 from goodgain.analysis.comparing.pairs_table import (
@@ -221,7 +222,8 @@ def _list_misleading(
         left_out |= mark_queries(query_ids, broken)
 
     if question.has_labels:
-        yield from describe_unjudged_queries(comparison.systems)
+        judged = len(query_ids)
+        yield from describe_unjudged_queries(comparison.systems, judged, judged + count_unjudged(scores))
     for measure in question.asked:
         lacks_value = ~np.isfinite(matrices[str(measure)])
         yield from describe_left_out(measure, lacks_value & ~left_out, searched, systems)

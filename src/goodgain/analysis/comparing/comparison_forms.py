@@ -14,7 +14,7 @@ from goodgain.analysis.comparing.comparison_sentences import (
     build_legend,
     describe_correction,
     describe_costs,
-    describe_detectable,
+    describe_power,
     describe_reruns,
     explain_letters,
     explain_table,
@@ -236,9 +236,8 @@ def render_briefly(frames: ComparisonFrames, width: int, layout: Layout, *, more
         yield from draw_table(table, width, brief=True)
         yield Text("")
     yield Text(escape_controls(describe_costs(frames)))
-    if frames.detectable.height:
-        yield Text(escape_controls(describe_detectable(frames, most=1)))
-    for sentence in (*describe_reruns(frames, most=1), *describe_shared(frames), *explain_shared(frames)):
+    sentences = [*describe_power(frames, most=1), *describe_reruns(frames, most=1)]
+    for sentence in (*sentences, *describe_shared(frames), *explain_shared(frames)):
         yield Text(escape_controls(sentence))
     alpha, correction = frames.signature["alpha"], describe_correction(frames)
     yield Text(f"Better or worse: p <= {alpha:g}, {correction}. {more} adds tests.")

@@ -114,4 +114,5 @@ class ComparisonFrames:
 
     @cached_property
     def detectable(self) -> pl.DataFrame:
-        return tabulate_detectable(self.question, self.pairs, self.matrices, self.replicates)
+        detect = self.question.detect
+        return tabulate_detectable(self.question, self.pairs, self.matrices, self.replicates, detect)

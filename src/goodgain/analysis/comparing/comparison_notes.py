@@ -321,11 +321,16 @@ def _describe_stop(name: str, every: int, some: int, *, has_runs: bool) -> str:
     return f"{name} stopped in {count_queries(every)} in every run and in {some:,} more in some runs"
 
 
-def describe_unjudged_queries(systems: pl.DataFrame) -> Iterator[GoodgainNotice]:
+def describe_unjudged_queries(systems: pl.DataFrame, judged: int, total: int) -> Iterator[GoodgainNotice]:
+    """Yield a sentence on queries without judgments. `judged` of the `total` queries of qrels and runs have judgments."""
     unjudged = systems.filter(pl.col("without_judgments") > 0).select("system", "without_judgments")
     if not unjudged.is_empty():
         numbers = ", ".join(f"{name} {number:,}" for name, number in unjudged.iter_rows())
-        yield GoodgainNotice("queries_without_judgments", f"Queries without judgments are left out: {numbers}.")
+        yield GoodgainNotice(
+            "queries_without_judgments",
+            f"{judged:,} of {count_queries(total)} judged; the others are left out ({numbers}). p holds only for a number of "
+            "queries that was fixed before judging.",
+        )
 
 
 def describe_own_ideal(measures: Sequence[GoodGainMeasure]) -> Iterator[GoodgainNotice]:

@@ -8,6 +8,7 @@ import polars as pl
 
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
 from goodgain.analysis.comparing.comparison_question import Question
+from goodgain.analysis.comparing.judged_part import count_unjudged, describe_judged_part
 from goodgain.analysis.comparing.rendering import count_queries, format_level, format_number, name_methods
 from goodgain.analysis.comparing.replicates import POWER
 from goodgain.analysis.comparing.shared_tables import SHARED, describe_shared, explain_shared
@@ -43,8 +44,7 @@ def _list_remarks(frames: ComparisonFrames) -> Iterator[str]:
     if not any(scores.replicates for scores in frames.scores.values()):
         yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
     yield from _describe_many_measures(frames)
-    if frames.detectable.height:
-        yield describe_detectable(frames)
+    yield from describe_power(frames)
     yield from describe_reruns(frames)
     yield from describe_shared(frames)
 
@@ -58,6 +58,14 @@ def _describe_many_measures(frames: ComparisonFrames) -> Iterator[str]:
         f"Verdicts are not corrected over the {measures} measures: {among} differ significantly in at least one of them with "
         f"a chance of {100 * frames.chance_of_decision:.2g} %. {spell('correct_over', 'measures')} corrects over all measures."
     )
+
+
+def describe_power(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> Iterator[str]:
+    """Yield sentences on what the queries can show. If only some are judged, they say how many more a difference takes."""
+    if count_unjudged(frames.scores):
+        yield from describe_judged_part(frames, most=most)
+    elif frames.detectable.height:
+        yield describe_detectable(frames, most=most)
 
 
 def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> str:

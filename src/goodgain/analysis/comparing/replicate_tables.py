@@ -100,7 +100,11 @@ def tabulate_flips(runs: Runs, lines: Sequence[Requirement], pass_k: int | None)
 
 
 def tabulate_detectable(
-    question: Question, pairs: pl.DataFrame, matrices: Mapping[str, Matrix], replicates: pl.DataFrame
+    question: Question,
+    pairs: pl.DataFrame,
+    matrices: Mapping[str, Matrix],
+    replicates: pl.DataFrame,
+    detect: float | None,
 ) -> pl.DataFrame:
     """Return `Comparison.detectable` for unclear pairs or, if `detect` is given, for pairs with p-values."""
     alpha, systems = question.settings.alpha, question.systems
@@ -110,7 +114,7 @@ def tabulate_detectable(
         number_of_tests = dict.fromkeys(number_of_tests, with_test.height)
     tested = question.select_tested(matrices)
     noise_of = _find_noise_of_runs(replicates)
-    selected = with_test if question.detect is not None else pairs.filter(verdict="unclear")
+    selected = with_test if detect is not None else pairs.filter(verdict="unclear")
 
     rows: list[tuple[Any, ...]] = []
     for measure, system, against, observed in selected.select("measure", "system", "against", "difference").iter_rows():
@@ -129,7 +133,7 @@ def tabulate_detectable(
         if detectable is None:
             continue
         if not spread:
-            difference = abs(observed) if question.detect is None else question.detect
+            difference = abs(observed) if detect is None else detect
             if difference and queries < least:  # the test would decide as soon as it can
                 rows.append((measure, system, against, None, queries, None, None, corrected))
                 rows.append((measure, system, against, difference, least, 1.0, None, corrected))
@@ -138,7 +142,7 @@ def tabulate_detectable(
         smallest, power = (spread * detectable, POWER) if queries >= least else (None, None)
         rows.append((measure, system, against, smallest, queries, power, None, corrected))
 
-        difference = abs(observed) if question.detect is None else question.detect
+        difference = abs(observed) if detect is None else detect
         needed = compute_queries_needed(difference, spread, alpha=level)
         power = None
         if needed is not None:

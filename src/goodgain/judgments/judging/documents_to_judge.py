@@ -1,6 +1,6 @@
 """Selects the documents to judge: pools for people, written as sheets, and documents for a language model."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from goodgain.files.escaping import guard_formulas, unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, read_bytes, separator_by_name, stem
 from goodgain.files.table_reading import cast_texts, read_container, read_frame
-from goodgain.files.tables import sort_ids
+from goodgain.files.tables import count_in_order
 from goodgain.files.writing import atomic_write, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
@@ -75,14 +75,15 @@ def pool(
         queries: the texts of the queries, as a file or frame with query_id and text, a dict, or an ir_datasets id.
         texts: a table with doc_id and text, for judges who need more than title and snippet.
         flattened: take the first k documents of one ranking per query (order `seen`), not of every iteration.
-        sample_queries: the number of queries to draw at random. If people label all documents of the drawn queries, their
-            labels show how far a model's labels can be trusted.
-        seed: the seed of the draw.
+        sample_queries: the number of queries to draw at random. People then label all documents of the drawn queries. Their
+            labels compare systems without bias, and show how far a model's labels can be trusted.
+        seed: the seed of the draw. A larger sample with the same seed begins with the same queries.
         columns: {column of a run or of the qrels: its name in goodgain}, such as {"step": "iteration"}.
         urls: whether different spellings of one web address are one document (`join`) or several documents (`keep`).
 
     Returns:
-        A frame sorted by query_id and doc_id. Further columns are `runs` (the number of runs that found the document),
+        A frame sorted by query_id and doc_id. With `sample_queries`, the queries are in the order of the draw, so that a judge
+        who stops early has judged whole queries. Further columns are `runs` (the number of runs that found the document),
         `first_iteration` (1..N, the earliest in any run) and an empty `grade`. `queries=` adds the column `query` after
         query_id, and `description` if a query has one. `results=` adds columns before `grade`: search_query (the first search
         that found the document), title, url and snippet (each from the longest result that has it). `texts=` adds the column
@@ -126,13 +127,8 @@ def pool(
                     warn_if_few_shared(match_queries(query_ids, judged.frame.get_column("query_id")))
     documents = pl.concat(found).group_by(DOCUMENT)
     pooled = documents.agg(runs=pl.len().cast(pl.Int64), first_iteration=pl.col("iteration").min())
-    if sample_queries is not None:
-        if sample_queries > len(asked):
-            queries = count_of(len(asked), "query", "queries")
-            raise InputError(
-                f"{spell('sample_queries', sample_queries)}: the runs have {queries}. Give at most that number"
-            )
-        pooled = pooled.filter(pl.col("query_id").is_in(Random(seed).sample(sorted(asked), sample_queries)))
+    drawn = _draw_queries(asked, sample_queries, seed)
+    pooled = pooled.join(drawn, on="query_id")
     if results is not None:
         named = spell_like(name_results(open_results(results)).rename({"name": "doc_id"}), pooled)
         earliest = named.sort("iteration", "search", "rank", maintain_order=True).group_by(DOCUMENT)
@@ -146,7 +142,20 @@ def pool(
             of_queries = of_queries.drop("description")
         pooled = pooled.join(of_queries, on="query_id", how="left")
         pooled = pooled.select(*of_queries.columns, pl.exclude(of_queries.columns))
-    return sort_ids(pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort("doc_id"))
+    return pooled.with_columns(grade=pl.lit(None, pl.Int64)).sort("place", "doc_id").drop("place")
+
+
+def _draw_queries(query_ids: Collection[str], number: int | None, seed: int) -> pl.DataFrame:
+    """Return queries with their place in the sheet: query_id, place. None draws all, in the order in which people count."""
+    if number is None:
+        order = sorted(query_ids, key=count_in_order)
+    elif number > len(query_ids):
+        queries = count_of(len(query_ids), "query", "queries")
+        raise InputError(f"{spell('sample_queries', number)}: the runs have {queries}. Give at most that number")
+    else:
+        order = sorted(query_ids)
+        Random(seed).shuffle(order)
+    return pl.DataFrame({"query_id": order[:number]}, schema={"query_id": pl.String}).with_row_index("place")
 
 
 def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
