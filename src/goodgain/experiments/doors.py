@@ -137,10 +137,10 @@ def compare_unlabelled(
 
     Source: Webber, Moffat and Zobel, TOIS 28(4), 2010 (rank-biased overlap); for the tests as in `compare`.
 
-    >>> old, new = ({f"q{number}": {doc_id: 1.0, "c": 0.5} for number in range(6)} for doc_id in "ba")
-    >>> found = compare_unlabelled({"old": old, "new": new}, "NumUnique")
+    >>> folder = "qrels_examples/redundancy/"
+    >>> found = compare_unlabelled({name: f"{folder}{name}.run" for name in ("repeating", "lean")}, "SRR@2")
     >>> found.shared.pairs.select("system", "against", "documents", "both", "jaccard").rows()
-    [('old', 'new', 12.0, 6.0, 0.3333333333333333)]
+    [('lean', 'repeating', 10.0, 10.0, 1.0)]
     """
     return Experiment(NO_LABELS, systems, **options).compare(
         measures, baseline=baseline, against=against, iterations=iterations, groups=groups, outcomes=outcomes,

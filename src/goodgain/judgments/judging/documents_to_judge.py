@@ -20,7 +20,7 @@ from goodgain.files.escaping import guard_formulas, unguard_ids
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.files.opening import container, open_stream, read_bytes, separator_by_name, stem
 from goodgain.files.table_reading import cast_texts, read_container, read_frame
-from goodgain.files.tables import count_in_order
+from goodgain.files.tables import count_in_order, sort_ids
 from goodgain.files.writing import atomic_write, write_frame, write_with_polars
 from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
