@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 import goodgain as gg
 from goodgain.judgments.judging.judging_page import write_judging_page
@@ -134,7 +133,7 @@ def test_grades_are_loaded_on_another_computer(sheet: Path, browser: Browser, tm
 
     page = open_in(second, sheet)
     page.locator("#load").set_input_files(path)
-    assert page.locator("#said").inner_text() == 'Loaded 3 rows of Ben "B", of Bern.'
+    expect(page.locator("#said")).to_have_text('Loaded 3 rows of Ben "B", of Bern.')
     assert progress(page).startswith("Document 3 of 7, question 1 of 2. Graded: 2.")
     assert page.get_by_label("Note").input_value() == "a note alone"
     again = save(page, tmp_path / "again")
@@ -144,9 +143,9 @@ def test_grades_are_loaded_on_another_computer(sheet: Path, browser: Browser, tm
     page.locator("#load").set_input_files(
         {"name": "x.csv", "mimeType": "text/csv", "buffer": b"query_id,doc_id,judge,grade\nq,other,Ben,2\n"}
     )
-    assert "1 row is not used: another document" in page.locator("#said").inner_text()
+    expect(page.locator("#said")).to_contain_text("1 row is not used: another document")
     page.locator("#load").set_input_files({"name": "x.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"})
-    assert "not a file of grades" in page.locator("#said").inner_text()
+    expect(page.locator("#said")).to_contain_text("not a file of grades")
     first.close()
     second.close()
 
@@ -246,7 +245,7 @@ def test_odd_ids_come_back_as_they_were(open_file: Open, is_for_spreadsheets: bo
     assert path.read_text().count(",=1+1,") == (not is_for_spreadsheets)
     opened.page.reload()
     opened.page.locator("#load").set_input_files(path)
-    assert opened.page.locator("#said").inner_text() == f"Loaded {len(ODD_IDS)} rows of Anna."
+    expect(opened.page.locator("#said")).to_have_text(f"Loaded {len(ODD_IDS)} rows of Anna.")
 
 
 def test_hostile_texts_run_nothing(open_file: Open, tmp_path: Path) -> None:
@@ -279,6 +278,7 @@ def test_hostile_texts_run_nothing(open_file: Open, tmp_path: Path) -> None:
     saved = save(page, tmp_path)
     page.reload()
     page.locator("#load").set_input_files(saved)
+    expect(page.locator("#said")).to_contain_text("Loaded")
     assert page.evaluate("window.ran") is None
     assert page.locator("img, iframe, object, script[src]").count() == 0
     assert page.evaluate("document.querySelectorAll('[style]').length") == 0
@@ -330,17 +330,18 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_two_thousand_documents_open_in_a_second(open_file: Open, many: Path) -> None:
-    opened = open_file(many)
-    page = opened.page
-    # the time until the script has run, without the start of the browser
-    assert page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd") < 1_000
-    began = time.perf_counter()
+def test_two_thousand_documents_open_in_a_second(context: BrowserContext, many: Path) -> None:
+    page = context.new_page()
+    session = context.new_cdp_session(page)
+    # processor time: the machine does other things too
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.goto(many.as_uri())
     begin(page, "Anna")
     assert progress(page).startswith("Document 1 of 2,000, question 1 of 100.")
     page.keyboard.press("2")
     assert progress(page).startswith("Document 2 of 2,000")
-    assert time.perf_counter() - began < 3
+    metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+    assert 0 < metrics["TaskDuration"] < 1
     page.get_by_role("button", name="Show all of the text").click()
     assert page.locator("#text").inner_text().rstrip().endswith(page.locator("#title").inner_text())
 

@@ -1,7 +1,7 @@
 (() => {
   const STORE = `goodgain-judging-${data.key}`;
   /** The most characters of a text to show at once. */
-  const LONG = 1500;
+  const LONG = matchMedia("(max-width: 44rem)").matches ? 700 : 1500;
   const COLUMNS = ["query_id", "doc_id", "judge", "grade", "cannot_judge", "note", "time"];
   /** Pairs of query_id and doc_id as the file of grades has them. */
   const ids = JSON.parse(data.ids);
@@ -144,7 +144,8 @@
       left -= line.length;
     }
     const isCut = shown.length < lines.length || lines.some((line, k) => shown[k].textContent !== line);
-    if (!lines.length) shown.push(make("p", { class: "hint" }, "This page has no text of the document. Open its address, or press “cannot judge”."));
+    const where = at("address").textContent ? "Open its address" : "Judge by its title";
+    if (!lines.length) shown.push(make("p", { class: "hint" }, `This page has no text of the document. ${where}, or press “cannot judge”.`));
     at("text").replaceChildren(...shown);
     at("all").hidden = !isCut;
     at("all").onclick = () => {
