@@ -131,5 +131,5 @@ def _warn_of_missing_texts(pooled: pl.DataFrame, documents: list[tuple[int, str,
     empty = sum(not lines for *_, lines in documents)
     if empty:
         number = f"{empty:,} of {count_of(len(documents), 'document')}"
-        lacking = f"judges see no text of {number}, only title and address"
-        notice("documents_without_text", f"{lacking}. Give {spell('texts')}, or {spell('results')} with snippets")
+        told = f"judges see no text of {number}, only title and address"
+        notice("documents_without_text", f"{told}. Give {spell('texts')}, or {spell('results')} with snippets")
