@@ -15,8 +15,8 @@ from goodgain.errors import notice
 from goodgain.files.delimited import warn_of_passed_over
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import UnnamedRows, warn_of_missing_iterations, warn_of_unnamed_rows
-from goodgain.formats.run import EMPTY_RUN
 from goodgain.formats.run_parts import ScatteredQueriesError, map_ahead
+from goodgain.formats.run_reading import EMPTY_RUN
 from goodgain.options import ORDER
 from goodgain.ranking.first_occurrences_and_flattening import FirstOccurrences, find_first_occurrences, make_ranking
 from goodgain.ranking.order_notices import OrderFacts, add_up_facts, warn_of_facts

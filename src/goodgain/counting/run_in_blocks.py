@@ -21,8 +21,9 @@ from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap
 from goodgain.formats.equal_rows import check_copies, hash_identity, select_identity
-from goodgain.formats.run import Reading, Run, make_run
+from goodgain.formats.run import Reading, Run
 from goodgain.formats.run_parts import divide_by_query, map_ahead
+from goodgain.formats.run_reading import make_run
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN
 

@@ -29,7 +29,8 @@ from goodgain.formats.iterations import check_pages
 from goodgain.formats.no_labels import NO_LABELS, make_empty_qrels
 from goodgain.formats.qrels import Qrels, load_qrels
 from goodgain.formats.query_tables import read_query_ids
-from goodgain.formats.run import Run, check_run_options, load_run, warn_of_repeats
+from goodgain.formats.run import Run
+from goodgain.formats.run_reading import check_run_options, load_run, warn_of_repeats
 from goodgain.options import ERRORS, FIRST, GAPS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import RUN

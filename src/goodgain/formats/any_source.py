@@ -43,16 +43,20 @@ class FoundColumns(NamedTuple):
 
 
 def check_columns(columns: Columns | None) -> dict[str, str]:
-    known = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
+    """Return the argument `columns` with texts as keys. Raise `InputError` if goodgain has no column of a given name."""
     example = f"write {spell('columns', {'step': 'iteration'})}"
-    if not isinstance(columns, Mapping | None):
-        given = spell("columns", columns)
-        raise InputError(f"{given} does not map your column names to goodgain's. Correct it: {example}")
-    for name, ours in (columns or {}).items():
-        if ours not in known:
-            there = f"goodgain has no column {ours!r}. It has {', '.join(known)}"
-            raise InputError(f"{spell('columns', {name: ours})}: {there}. Correct it: {example}")
-    return {str(name): ours for name, ours in (columns or {}).items()}
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping):
+        raise InputError(
+            f"{spell('columns', columns)} does not map your column names to goodgain's. Correct it: {example}"
+        )
+    our_names = list(dict.fromkeys([*RUN.columns, *QRELS.columns]))
+    for name, our_name in columns.items():
+        if our_name not in our_names:
+            problem = f"goodgain has no column {our_name!r}. It has {', '.join(our_names)}"
+            raise InputError(f"{spell('columns', {name: our_name})}: {problem}. Correct it: {example}")
+    return {str(name): our_name for name, our_name in columns.items()}
 
 
 def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label: str) -> FoundColumns:
@@ -62,53 +66,69 @@ def find_columns(names: Iterable[str], table: Table, columns: Columns, *, label:
     """
     names = list(dict.fromkeys(names))
     if table.name == QRELS.name and {*BEIR} <= {*names}:
-        columns = {name: ours for name, ours in BEIR.items() if ours not in columns.values()} | {**columns}
+        columns = {name: our_name for name, our_name in BEIR.items() if our_name not in columns.values()} | {**columns}
     renamed = {name: columns[str(name)] for name in names if columns.get(str(name)) in table.columns}
-    found: dict[str, str] = {}
+
+    our_name_of: dict[str, str] = {}
     understood: dict[str, str] = {}
-    for ours in table.columns:
-        own = [name for name in names if renamed.get(name, name) == ours]
-        others = [name for name in names if name not in (*renamed, ours) and table.understand(name) == ours]
-        if len(own) > 1:
-            name = next(name for name in own if name in renamed)
-            other = next(other for other in own if other != name)
-            remedy = f"rename one of them, or leave it out of {spell('columns')}"
-            raise InputError(f"{label} has two columns for {ours}, {name!r} and {other!r}; {remedy}")
-        if ours == "relevance" and own == ["relevance"] and others and "relevance" not in renamed:
-            wrong = (
-                f"{label} has two columns that may be relevance, 'relevance' and {others[0]!r}. Rename or remove one"
-            )
-            raise InputError(f"{wrong}. To read 'relevance', pass {spell('columns', {'relevance': 'relevance'})}")
-        if ours == "relevance" and not own and {"judge", "grade"} <= {*names}:
-            own = ["grade"]  # what `goodgain label` writes
-        if not own:
-            others = _drop_internal_numbers(others)
-        if not own and len(others) > 1:
-            remedy = " or ".join(spell("columns", {other: ours}) for other in others[:2])
-            wrong = f"{label} has two columns that may be {ours}, {others[0]!r} and {others[1]!r}"
-            raise InputError(f"{wrong}. To choose a column, pass {remedy}")
-        understood |= dict.fromkeys(() if own else others, ours)
-        found |= dict.fromkeys(own or others, ours)
+    for our_name in table.columns:
+        exact = [name for name in names if renamed.get(name, name) == our_name]
+        synonyms = [name for name in names if name not in (*renamed, our_name) and table.understand(name) == our_name]
+        _check_exact(exact, our_name, renamed, label)
+        if our_name == "relevance":
+            if exact == ["relevance"] and synonyms and "relevance" not in renamed:
+                _raise_two_relevances(synonyms[0], label)
+            if not exact and {"judge", "grade"} <= {*names}:
+                exact = ["grade"]  # what `goodgain label` writes
+        if exact:
+            our_name_of[exact[0]] = our_name
+        else:
+            synonyms = _drop_internal_numbers(synonyms)
+            _check_synonyms(synonyms, our_name, label)
+            our_name_of |= dict.fromkeys(synonyms, our_name)
+            understood |= dict.fromkeys(synonyms, our_name)
+
     likely = None
-    if table is RUN and "iteration" not in found.values():
-        unread = (name for name in names if name not in found)
+    if table is RUN and "iteration" not in our_name_of.values():
+        unread = (name for name in names if name not in our_name_of)
         likely = next((name for name in unread if re.fullmatch(_LIKE_ITERATION, str(name).lower())), None)
-    return FoundColumns(found, frozenset(map(str, renamed)), likely, understood)
+    return FoundColumns(our_name_of, frozenset(map(str, renamed)), likely, understood)
+
+
+def _check_exact(names: list[str], our_name: str, renamed: Mapping[str, str], label: str) -> None:
+    """Raise `InputError` if several columns are renamed to one of goodgain's names, or one beside the column of this name."""
+    if len(names) > 1:
+        name = next(name for name in names if name in renamed)
+        other = next(other for other in names if other != name)
+        remedy = f"rename one of them, or leave it out of {spell('columns')}"
+        raise InputError(f"{label} has two columns for {our_name}, {name!r} and {other!r}; {remedy}")
+
+
+def _raise_two_relevances(other: str, label: str) -> None:
+    problem = f"{label} has two columns that may be relevance, 'relevance' and {other!r}. Rename or remove one"
+    raise InputError(f"{problem}. To read 'relevance', pass {spell('columns', {'relevance': 'relevance'})}")
+
+
+def _check_synonyms(names: list[str], our_name: str, label: str) -> None:
+    if len(names) > 1:
+        remedy = " or ".join(spell("columns", {name: our_name}) for name in names[:2])
+        problem = f"{label} has two columns that may be {our_name}, {names[0]!r} and {names[1]!r}"
+        raise InputError(f"{problem}. To choose a column, pass {remedy}")
 
 
 def _drop_internal_numbers(names: list[Any]) -> list[Any]:
     """Return the columns without the internal number of an index, if the column of the ids themselves is present."""
-    known = {str(name).lower() for name in names}
+    lower_names = {str(name).lower() for name in names}
     for number, document in INTERNAL_NUMBERS.items():
-        if known == {number, document}:
+        if lower_names == {number, document}:
             return [name for name in names if str(name).lower() == document]
     return names
 
 
-def warn_of_understood_columns(found: FoundColumns, label: str) -> None:
+def warn_of_understood_columns(matched: FoundColumns, label: str) -> None:
     """Give a notice of the columns found through synonyms, if any."""
-    if found.understood:
-        read = ", ".join(f"{name!r} was read as {ours}" for name, ours in found.understood.items())
+    if matched.understood:
+        read = ", ".join(f"{name!r} was read as {our_name}" for name, our_name in matched.understood.items())
         notice("columns_by_other_names", f"{label}: {read}. If that is wrong, set {spell('columns')}")
 
 
@@ -116,9 +136,9 @@ def check_columns_used(columns: Columns, *sources: Any) -> None:
     """Raise `InputError` if a name in `columns` is not a column of any source."""
     for name in columns:
         if not any(str(name) in source.renamed for source in sources):
-            wrong = f"{spell('columns', {name: columns[name]})}: there is no column {name!r}"
+            problem = f"{spell('columns', {name: columns[name]})}: there is no column {name!r}"
             scope = f"{spell('columns')} is for tables, not for TREC text, dicts, or a Run or Qrels already read"
-            raise InputError(f"{wrong}. Correct the name. {scope}")
+            raise InputError(f"{problem}. Correct the name. {scope}")
 
 
 class OpenFrame(NamedTuple):
@@ -140,8 +160,8 @@ def check_document_column(frame: Any, table: Table, label: str) -> None:
     if documents.is_empty() or documents[0] not in _IGNORED or (documents != documents[0]).any():
         return
     if columns.get_column("iteration").n_unique() > 1:
-        wrong = f"column 3 is {documents[0]!r} in all lines, so the document seems to stand in column 2"
-        raise InputError(f"{label}: {wrong}. Write the columns in this order: {' '.join(table.columns)}")
+        problem = f"column 3 is {documents[0]!r} in all lines, so the document seems to stand in column 2"
+        raise InputError(f"{label}: {problem}. Write the columns in this order: {' '.join(table.columns)}")
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
@@ -156,57 +176,67 @@ def open_source(
     `label` is the label of every row, for qrels without labels. With `subtopics`, qrels may have the columns of nuggets.
     Returns the name, the frame, and whether the source is TREC text. Lines of TREC text are already checked.
     """
-    known = UNLABELLED if label is not None else NUGGETS if subtopics else table
+    readable = NUGGETS if subtopics else table
+    if label is not None:
+        readable = UNLABELLED
     if not isinstance(source, (str, os.PathLike)):
-        return None, _add_label(open_frame(source, known, columns=columns), label), False
-    path, is_text = Path(source), False
+        return None, _add_label(open_frame(source, readable, columns=columns), label), False
+
+    path = Path(source)
     content = read_lines(path) if container(path) == "text" else None
-    is_json = content is not None and begins_json(content)
     if content is not None and table is QRELS and not columns and is_of_tasks(content):
-        columns, known, label = TASKS, UNLABELLED, 1 if label is None else label
-    if content is not None and is_json and (nested := read_nested(content)) is not None:
-        opened = OpenFrame(nw.from_native(_read_dict(nested, known)), FrameRows(str(path)), FoundColumns({}))
-    elif content is not None and not is_json and find_header(content, path, columns) is None:
+        columns, readable = TASKS, UNLABELLED
+        label = 1 if label is None else label
+
+    is_json = content is not None and begins_json(content)
+    nested = read_nested(content) if content is not None and is_json else None
+    is_text = content is not None and not is_json and find_header(content, path, columns) is None
+    if nested is not None:
+        opened = OpenFrame(nw.from_native(_read_dict(nested, readable)), FrameRows(str(path)), FoundColumns({}))
+    elif content is not None and is_text:
         frame, lines, passed_over = read_text(content, table, label=str(path), errors=errors)
         warn_of_passed_over(str(path), [passed_over])
-        opened, is_text = OpenFrame(nw.from_native(frame), lines, FoundColumns({})), True
+        opened = OpenFrame(nw.from_native(frame), lines, FoundColumns({}))
     else:
-        opened = _open_table(path, table, known, errors=errors, columns=columns, content=content)
+        opened = _open_table(path, table, readable, errors=errors, columns=columns, content=content)
     return stem(path), _add_label(opened, label), is_text
 
 
 def _open_table(
-    path: Path, table: Table, known: Table, *, errors: str, columns: Columns, content: Content | None
+    path: Path, table: Table, readable: Table, *, errors: str, columns: Columns, content: Content | None
 ) -> OpenFrame:
-    """Open a file with named columns. `known` declares the columns to read."""
+    """Open a file with named columns. `readable` declares the columns to read."""
 
     def find(names: Iterable[str]) -> FoundColumns:
-        return find_columns(names, known, columns, label=str(path))
+        return find_columns(names, readable, columns, label=str(path))
 
     # pandas writes ranks as floats when one is missing.
-    types: dict[str, Any] = {name: pl.Float64 if name in known.numbers else pl.String for name in known.columns}
+    types: dict[str, Any] = {name: pl.Float64 if name in readable.numbers else pl.String for name in readable.columns}
+    inner_paths = [name for name in columns if "." in name]
     frame, rows, names = read_table(
         path,
         types,
         find=lambda names: find(names).names,
-        required=known.required,
+        required=readable.required,
         errors=errors,
         content=content,
-        paths=[name for name in columns if "." in name] if table is QRELS else None,
+        paths=inner_paths if table is QRELS else None,
     )
-    found = find(names)
+    matched = find(names)
+
     if isinstance(rows, TextLines) and frame.is_empty():
         frame = pl.DataFrame(schema=types)
     else:
         if content is None or separator_by_name(path) is not None:  # JSON has no row of names
-            _check_first_row(names, known, found, str(path), is_text=content is not None)
-        _require_columns(names, known, found, str(path))
-    if any("." in name for name in columns) and "relevance" in frame.columns and isinstance(rows, TextLines):
+            _check_first_row(names, readable, matched, str(path), is_text=content is not None)
+        _require_columns(names, readable, matched, str(path))
+
+    if inner_paths and "relevance" in frame.columns and isinstance(rows, TextLines):
         # A record may list a document twice, with a paragraph that supports and one that does not.
         record = pl.Series("record", rows.lines)
         largest = pl.col("relevance").max().over("query_id", "doc_id", "record")
         frame = frame.with_columns(record).with_columns(largest).drop("record")
-    return OpenFrame(nw.from_native(frame), rows, found)
+    return OpenFrame(nw.from_native(frame), rows, matched)
 
 
 def is_of_tasks(content: Content) -> bool:
@@ -239,11 +269,8 @@ def find_header(content: Content, path: Path, columns: Columns) -> list[str] | N
         refuse_other_separator(line, separator, path)
         return None
     names = read_names(line, separator, path)
-    if separator == "\t" and not any(
-        find_columns(names, table, columns, label=str(path)).names for table in (RUN, QRELS)
-    ):
-        return None
-    return names
+    has_known_name = any(find_columns(names, table, columns, label=str(path)).names for table in (RUN, QRELS))
+    return names if has_known_name or separator != "\t" else None
 
 
 def open_frame(source: object, table: Table, *, columns: Columns | None = None) -> OpenFrame:
@@ -252,44 +279,58 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
     Frames in memory become Polars frames. Lazy frames (Polars, DuckDB, PySpark ...) stay on their engine.
     """
     columns = columns or {}
-    label = f"the {table.name} frame"
     if isinstance(source, Mapping):
-        frame, columns, label = nw.from_native(_read_dict(source, table)), {}, f"the {table.name} dict"
+        label = f"the {table.name} dict"
+        frame = nw.from_native(_read_dict(source, table))
+        columns = {}
     else:
+        label = f"the {table.name} frame"
         frame = wrap_frame(source, label)
     if frame is None:
         if isinstance(source, Iterable):
             return _read_tuples(source, table, columns)
-        what, remedy = "a run", "a path, a data frame, named tuples or a dict of dicts"
-        if table.name == QRELS.name:
-            what, remedy = "qrels", "its qrels_iter()" if hasattr(source, "qrels_iter") else remedy
-        raise InputError(f"{type(source).__name__} is not {what}: give {remedy}")
+        raise _refuse_kind(source, table)
+
     names = frame.collect_schema().names()
-    found = find_columns(names, table, columns, label=label)
-    _check_first_row(names, table, found, label)
-    _require_columns(names, table, found, label)
-    selected = frame.select(nw.col(name).alias(ours) for name, ours in found.names.items())
+    matched = find_columns(names, table, columns, label=label)
+    _check_first_row(names, table, matched, label)
+    _require_columns(names, table, matched, label)
+    selected = frame.select(nw.col(name).alias(our_name) for name, our_name in matched.names.items())
     if isinstance(selected, nw.DataFrame):
         selected = nw.from_native(to_polars(selected, label))
-    return OpenFrame(selected, FrameRows(label), found)
+    return OpenFrame(selected, FrameRows(label), matched)
+
+
+def _refuse_kind(source: object, table: Table) -> InputError:
+    remedy = "a path, a data frame, named tuples or a dict of dicts"
+    if table.name != QRELS.name:
+        return InputError(f"{type(source).__name__} is not a run: give {remedy}")
+    if hasattr(source, "qrels_iter"):
+        remedy = "its qrels_iter()"
+    return InputError(f"{type(source).__name__} is not qrels: give {remedy}")
 
 
 def _check_first_row(
-    names: Iterable[Any], table: Table, found: FoundColumns, label: str, *, is_text: bool = False
+    names: Iterable[Any], table: Table, matched: FoundColumns, label: str, *, is_text: bool = False
 ) -> None:
-    if {*map(str, found.names)} - found.renamed:
+    """Raise `InputError` if a column that matters has a number as its name, and no column is known by its own name."""
+    if {*map(str, matched.names)} - matched.renamed:
         return
-    used = names if {*table.required} - {*found.names.values()} else found.names if is_text else ()
-    if number := next((name for name in used if isinstance(name, str) and re.fullmatch(r"-?\d+(\.\d+)?", name)), None):
-        wrong = f"the column {number!r} has a number as its name, so the first row may be data"
-        raise InputError(f"{label}: {wrong}. Give the table a header, such as {', '.join(table.required)}")
+    suspects: Iterable[Any] = matched.names if is_text else ()
+    if {*table.required} - {*matched.names.values()}:
+        suspects = names
+    for name in suspects:
+        if isinstance(name, str) and re.fullmatch(r"-?\d+(\.\d+)?", name):
+            problem = f"the column {name!r} has a number as its name, so the first row may be data"
+            raise InputError(f"{label}: {problem}. Give the table a header, such as {', '.join(table.required)}")
 
 
-def _require_columns(names: Iterable[Any], table: Table, found: FoundColumns, label: str) -> None:
-    missing = [name for name in table.required if name not in found.names.values()]
+def _require_columns(names: Iterable[Any], table: Table, matched: FoundColumns, label: str) -> None:
+    missing = [name for name in table.required if name not in matched.names.values()]
     if missing:
-        wrong = f"has no column {', '.join(map(repr, missing))} (it has {', '.join(map(str, names)) or 'none'})"
-        raise InputError(f"{label}: {wrong}; pass {spell('columns', {'its name': missing[0]})}, or rename the column")
+        present = ", ".join(map(str, names)) or "none"
+        problem = f"has no column {', '.join(map(repr, missing))} (it has {present})"
+        raise InputError(f"{label}: {problem}; pass {spell('columns', {'its name': missing[0]})}, or rename the column")
 
 
 def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
@@ -297,8 +338,8 @@ def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
     columns: dict[str, list[Any]] = {"query_id": [], "doc_id": [], value: []}
     for query_id, documents in source.items():
         if not isinstance(documents, Mapping):
-            wrong = f"the {table.name} dict has a {type(documents).__name__} for query {query_id!r}"
-            raise InputError(f"{wrong}; give {{query_id: {{doc_id: {kind}}}}}")
+            problem = f"the {table.name} dict has a {type(documents).__name__} for query {query_id!r}"
+            raise InputError(f"{problem}; give {{query_id: {{doc_id: {kind}}}}}")
         columns["query_id"] += [query_id] * len(documents)
         columns["doc_id"] += documents
         columns[value] += documents.values()
@@ -312,8 +353,10 @@ def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]
     {'q': {'a': 2.0, 'b': 1.0}}
     """
     queries = frame.group_by("query_id", maintain_order=True).agg("doc_id", value)
-    columns = (queries.get_column(name).to_list() for name in queries.columns)
-    return {query_id: dict(zip(docs, values, strict=True)) for query_id, docs, values in zip(*columns, strict=True)}
+    nested = {}
+    for query_id, doc_ids, values in queries.iter_rows():
+        nested[query_id] = dict(zip(doc_ids, values, strict=True))
+    return nested
 
 
 def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenFrame:
@@ -329,51 +372,58 @@ def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenF
     if fields is None:
         remedy = f"give named tuples with {', '.join(table.required)}, a data frame, a dict of dicts, or a path"
         raise InputError(f"{label} holds a {type(rows[0]).__name__}, not a named tuple; {remedy}")
-    found = find_columns(fields, table, columns, label=label)
-    if any(not hasattr(row, name) for row in rows for name in found.names):
-        raise InputError(f"{label} mixes named tuples of different fields; give every row {', '.join(found.names)}")
-    frame = _make_columns({ours: [getattr(row, name) for row in rows] for name, ours in found.names.items()}, table)
-    _require_columns(fields, table, found, label)
-    return OpenFrame(nw.from_native(frame), FrameRows(label), found)
+    matched = find_columns(fields, table, columns, label=label)
+    if any(not hasattr(row, name) for row in rows for name in matched.names):
+        raise InputError(f"{label} mixes named tuples of different fields; give every row {', '.join(matched.names)}")
+    values = {our_name: [getattr(row, name) for row in rows] for name, our_name in matched.names.items()}
+    frame = _make_columns(values, table)
+    _require_columns(fields, table, matched, label)
+    return OpenFrame(nw.from_native(frame), FrameRows(label), matched)
 
 
 def _make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
-    series = []
-    for name, values in columns.items():
-        try:
-            series.append(pl.Series(name, values, strict=True))
-        except UnicodeEncodeError:
-            raise InputError(f"the {table.name} has a {name} that is not valid Unicode text; correct it") from None
-        except (TypeError, OverflowError, pl.exceptions.PolarsError):
-            if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
-                kinds = sorted({type(value).__name__ for value in values})
-                mixed = f"the {table.name} mixes {' and '.join(kinds)} in {name}"
-                raise InputError(f"{mixed}; give every row the same type") from None
-            try:
-                series.append(pl.Series(name, [float(value) for value in values]))
-            except OverflowError:
-                raise InputError(f"the {table.name} has a {name} too large for a float; correct it") from None
-    return pl.DataFrame(series)
+    return pl.DataFrame([_make_column(name, values, table) for name, values in columns.items()])
+
+
+def _make_column(name: str, values: list[Any], table: Table) -> pl.Series:
+    try:
+        return pl.Series(name, values, strict=True)
+    except UnicodeEncodeError:
+        raise InputError(f"the {table.name} has a {name} that is not valid Unicode text; correct it") from None
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
+            kinds = sorted({type(value).__name__ for value in values})
+            mixed = f"the {table.name} mixes {' and '.join(kinds)} in {name}"
+            raise InputError(f"{mixed}; give every row the same type") from None
+    try:
+        return pl.Series(name, [float(value) for value in values])
+    except OverflowError:
+        raise InputError(f"the {table.name} has a {name} too large for a float; correct it") from None
 
 
 def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
     """Cast ids to text, and scores and labels to floats. In a run, iterations that are not integers become text."""
-    types, schema = dict(table.columns), frame.collect_schema()
-    if table is RUN and isinstance(schema.get("rank"), (nw.Int128, nw.UInt128, nw.Decimal)):
-        types["rank"] = nw.Float64()  # the 128 bits of sums in DuckDB are too many for NumPy
-    found = schema.get("iteration")
-    if table is RUN and found is not None and not found.is_integer() and found != nw.Unknown:
-        types["iteration"] = nw.String()
-        if found.is_float():
-            # Write 3.0 as "3": pandas turns whole numbers into floats when one is missing.
-            number = nw.col("iteration").cast(nw.Float64)
-            in_range = number.is_finite() & (number.abs() < 2**53)
-            whole = nw.when(in_range).then(number).otherwise(nw.lit(0.0)).cast(nw.Int64)
-            is_whole = in_range & (whole.cast(nw.Float64) == number)
-            text = nw.when(is_whole).then(whole.cast(nw.String)).otherwise(number.cast(nw.String))
-            frame = frame.with_columns(text.alias("iteration"))
+    types = dict(table.columns)
+    schema = frame.collect_schema()
+    if table is RUN:
+        if isinstance(schema.get("rank"), (nw.Int128, nw.UInt128, nw.Decimal)):
+            types["rank"] = nw.Float64()  # the 128 bits of sums in DuckDB are too many for NumPy
+        kind = schema.get("iteration")
+        if kind is not None and not kind.is_integer() and kind != nw.Unknown:
+            types["iteration"] = nw.String()
+            if kind.is_float():
+                frame = frame.with_columns(_write_whole_numbers(nw.col("iteration")).alias("iteration"))
     cast: Frame = cast_columns(frame, types, label)
     return cast
+
+
+def _write_whole_numbers(floats: nw.Expr) -> nw.Expr:
+    """Write 3.0 as "3": pandas turns whole numbers into floats when one is missing."""
+    number = floats.cast(nw.Float64)
+    in_range = number.is_finite() & (number.abs() < 2**53)
+    whole = nw.when(in_range).then(number).otherwise(nw.lit(0.0)).cast(nw.Int64)
+    is_whole = in_range & (whole.cast(nw.Float64) == number)
+    return nw.when(is_whole).then(whole.cast(nw.String)).otherwise(number.cast(nw.String))
 
 
 def load_data_set(dataset_id: str) -> Any:

@@ -24,7 +24,7 @@ from goodgain.formats import any_source, label_rules
 from goodgain.formats.addresses import find_addresses, hash_ids
 from goodgain.formats.any_source import Columns
 from goodgain.formats.digest import digest_rows
-from goodgain.formats.run import PandasFacade
+from goodgain.formats.pandas_facade import PandasFacade
 from goodgain.options import ERRORS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.ranking.ranking_table import Judgments, find_unit, number_judgments

@@ -73,7 +73,7 @@ class GoodgainEvaluator(Evaluator):
         import narwhals as nw
 
         from goodgain.formats import Run
-        from goodgain.formats.run import load_run
+        from goodgain.formats.run_reading import load_run
         from goodgain.ranking.dataframe_engines import collect
         from goodgain.scoring.scoring import Scoring, notices_for
 

@@ -13,7 +13,7 @@ import pytrec_eval
 
 from goodgain.formats import read_qrels
 from goodgain.formats.any_source import to_nested_dict
-from goodgain.formats.run import load_run
+from goodgain.formats.run_reading import load_run
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.families import HOST_NAMES
 from goodgain.measures.ledger_values import final_values
