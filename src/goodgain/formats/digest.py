@@ -45,20 +45,24 @@ def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:
     if is_long.any():
         hashed = [hashlib.blake2b(text.encode()).hexdigest() for text in texts.filter(is_long)]
         texts = texts.clone().scatter(is_long.arg_true(), hashed)
-    begins: Any = np.concatenate([[0], np.cumsum(texts.str.len_bytes().to_numpy(), dtype=np.int64)])
+    ends = np.cumsum(texts.str.len_bytes().to_numpy(), dtype=np.int64)
+    begins: Any = np.concatenate([[0], ends])
     padded = np.zeros(begins[-1] + _WORD, np.uint8)
     padded[: begins[-1]] = np.frombuffer(texts.str.join("").item().encode(), np.uint8)
     # A view: the word that begins at each byte.
     words: Any = np.ndarray(len(padded) - _WORD + 1, np.dtype("<u8"), padded, strides=(1,))
 
     def hash_rows(start: int, end: int) -> Any:
-        at, lengths = begins[start:end], np.diff(begins[start : end + 1])
+        begin_of = begins[start:end]
+        lengths = np.diff(begins[start : end + 1])
         hashes: Any = _mix(lengths.astype(np.uint64))
-        for done in range(0, int(lengths.max(initial=0)), _WORD):  # eight bytes of all texts at a time
-            rows: Any = np.flatnonzero(lengths > done)
-            rows = slice(None) if len(rows) == len(lengths) else rows
-            beyond = _WORD - np.minimum(lengths[rows] - done, _WORD)  # bytes of the text that follows
-            hashes[rows] = _mix(hashes[rows] ^ (words[at[rows] + done] << (8 * beyond).astype(np.uint64)))
+        for offset in range(0, int(lengths.max(initial=0)), _WORD):  # eight bytes of all texts at a time
+            rows: Any = np.flatnonzero(lengths > offset)
+            if len(rows) == len(lengths):
+                rows = slice(None)
+            beyond = _WORD - np.minimum(lengths[rows] - offset, _WORD)  # bytes of the text that follows
+            word = words[begin_of[rows] + offset] << (8 * beyond).astype(np.uint64)
+            hashes[rows] = _mix(hashes[rows] ^ word)
         return hashes
 
     return hash_rows

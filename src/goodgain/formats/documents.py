@@ -60,8 +60,12 @@ class DocumentMap:
     def signature(self) -> dict[str, str]:
         """The options of the mapping, for the signature of scores."""
         name = digest_rows(self.source) if isinstance(self.source, pl.DataFrame) else str(self.source)
-        others = {"documents_of": self.of, "chunks": self.chunks}
-        return {"documents": name} | {key: value for key, value in others.items() if value not in ("both", "collapse")}
+        options = {"documents": name}
+        if self.of != "both":
+            options["documents_of"] = self.of
+        if self.chunks != "collapse":
+            options["chunks"] = self.chunks
+        return options
 
     @cached_property
     def _names(self) -> Names | None:
@@ -72,17 +76,18 @@ class DocumentMap:
         if isinstance(self.source, nw.Expr):
             return frame.with_columns(self.source.alias("document"))
         if isinstance(self.source, pl.DataFrame):
-            table = nw.from_native(self.source.rename({"chunk_id": "doc_id", "doc_id": "document"}))
+            table = self.source.rename({"chunk_id": "doc_id", "doc_id": "document"})
             if isinstance(frame, nw.DataFrame):
-                joined = frame.to_native().join(table.to_native(), on="doc_id", how="left", maintain_order="left")
+                joined = frame.to_native().join(table, on="doc_id", how="left", maintain_order="left")
                 return nw.from_native(joined)
-            return frame.join(move_to_engine(frame, table), on="doc_id", how="left")
+            return frame.join(move_to_engine(frame, nw.from_native(table)), on="doc_id", how="left")
+
         if not frame.implementation.is_polars():
-            wrong = f"{spell('documents')} is a pattern, and this run stays on its engine"
-            raise InputError(f"{wrong}; give a table of chunk_id and doc_id")
-        found = pl.col("doc_id").str.extract(f"^(?:{self.source})$", 1)
-        is_mapped = found.is_in(["", EMPTY_DOC]).not_() & (pl.col("doc_id") != EMPTY_DOC)
-        return nw.from_native(frame.to_native().with_columns(document=pl.when(is_mapped).then(found)))
+            problem = f"{spell('documents')} is a pattern, and this run stays on its engine"
+            raise InputError(f"{problem}; give a table of chunk_id and doc_id")
+        document = pl.col("doc_id").str.extract(f"^(?:{self.source})$", 1)
+        is_mapped = document.is_in(["", EMPTY_DOC]).not_() & (pl.col("doc_id") != EMPTY_DOC)
+        return nw.from_native(frame.to_native().with_columns(document=pl.when(is_mapped).then(document)))
 
     def find_mapped(self, frame: Frame) -> MappedIds:
         """Count the mapped ids of a frame (columns `query_id` and `doc_id`), and list the documents of these ids."""
@@ -100,24 +105,45 @@ class DocumentMap:
         if run.unpaged is not None and run.reading.page is not None:  # pages are cut last
             return self.map_run(run.unpaged).cut_into_pages(run.reading.page)
         if self._names is not None and self.chunks == "repeat" and not run.lives_on_engine:
-            return run.with_frame(run.rows.with_columns(rename(run.rows.get_column("doc_id"), self._names)))
-        given = nw.from_native(run.frame if run.lives_on_engine else run.rows)
-        columns = given.collect_schema().names()
+            doc_ids = rename(run.rows.get_column("doc_id"), self._names)
+            return run.with_frame(run.rows.with_columns(doc_ids))
+
+        frame = nw.from_native(run.frame if run.lives_on_engine else run.rows)
+        columns = frame.collect_schema().names()
         document = nw.col("document")
-        rows = self.add_documents(given).with_columns((~document.is_null()).cast(nw.Int64).alias("mapped"))
+        rows = self.add_documents(frame).with_columns((~document.is_null()).cast(nw.Int64).alias("mapped"))
         rows = rows.with_columns(nw.coalesce(document, nw.col("doc_id")).alias("doc_id"))
         if self.chunks == "collapse":
-            key = ["query_id", "iteration", "doc_id"]
-            best = {"mapped": nw.col("mapped").max(), "rank": nw.col("rank").min(), "score": nw.col("score").max()}
-            is_eager = isinstance(rows, nw.DataFrame)
-            rows = rows.with_row_index("line") if is_eager else rows
-            whole = rows.filter(nw.col("mapped").max().over(*key) == 1)
-            whole = whole.sort("rank", "line", nulls_last=True) if is_eager and "rank" in columns else whole
-            whole = whole.with_columns(**{name: one.over(*key) for name, one in best.items() if name in whole.columns})
-            whole = whole.unique(key, keep="first", maintain_order=True) if is_eager else whole.unique(key)
-            rows = nw.concat([rows.filter(nw.col("mapped").max().over(*key) == 0), whole])
-            rows = rows.sort("line") if is_eager else rows
+            rows = _collapse_chunks(rows, columns)
         return run.with_frame(rows.select(columns).to_native())
+
+    def map_qrels(self, qrels: Qrels, kept: pl.Series) -> Qrels:
+        """Replace chunks by documents, which get the largest label of their chunks. Ids in `kept` do not change."""
+        frame = qrels.frame
+        if qrels.labels is not None:
+            frame = self._spread_labels(frame, kept)
+        renamed = self._rename_rows(frame, kept)
+        renamed_rows = renamed if qrels.rows is frame else self._rename_rows(qrels.rows, kept)
+
+        key = ["query_id", "doc_id"]
+        key_of_frame = key if qrels.labels is None else [*key, "iteration"]
+        joined = _join_labels(frame, renamed, key_of_frame, one_label=False)
+        # If column 2 is ignored, a document has one label.
+        rows = _join_labels(qrels.rows, renamed_rows, [*key, "iteration"], one_label=qrels.reading is None)
+        if qrels.has_subtopics:  # a host without subtopics keeps only the last row of a document
+            rows = rows.sort("query_id", "relevance")
+
+        ungraded = qrels.ungraded
+        if ungraded is not None:
+            ungraded = self._map_rows(ungraded, kept).unique(maintain_order=True)
+        return qrels.with_rows(joined, rows, ungraded=ungraded)
+
+    def _rename_rows(self, rows: pl.DataFrame, kept: pl.Series) -> "_RenamedRows":
+        renamed = self._map_rows(rows, kept)
+        hashed = renamed.select(pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)).to_series()
+        # numbers are found faster than texts, and counted faster than found
+        is_repeated = hashed.is_duplicated() if hashed.n_unique() < len(hashed) else None
+        return _RenamedRows(renamed, is_repeated)
 
     def _map_rows(self, rows: pl.DataFrame, kept: pl.Series) -> pl.DataFrame:
         """Replace chunks by documents in rows of qrels. Ids in `kept` do not change."""
@@ -126,55 +152,79 @@ class DocumentMap:
             if names is None or len(kept):
                 names = Names.of(self.source.filter(~pl.col("chunk_id").is_in(kept.implode())))
             return rows.with_columns(rename(rows.get_column("doc_id"), names))
-        found: pl.DataFrame = self.add_documents(nw.from_native(rows)).to_native()
+        with_documents: pl.DataFrame = self.add_documents(nw.from_native(rows)).to_native()
         document = pl.when(~pl.col("doc_id").is_in(kept.implode())).then("document")
-        return found.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
+        return with_documents.with_columns(doc_id=pl.coalesce(document, "doc_id")).select(rows.columns)
 
-    def map_qrels(self, qrels: Qrels, kept: pl.Series) -> Qrels:
-        """Replace chunks by documents, which get the largest label of their chunks. Ids in `kept` do not change."""
+    def _spread_labels(self, frame: pl.DataFrame, kept: pl.Series) -> pl.DataFrame:
+        """Give each chunk a label in each iteration in which a chunk of its document has one.
 
-        def join(rows: pl.DataFrame, replaced: pl.DataFrame, is_repeated: pl.Series | None, *key: str) -> pl.DataFrame:
-            if is_repeated is None:
-                return replaced
-            mapped = replaced.with_row_index("row")
-            changed = mapped.get_column("doc_id").filter(mapped.get_column("doc_id") != rows.get_column("doc_id"))
-            meets = is_repeated & mapped.get_column("doc_id").is_in(changed.unique().implode())
-            firsts = [] if "iteration" in key else [pl.col("iteration").first()]
-            grouped = mapped.filter(meets).group_by("query_id", "doc_id", *key, maintain_order=True)
-            joined = grouped.agg(pl.col("row").first(), pl.col("relevance").max(), *firsts).select(mapped.columns)
-            if "iteration" in key and qrels.reading is None:  # column 2 is ignored: a document has one label
-                joined = joined.with_columns(pl.col("relevance").max().over("query_id", "doc_id"))
-            return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
+        A chunk without a label of its own in this iteration gets its label for any iteration. It gets none if it has neither.
+        """
+        document = self._map_rows(frame, kept).get_column("doc_id").alias("document")
+        chunks = frame.with_columns(document)
+        of_document = ["query_id", "document"]
+        of_chunk = [*of_document, "doc_id"]
+        any_iteration = pl.col("iteration").is_null()
+        default_labels = chunks.filter(any_iteration).select(*of_chunk, default="relevance")
+        iterations = chunks.filter(~any_iteration).select(*of_document, "iteration").unique()
 
-        def replace_and_compare(rows: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series | None]:
-            """Return the rows with replaced ids, and whether each row repeats a query and document; None if no row does."""
-            replaced = self._map_rows(rows, kept)
-            hashed = replaced.select(pl.col("query_id").hash(1) ^ pl.col("doc_id").hash(2)).to_series()
-            # numbers are found faster than texts, and counted faster than found
-            return replaced, hashed.is_duplicated() if hashed.n_unique() < len(hashed) else None
+        # one row per (chunk, iteration of its document)
+        grid = chunks.select(of_chunk).unique(maintain_order=True).join(iterations, on=of_document)
+        own_labels = chunks.select(*of_chunk, "iteration", "relevance")
+        grid = grid.join(own_labels, on=[*of_chunk, "iteration"], how="left")
+        grid = grid.join(default_labels, on=of_chunk, how="left")
+        grid = grid.with_columns(relevance=pl.coalesce("relevance", "default")).drop_nulls("relevance")
+        return pl.concat([grid.select(frame.columns), frame.filter(any_iteration)])
 
-        def label_by_iteration(frame: pl.DataFrame) -> pl.DataFrame:
-            document = self._map_rows(frame, kept).get_column("doc_id").alias("document")
-            chunks, place = frame.with_columns(document), ["query_id", "document"]
-            any_label = chunks.filter(pl.col("iteration").is_null()).select(*place, "doc_id", of_any="relevance")
-            numbers = chunks.filter(pl.col("iteration").is_not_null()).select(*place, "iteration").unique()
-            grid = chunks.select(*place, "doc_id").unique(maintain_order=True).join(numbers, on=place)
-            own = chunks.select(*place, "doc_id", "iteration", "relevance")
-            grid = grid.join(own, on=[*place, "doc_id", "iteration"], how="left")
-            grid = grid.join(any_label, on=[*place, "doc_id"], how="left")
-            grid = grid.with_columns(relevance=pl.coalesce("relevance", "of_any")).drop_nulls("relevance")
-            return pl.concat([grid.select(frame.columns), frame.filter(pl.col("iteration").is_null())])
 
-        by_iteration = ["iteration"] if qrels.labels is not None else []
-        rest = qrels.ungraded
-        ungraded = None if rest is None else self._map_rows(rest, kept).unique(maintain_order=True)
-        given = label_by_iteration(qrels.frame) if by_iteration else qrels.frame
-        of_frame = replace_and_compare(given)
-        of_rows = of_frame if qrels.rows is given else replace_and_compare(qrels.rows)
-        frame, rows = join(given, *of_frame, *by_iteration), join(qrels.rows, *of_rows, "iteration")
-        if qrels.has_subtopics:  # a host without subtopics keeps only the last row of a document
-            rows = rows.sort("query_id", "relevance")
-        return qrels.with_rows(frame, rows, ungraded=ungraded)
+def _collapse_chunks(rows: Any, columns: list[str]) -> Any:
+    """Replace the chunks of a document in an iteration by one row. Rows of ids that are not mapped do not change.
+
+    The row has the best rank and score. In memory, its other columns and its place are those of the best chunk.
+    """
+    key = ["query_id", "iteration", "doc_id"]
+    has_chunk = nw.col("mapped").max().over(*key) == 1
+    best = {"mapped": nw.col("mapped").max(), "rank": nw.col("rank").min(), "score": nw.col("score").max()}
+    best_of_chunks = {name: value.over(*key) for name, value in best.items() if name in ("mapped", *columns)}
+    if not isinstance(rows, nw.DataFrame):
+        collapsed = rows.filter(has_chunk).with_columns(**best_of_chunks).unique(key)
+        return nw.concat([rows.filter(~has_chunk), collapsed])
+
+    rows = rows.with_row_index("line")
+    chunks = rows.filter(has_chunk)
+    if "rank" in columns:
+        chunks = chunks.sort("rank", "line", nulls_last=True)
+    collapsed = chunks.with_columns(**best_of_chunks).unique(key, keep="first", maintain_order=True)
+    return nw.concat([rows.filter(~has_chunk), collapsed]).sort("line")
+
+
+class _RenamedRows(NamedTuple):
+    """Rows with documents instead of chunks. `is_repeated`: whether a row repeats a query and document; None if no row does."""
+
+    rows: pl.DataFrame
+    is_repeated: pl.Series | None
+
+
+def _join_labels(rows: pl.DataFrame, renamed: _RenamedRows, key: list[str], *, one_label: bool) -> pl.DataFrame:
+    """Keep the largest label of the rows that renaming made equal in `key`. `rows` has the chunks.
+
+    With `one_label`, all rows of such a document have its largest label.
+    """
+    if renamed.is_repeated is None:
+        return renamed.rows
+    mapped = renamed.rows.with_row_index("row")
+    doc_id = mapped.get_column("doc_id")
+    new_ids = doc_id.filter(doc_id != rows.get_column("doc_id")).unique()
+    meets = renamed.is_repeated & doc_id.is_in(new_ids.implode())
+
+    first_row, largest = pl.col("row").first(), pl.col("relevance").max()
+    others = [pl.col("iteration").first()] if "iteration" not in key else []
+    grouped = mapped.filter(meets).group_by(key, maintain_order=True)
+    joined = grouped.agg(first_row, largest, *others).select(mapped.columns)
+    if one_label:
+        joined = joined.with_columns(largest.over("query_id", "doc_id"))
+    return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)
 
 
 #: Replaces a query's own document by `-`, the doc_id of an iteration without results.
@@ -185,20 +235,26 @@ OWN_LEFT_OUT = DocumentMap(
 
 def rename(ids: pl.Series, names: Names) -> pl.Series:
     """Replace each id that is a chunk_id by the doc_id in the same row."""
-    old, new = names.table.select("chunk_id", "doc_id").get_columns()
+    chunk_ids = names.table.get_column("chunk_id")
+    documents = names.table.get_column("doc_id")
     if not names.is_hash_unique:
-        return ids.replace(old, new)
-    hashes, of_hash = ids.hash().alias("hash").to_frame(), names.table.select("hash", "place")
-    place = hashes.join(of_hash, on="hash", how="left", maintain_order="left").get_column("place")
-    found = place.is_not_null().arg_true()
-    if len(found) < len(ids) // 4:  # a few rows are written over faster than all rows are gathered
-        places = place.gather(found)
-        is_chunk = old.gather(places) == ids.gather(found)
-        return ids.clone().scatter(found.filter(is_chunk), new.gather(places.filter(is_chunk)))
-    is_chunk = old.gather(place) == ids  # another id may have the same hash
-    own = pl.int_range(len(new), len(new) + len(ids), dtype=pl.get_index_type())
-    texts = pl.concat([new, ids.alias(new.name)], rechunk=True)  # texts are gathered faster than written over
-    return texts.gather(pl.select(pl.when(is_chunk).then(place).otherwise(own)).to_series())
+        return ids.replace(chunk_ids, documents)
+
+    # `place[k]` is the row of `names` whose hash is that of id k; another id may have the same hash
+    hashes = ids.hash().alias("hash").to_frame()
+    places_of_hashes = names.table.select("hash", "place")
+    place = hashes.join(places_of_hashes, on="hash", how="left", maintain_order="left").get_column("place")
+    matches = place.is_not_null().arg_true()
+    if len(matches) < len(ids) // 4:  # a few rows are written over faster than all rows are gathered
+        places = place.gather(matches)
+        is_chunk = chunk_ids.gather(places) == ids.gather(matches)
+        return ids.clone().scatter(matches.filter(is_chunk), documents.gather(places.filter(is_chunk)))
+
+    is_chunk = chunk_ids.gather(place) == ids
+    own_place = pl.int_range(len(documents), len(documents) + len(ids), dtype=pl.get_index_type())
+    texts = pl.concat([documents, ids.alias(documents.name)], rechunk=True)
+    new_place = pl.select(pl.when(is_chunk).then(place).otherwise(own_place)).to_series()
+    return texts.gather(new_place)  # texts are gathered faster than written over
 
 
 def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse") -> DocumentMap:
@@ -214,18 +270,21 @@ def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse"
         if isinstance(source, Mapping):
             source = pl.DataFrame({"chunk_id": [*source], "doc_id": [*source.values()]})
         frame, rows = read_frame(source, "documents", _COLUMNS), FrameRows("documents")
-    if missing := [name for name in _COLUMNS if name not in frame.columns]:
+
+    missing = [name for name in _COLUMNS if name not in frame.columns]
+    if missing:
         raise InputError(f"{rows.label}: has no column {', '.join(missing)}; a table of chunks has chunk_id and doc_id")
     frame = cast_texts(frame.select(_COLUMNS), _COLUMNS, rows.label)
-    nothing = (
-        (nw.col("chunk_id") == EMPTY_DOC) | (nw.col("doc_id") == EMPTY_DOC),
-        "has '-', which stands for an iteration without results",
-    )
+
+    names_nothing = (nw.col("chunk_id") == EMPTY_DOC) | (nw.col("doc_id") == EMPTY_DOC)
+    nothing = names_nothing, "has '-', which stands for an iteration without results"
     check_rows(nw.from_native(frame, eager_only=True), rows, [*map(lacks, _COLUMNS), nothing])
-    twice = (~frame.get_column("chunk_id").is_first_distinct()).arg_true()
-    if len(twice):
-        chunk = quote(frame.item(twice[0], "chunk_id"))
-        raise InputError(f"{rows.locate(twice[0])} lists the chunk {chunk} a second time; keep one row for each chunk")
+    repeats = (~frame.get_column("chunk_id").is_first_distinct()).arg_true()
+    if len(repeats):
+        chunk = quote(frame.item(repeats[0], "chunk_id"))
+        raise InputError(
+            f"{rows.locate(repeats[0])} lists the chunk {chunk} a second time; keep one row for each chunk"
+        )
     return DocumentMap(frame, of, chunks)
 
 

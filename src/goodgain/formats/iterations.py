@@ -48,34 +48,50 @@ def number_iterations(frame: Frame, rows: RowSource, *, first: int, errors: str)
         is_decimal = column.str.contains(r"^\+?[0-9]+\.0+$")
         number = column.str.replace_all(r"\.0+$", "")  # no group: DuckDB refers to groups in another way
         frame = frame.with_columns(nw.when(is_decimal).then(number).otherwise(column).alias("iteration"))
-    whole = column.str.contains(WHOLE)
-    grouped = frame.with_columns(whole.cast(nw.Int64).alias("whole")).group_by("query_id")
-    all_numbers, any_number = nw.col("whole").min().alias("all_numbers"), nw.col("whole").max().alias("any_number")
-    queries = collect(grouped.agg(column.n_unique().alias("values"), all_numbers, any_number))
-    mixed = queries.filter((pl.col("values") > 1) & (pl.col("all_numbers") == 0)).sort("query_id")
-    query_ids = mixed.get_column("query_id").to_list()
-    if len(mixed) and errors == "skip" and mixed.get_column("any_number").min() == 1:
-        words = (nw.col("query_id").is_in(query_ids) & ~whole, "has {iteration} in column 2")
+
+    is_number = column.str.contains(WHOLE)
+    queries = _compare_values(frame, is_number)
+    mixed = queries.filter((pl.col("values") > 1) & ~pl.col("all_numbers")).sort("query_id")
+    if len(mixed) and errors == "skip" and mixed.get_column("any_number").all():
+        query_ids = mixed.get_column("query_id").to_list()
+        words = (nw.col("query_id").is_in(query_ids) & ~is_number, "has {iteration} in column 2")
         frame, rows = check_rows(frame, rows, [words], errors=errors)
     elif len(mixed):
-        unclear = mixed.filter(pl.col("any_number") == 0).get_column("query_id").to_list() if errors == "skip" else []
-        _raise_mixed(frame, rows, (unclear or query_ids)[0])
-    numbers = nw.when(whole).then(column).otherwise(nw.lit(str(first))).str.replace_all("+", "", literal=True)
-    has_numbers = queries.get_column("any_number").max() == 1
-    return frame.with_columns(numbers.cast(nw.Int64).alias("iteration")), rows, has_numbers
+        unreadable = mixed
+        if errors == "skip":  # queries with numbers lose only their rows with words
+            unreadable = mixed.filter(~pl.col("any_number"))
+        _raise_mixed(frame, rows, unreadable.item(0, "query_id"))
+
+    numbers = nw.when(is_number).then(column).otherwise(nw.lit(str(first)))
+    numbers = numbers.str.replace_all("+", "", literal=True).cast(nw.Int64)
+    has_numbers = bool(queries.get_column("any_number").any())
+    return frame.with_columns(numbers.alias("iteration")), rows, has_numbers
+
+
+def _compare_values(frame: Frame, is_number: nw.Expr) -> pl.DataFrame:
+    """Return one row per query: query_id, values (how many different iterations), all_numbers, any_number."""
+    numbered = frame.with_columns(is_number.cast(nw.Int64).alias("is_number"))
+    queries = numbered.group_by("query_id").agg(
+        nw.col("iteration").n_unique().alias("values"),
+        nw.col("is_number").min().alias("all_numbers"),
+        nw.col("is_number").max().alias("any_number"),
+    )
+    return collect(queries).with_columns(pl.col("all_numbers", "any_number") == 1)
 
 
 def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
+    """Raise `InputError` for a query with words and numbers, or with different words, as iterations. Name the row if possible."""
     if isinstance(frame, nw.LazyFrame):
         raise InputError(f"{rows.label}: query {query_id!r} mixes values in column 2; {_RULE}")
-    of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
-    values: list[str] = of_query.get_column("iteration").to_list()
-    words = [k for k, value in enumerate(values) if not re.fullmatch(WHOLE, value)]
-    bad = words[0] if len(words) < len(values) else next(k for k, value in enumerate(values) if value != values[0])
+    rows_of_query = frame.with_row_index("row").filter(nw.col("query_id") == query_id)
+    values: list[str] = rows_of_query.get_column("iteration").to_list()
+    words = [place for place, value in enumerate(values) if not re.fullmatch(WHOLE, value)]
+    different = [place for place, value in enumerate(values) if value != values[0]]
+    bad = words[0] if len(words) < len(values) else different[0]
     other = next(value for value in values if value != values[bad])
-    row = of_query.get_column("row").to_list()[bad]
-    wrong = f"has {values[bad]!r} in column 2 where query {query_id!r} has {other!r} in another row"
-    raise InputError(f"{rows.locate(row)} {wrong}; {_RULE}")
+    row = rows_of_query.get_column("row").to_list()[bad]
+    problem = f"has {values[bad]!r} in column 2 where query {query_id!r} has {other!r} in another row"
+    raise InputError(f"{rows.locate(row)} {problem}; {_RULE}")
 
 
 def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[Frame, RowSource, pl.Series]:
@@ -83,23 +99,27 @@ def take_never_searched(frame: Frame, rows: RowSource, *, errors: str) -> tuple[
 
     A query that never searched has a single row, with `-` or null as iteration and `-` as doc_id.
     """
-    iteration, is_text = nw.col("iteration"), frame.collect_schema()["iteration"] == nw.String
-    lacks_number = iteration.is_null() | (iteration == EMPTY_DOC) if is_text else iteration.is_null()
-    is_such = lacks_number & (nw.col("doc_id") == EMPTY_DOC)
-    found = collect(frame.filter(is_such).select("query_id")).get_column("query_id").cast(pl.String)
-    if found.is_empty():
-        return frame, rows, found
-    of_such = frame.filter(nw.col("query_id").is_in(found.unique().to_list()))
-    counted = of_such.group_by("query_id").agg(nw.len().alias("rows")).filter(nw.col("rows") > 1)
-    mixed = collect(counted).get_column("query_id").to_list()
-    if mixed:
-        has_others = nw.col("query_id").is_in(mixed)
-        wrong = (is_such & has_others, "says that query {query_id} never searched, but the query has other rows")
-        frame, rows = check_rows(frame, rows, [wrong], errors=errors)
+    lacks_number = nw.col("iteration").is_null()
+    if frame.collect_schema()["iteration"] == nw.String:
+        lacks_number = lacks_number | (nw.col("iteration") == EMPTY_DOC)
+    says_never = lacks_number & (nw.col("doc_id") == EMPTY_DOC)
+    query_ids = collect(frame.filter(says_never).select("query_id")).get_column("query_id").cast(pl.String)
+    if query_ids.is_empty():
+        return frame, rows, query_ids
+
+    of_queries = frame.filter(nw.col("query_id").is_in(query_ids.unique().to_list()))
+    counts = of_queries.group_by("query_id").agg(nw.len().alias("rows"))
+    contradicting = collect(counts.filter(nw.col("rows") > 1)).get_column("query_id").to_list()
+    if contradicting:
+        has_other_rows = nw.col("query_id").is_in(contradicting)
+        text = "says that query {query_id} never searched, but the query has other rows"
+        frame, rows = check_rows(frame, rows, [(says_never & has_other_rows, text)], errors=errors)
+
     if isinstance(frame, nw.DataFrame):
-        kept = frame.select((~is_such).alias("kept")).to_polars().get_column("kept")
-        rows = rows.subset(kept.arg_true().to_list())
-    return frame.filter(~is_such), rows, found.filter(~found.is_in(mixed)).sort()
+        is_kept = frame.select((~says_never).alias("kept")).to_polars().get_column("kept")
+        rows = rows.subset(is_kept.arg_true().to_list())
+    never_searched = query_ids.filter(~query_ids.is_in(contradicting)).sort()
+    return frame.filter(~says_never), rows, never_searched
 
 
 def add_never_searched(rows: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
@@ -108,9 +128,9 @@ def add_never_searched(rows: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame
         return rows
     tag = rows.item(0, "tag") if "tag" in rows.columns and rows.height else None
     values = {"doc_id": EMPTY_DOC, "rank": 0, "score": 0.0, "tag": tag}
-    types = RUN.polars
-    known = [pl.lit(value, types[name]).alias(name) for name, value in values.items() if name in rows.columns]
-    return pl.concat([rows, query_ids.to_frame("query_id").with_columns(known)], how="diagonal_relaxed")
+    columns = [pl.lit(value, RUN.polars[name]).alias(name) for name, value in values.items() if name in rows.columns]
+    new_rows = query_ids.to_frame("query_id").with_columns(columns)
+    return pl.concat([rows, new_rows], how="diagonal_relaxed")
 
 
 class UnnamedRows(NamedTuple):
@@ -130,47 +150,57 @@ def find_unnamed_rows(frame: Frame, rows: RowSource) -> UnnamedRows:
     is_null = nw.col("doc_id").is_null()
     if not len(collect(frame.filter(is_null).head(1))):
         return UnnamedRows()
-    nameless: Frame = (frame.with_row_index("row") if isinstance(frame, nw.DataFrame) else frame).filter(is_null)
-    has_value, has_zero = ~is_null, ~is_null  # false in all of these rows
-    for name in (name for name in ("rank", "score") if name in schema):
-        number = nw.col(name).fill_null(0)
-        has_value = has_value | ((number != 0) & number.is_finite() if schema[name].is_float() else number != 0)
-        has_zero = has_zero | (~nw.col(name).is_null() & (number == 0))
+
+    numbered = frame.with_row_index("row") if isinstance(frame, nw.DataFrame) else frame
+    nameless: Frame = numbered.filter(is_null)
+    has_value = has_zero = ~is_null  # false in all of these rows
+    for name in ("rank", "score"):
+        if name in schema:
+            number = nw.col(name).fill_null(0)
+            is_value = number != 0
+            if schema[name].is_float():
+                is_value = is_value & number.is_finite()
+            has_value = has_value | is_value
+            has_zero = has_zero | (~nw.col(name).is_null() & (number == 0))
+
     iteration = [name for name in ("query_id", "iteration") if name in schema]
-    results: Any = frame.filter(~is_null & (nw.col("doc_id") != EMPTY_DOC)).select(iteration).unique()
+    is_result = ~is_null & (nw.col("doc_id") != EMPTY_DOC)
+    iterations_with_results: Any = frame.filter(is_result).select(iteration).unique()
     ranked = collect(nameless.filter(has_value))
-    beside = collect(nameless.filter(~has_value & ~has_zero).join(results, on=iteration, how="semi"))
-    found = pl.concat([ranked, beside])
-    if found.is_empty():
+    without_value = nameless.filter(~has_value & ~has_zero)
+    beside_results = collect(without_value.join(iterations_with_results, on=iteration, how="semi"))
+    unnamed = pl.concat([ranked, beside_results])
+    if unnamed.is_empty():
         return UnnamedRows()
     if isinstance(frame, nw.DataFrame):
-        return UnnamedRows(len(found), rows.locate(found["row"].min()))  # type: ignore[arg-type]  # numbers of rows
-    return UnnamedRows(len(found), f"a row {quote(str(found.row(0, named=True)))}")
+        return UnnamedRows(len(unnamed), rows.locate(unnamed["row"].min()))  # type: ignore[arg-type]  # numbers of rows
+    return UnnamedRows(len(unnamed), f"a row {quote(str(unnamed.row(0, named=True)))}")
 
 
 def warn_of_unnamed_rows(label: str, parts: Iterable[UnnamedRows]) -> None:
     """Give one notice about all rows that `find_unnamed_rows` found in the parts of a run."""
-    found = [part for part in parts if part.number]
-    if found:
-        count = sum(part.number for part in found)
+    parts_with_rows = [part for part in parts if part.number]
+    if parts_with_rows:
+        count = sum(part.number for part in parts_with_rows)
         look = "row without a doc_id looks like a result and was"
         if count > 1:
             look = "rows without a doc_id look like results and were"
         ids = "write the ids (pandas reads the id NA as null: keep_default_na=False)"
         remedy = f"{ids}, or '-' with rank and score 0 for an empty iteration"
-        notice("rows_without_document", f"{label}: {count:,} {look} not counted; the first: {found[0].first}; {remedy}")
+        first = parts_with_rows[0].first
+        notice("rows_without_document", f"{label}: {count:,} {look} not counted; the first: {first}; {remedy}")
 
 
 def mark_empty_iterations(frame: Frame) -> Frame:
     """Replace each null doc_id by `-`, which marks an iteration without results. Set rank and score to 0 in all rows with `-`."""
     frame = frame.with_columns(nw.col("doc_id").fill_null(EMPTY_DOC))
-    nothing = nw.col("doc_id") == EMPTY_DOC
-    schema = frame.collect_schema()
-    return frame.with_columns(
-        nw.when(nothing).then(nw.lit(0)).otherwise(nw.col(name)).cast(schema[name]).alias(name)
-        for name in ("rank", "score")
-        if name in schema
-    )
+    is_empty = nw.col("doc_id") == EMPTY_DOC
+    columns = []
+    for name, kind in frame.collect_schema().items():
+        if name in ("rank", "score"):
+            number = nw.when(is_empty).then(nw.lit(0)).otherwise(nw.col(name))
+            columns.append(number.cast(kind).alias(name))
+    return frame.with_columns(columns)
 
 
 def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
@@ -180,38 +210,51 @@ def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     """
     schema = frame.collect_schema()
     tags = [nw.col("tag").max()] if "tag" in schema else []  # one per query, or null
-    missing = _find_missing(collect(frame.group_by("query_id", "iteration").agg(*tags)), first=first)
+    searched = collect(frame.group_by("query_id", "iteration").agg(*tags))
+    missing = _find_missing(searched, first=first)
     if missing.is_empty():
         return frame
-    added: Any = nw.from_native(missing)
+
+    new_rows: Any = nw.from_native(missing)
     if isinstance(frame, nw.LazyFrame):
-        added = move_to_engine(frame, added.select(schema.names()))
-    return nw.concat([frame, added.select(nw.col(name).cast(schema[name]) for name in schema.names())])  # type: ignore[no-any-return]  # as given
+        new_rows = move_to_engine(frame, new_rows.select(schema.names()))
+    new_rows = new_rows.select(nw.col(name).cast(kind) for name, kind in schema.items())
+    return nw.concat([frame, new_rows])  # type: ignore[no-any-return]  # as given
 
 
 def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
     """Return the rows to add for missing iterations. `searched` has query_id, iteration, and tag if the run has tags."""
     searched = searched.sort("query_id", "iteration")
     before = pl.col("iteration").shift(1).over("query_id").fill_null(first - 1)
+    # `gap` is the number of missing iterations before an iteration
     gaps = searched.with_columns(before=before, gap=pl.col("iteration") - before - 1)
+    _check_gaps(gaps, first=first)
+
+    if "tag" in searched.columns:
+        gaps = gaps.with_columns(pl.col("tag").max().over("query_id"))
+    numbers = pl.int_ranges(pl.col("before") + 1, pl.col("iteration"))
+    missing = gaps.filter(pl.col("gap") > 0).with_columns(iteration=numbers).drop("before", "gap").explode("iteration")
+    return missing.with_columns(doc_id=pl.lit(EMPTY_DOC), rank=pl.lit(0), score=pl.lit(0.0))
+
+
+def _check_gaps(gaps: pl.DataFrame, *, first: int) -> None:
+    """Raise `InputError` for an iteration below the first, and if so many iterations are missing that these are other numbers."""
     low = gaps.filter(pl.col("iteration") < first)
     if not low.is_empty():
         query_id, number = low.select("query_id", "iteration").row(0)
         remedy = f"Set {spell('first')} to the lowest iteration number"
         raise InputError(f"query {query_id!r}: iteration {number} is below {spell('first', first)}. {remedy}")
+
     no_iterations = f"column 2 does not hold iterations; renumber it, or read the run without {spell('gaps', 'empty')}"
     wide = gaps.filter(pl.col("gap") > _LARGEST_GAP)
     if not wide.is_empty():
         query_id, number, gap = wide.select("query_id", "iteration", "gap").row(0)
-        wrong = f"query {query_id!r} lacks {gap} iterations before iteration {number}, more than {_LARGEST_GAP}"
-        raise InputError(f"{wrong}: {no_iterations}")
+        problem = f"query {query_id!r} lacks {gap} iterations before iteration {number}, more than {_LARGEST_GAP}"
+        raise InputError(f"{problem}: {no_iterations}")
+
     missing = gaps.get_column("gap").sum()
     if missing > max(_MOST_MISSING, _MOST_MISSING_EACH * len(gaps)):
         raise InputError(f"the run has {count_of(len(gaps), 'iteration')} and lacks {missing:,}: {no_iterations}")
-    tag = [pl.col("tag").max().over("query_id")] if "tag" in searched.columns else []
-    numbers = pl.int_ranges(pl.col("before") + 1, pl.col("iteration"))
-    rows = gaps.with_columns(*tag).filter(pl.col("gap") > 0).with_columns(iteration=numbers).drop("before", "gap")
-    return rows.explode("iteration").with_columns(doc_id=pl.lit(EMPTY_DOC), rank=pl.lit(0), score=pl.lit(0.0))
 
 
 def lacks_iterations(has_numbers: bool, lowest: int | None, highest: int | None) -> bool:
@@ -250,15 +293,16 @@ def cut_into_pages(rows: pl.DataFrame, size: int) -> pl.DataFrame:
     Without repeats this is the order of the scores. A query with repeats is ordered by rank, then row. A query without results
     keeps one empty iteration.
     """
-    is_result, of_query = pl.col("doc_id") != EMPTY_DOC, "query_id"
-    is_first = pl.int_range(pl.len()).over(of_query) == 0
-    rows = rows.filter(is_result | (is_first & ~is_result.any().over(of_query)))
+    is_result = pl.col("doc_id") != EMPTY_DOC
+    is_first = pl.int_range(pl.len()).over("query_id") == 0
+    is_without_results = ~is_result.any().over("query_id")
+    rows = rows.filter(is_result | (is_first & is_without_results))
 
-    by_rank = pl.col("rank").rank("ordinal").over(of_query).cast(pl.Int64)
+    by_rank = pl.col("rank").rank("ordinal").over("query_id").cast(pl.Int64)
     placed = rows.with_columns(by_rank=by_rank, place=_place_by_score(rows))
     placed = placed.with_columns(pl.col("place").fill_null(pl.col("by_rank")))
 
-    is_reordered = (pl.col("place") != pl.col("by_rank")).any().over(of_query)
+    is_reordered = (pl.col("place") != pl.col("by_rank")).any().over("query_id")
     rank = pl.when(is_reordered).then(pl.col("place").cast(rows.schema["rank"])).otherwise("rank")
     pages = placed.with_columns(iteration=(pl.col("place") - 1) // size + 1, rank=rank)
     return pages.drop("by_rank", "place")

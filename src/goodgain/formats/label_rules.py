@@ -26,6 +26,8 @@ _LEAST_LABEL = 1e-280
 _MOST_LEVELS = 10_000_000
 #: Lower labels make trec_eval write outside its memory, and pytrec_eval may crash. Measures treat -1 like any lower label.
 LOWEST_LABEL = -1
+#: One row: query_id, text of the nugget, doc_id, relevance, vital.
+_Nugget = tuple[str, str, str, float, float]
 #: Assignment of a nugget to a document by autonuggetizer -> label.
 GRADES_OF_NUGGETS = {"support": 2.0, "partial_support": 1.0, "not_support": 0.0}
 
@@ -39,6 +41,7 @@ def take_out_null_labels(
         return frame, None, rows
     count = int(is_null.sum())
     labelled, ungraded = frame.filter(~is_null), frame.filter(is_null)
+
     if labelled.is_empty():
         raise InputError(f"{rows.label}: every relevance is null, so these qrels judge nothing; give qrels with labels")
     if report:
@@ -113,15 +116,17 @@ def keep_one_label_per_document(frame: pl.DataFrame, rows: RowSource) -> tuple[p
         remedy = "keep the one that is right"
         if frame.get_column("iteration").n_unique() > 1:
             remedy += f", or read the qrels with {spell('labels', 'subtopic')} if column 2 is a subtopic"
-            remedy += f" ({spell('labels', 'iteration')} if it is the iteration)" * by_iteration
+            if by_iteration:
+                remedy += f" ({spell('labels', 'iteration')} if it is the iteration)"
         _check_contradictions(frame, rows, key, remedy)
         labels = frame.unique(key, keep="first", maintain_order=True)
         subtopics = frame.unique([*key, "iteration"], keep="first", maintain_order=True)
+
     if by_iteration:
-        of_iterations, of_subtopics = spell("labels", "iteration"), spell("labels", "subtopic")
-        remedy = f"if the labels apply to iterations, read the qrels with {of_iterations}, if to subtopics with {of_subtopics}"
-        found = "column 2 holds positive integers and was ignored, as in other tools"
-        notice("column_2_of_qrels", f"{rows.label}: {found}; {remedy}", minor=True)
+        fact = "column 2 holds positive integers and was ignored, as in other tools"
+        remedy = f"if the labels apply to iterations, read the qrels with {spell('labels', 'iteration')}"
+        remedy += f", if to subtopics with {spell('labels', 'subtopic')}"
+        notice("column_2_of_qrels", f"{rows.label}: {fact}; {remedy}", minor=True)
     return labels, subtopics
 
 
@@ -131,22 +136,26 @@ def keep_one_label_per_iteration(frame: pl.DataFrame, rows: RowSource) -> tuple[
     The table has one row per (query, document, iteration). A null iteration stands for any iteration.
     """
     column = nw.col("iteration")
-    is_odd = column.str.contains(_NUMBER_BUT_NO_ITERATION)
+    is_other_number = column.str.contains(_NUMBER_BUT_NO_ITERATION)
     remedy = "write a positive integer, 0, or a word for any iteration"
-    odd = (is_odd, f"has {{iteration}} in column 2, which is not an iteration: {remedy}")
-    is_beyond = column.str.contains(_POSITIVE) & ~column.str.contains(WHOLE)
-    beyond = (is_beyond, "has a number in column 2 that is too large for an iteration")
-    check_rows(nw.from_native(frame), rows, [odd, beyond])
+    other_number = is_other_number, f"has {{iteration}} in column 2, which is not an iteration: {remedy}"
+    is_too_large = column.str.contains(_POSITIVE) & ~column.str.contains(WHOLE)
+    too_large = is_too_large, "has a number in column 2 that is too large for an iteration"
+    check_rows(nw.from_native(frame), rows, [other_number, too_large])
+
     number = pl.col("iteration").str.strip_prefix("+").cast(pl.Int64, strict=False)
-    numbered = frame.with_columns(iteration=pl.when(pl.col("iteration").str.contains(_POSITIVE)).then(number))
+    is_positive = pl.col("iteration").str.contains(_POSITIVE)
+    numbered = frame.with_columns(iteration=pl.when(is_positive).then(number))
     key = ["query_id", "doc_id", "iteration"]
     _check_contradictions(numbered, rows, key, "keep the one that is right")
     distinct = numbered.unique(key, keep="first", maintain_order=True)
+
     differing = count_differing_labels(distinct)
     if differing:
-        found = f"{differing} document{'s have' if differing > 1 else ' has'} labels that differ between iterations"
+        documents = "1 document has" if differing == 1 else f"{differing} documents have"
+        fact = f"{documents} labels that differ between iterations"
         rule = "the label at the first occurrence in a run counts"
-        notice("labels_by_iteration", f"{rows.label}: labels by iteration: {found}; {rule}", minor=True)
+        notice("labels_by_iteration", f"{rows.label}: labels by iteration: {fact}; {rule}", minor=True)
     return distinct, distinct
 
 
@@ -168,12 +177,13 @@ def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], 
     clashing = keys.filter(pl.col("labels") > 1).sort("row")
     if clashing.is_empty():
         return
-    first = clashing.item(0, "row")
-    one = judged.filter(pl.col("row") == first)
-    same = judged.join(one.select(key), on=key, how="semi", nulls_equal=True)
-    other = same.filter(pl.col("relevance") != one.item(0, "relevance")).sort("row").item(0, "row")
-    what = "query and document" if len(key) == 2 else "query, document and column 2"
-    raise InputError(f"{rows.locate(first)} and {rows.locate(other)} have different labels for one {what}; {remedy}")
+
+    first = judged.filter(pl.col("row") == clashing.item(0, "row"))
+    equal_in_key = judged.join(first.select(key), on=key, how="semi", nulls_equal=True)
+    others = equal_in_key.filter(pl.col("relevance") != first.item(0, "relevance")).sort("row")
+    places = f"{rows.locate(first.item(0, 'row'))} and {rows.locate(others.item(0, 'row'))}"
+    columns = "query and document" if len(key) == 2 else "query, document and column 2"
+    raise InputError(f"{places} have different labels for one {columns}; {remedy}")
 
 
 def read_assignments(source: Any) -> pl.DataFrame | None:
@@ -185,9 +195,12 @@ def read_assignments(source: Any) -> pl.DataFrame | None:
         return None
     path = Path(source)
     content = read_bytes(path)
-    if not begins_json(content) or _read_record(next(number_lines(content), (0, b""))[1]) is None:
+    first_line = next(number_lines(content), (0, b""))[1]
+    if not begins_json(content) or _read_record(first_line) is None:
         return None
-    rows = [row for number, line in number_lines(content) for row in _read_nuggets(line, f"{path}, line {number}")]
+    rows: list[_Nugget] = []
+    for number, line in number_lines(content):
+        rows.extend(_read_nuggets(line, f"{path}, line {number}"))
     return pl.DataFrame(rows, schema=NUGGETS.polars, orient="row")
 
 
@@ -200,7 +213,7 @@ def _read_record(line: bytes) -> dict[str, Any] | None:
     return record if has_nuggets else None
 
 
-def _read_nuggets(line: bytes, place: str) -> Iterator[tuple[str, str, str, float, float]]:
+def _read_nuggets(line: bytes, place: str) -> Iterator[_Nugget]:
     record = _read_record(line)
     if record is None:
         raise InputError(f"{place}: is not a record of assignments with qid and nuggets; correct the line")
@@ -208,10 +221,10 @@ def _read_nuggets(line: bytes, place: str) -> Iterator[tuple[str, str, str, floa
         remedy = "Assign them to documents: nuggetizer assign --input-kind retrieval"
         raise InputError(f"{place}: assigns nuggets to an answer, not to a document (docid). {remedy}")
     for nugget in record["nuggets"]:
-        named = nugget if isinstance(nugget, dict) else {}
-        grade = GRADES_OF_NUGGETS.get(str(named.get("assignment")))
-        if grade is None or not isinstance(named.get("text"), str):
+        fields = nugget if isinstance(nugget, dict) else {}
+        grade = GRADES_OF_NUGGETS.get(str(fields.get("assignment")))
+        if grade is None or not isinstance(fields.get("text"), str):
             needed = f"a text, and one of {', '.join(GRADES_OF_NUGGETS)} as its assignment"
             raise InputError(f"{place}: a nugget needs {needed}; correct the line")
-        is_vital = float(named.get("importance") == "vital")
-        yield str(record["qid"]), named["text"], str(record["docid"]), grade, is_vital
+        is_vital = float(fields.get("importance") == "vital")
+        yield str(record["qid"]), fields["text"], str(record["docid"]), grade, is_vital

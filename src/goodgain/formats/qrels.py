@@ -87,11 +87,11 @@ class Qrels(PandasFacade):
     #: the judgments with their own URLs, if `frame` has those of the runs; they identify the qrels
     given: Qrels | None = None
     searched: pl.Series | None = None
-    #: thresholds already reported: ranx scores one run after another
     columns: ClassVar[list[str]] = list(Qrel._fields)
 
     def __post_init__(self) -> None:
-        self.rows = self.frame if self.rows is None else self.rows
+        if self.rows is None:
+            self.rows = self.frame
 
     @property
     def reading(self) -> str | None:
@@ -152,15 +152,19 @@ class Qrels(PandasFacade):
         columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.reading is not None:
             columns.append(pl.col("iteration").cast(pl.String).fill_null(""))
-        found = digest_rows((self.rows if self.has_subtopics else self.frame).select(columns))
-        return found if self.vital is None else f"{int(found, 16) ^ int(digest_rows(self.vital.unique()), 16):08x}"
+        labels = self.rows if self.has_subtopics else self.frame
+        digest = digest_rows(labels.select(columns))
+        if self.vital is None:
+            return digest
+        digest_of_vital = digest_rows(self.vital.unique())
+        return f"{int(digest, 16) ^ int(digest_of_vital, 16):08x}"
 
     @cached_property
     def fractional(self) -> float | None:
         """The first label that is not a whole number; None if all are whole."""
         labels = self.frame.get_column("relevance")
-        found = labels.filter(labels != labels.round())
-        return float(found[0]) if len(found) else None
+        fractional = labels.filter(labels != labels.round())
+        return float(fractional[0]) if len(fractional) else None
 
     @cached_property
     def host_frame(self) -> pl.DataFrame:
@@ -172,22 +176,28 @@ class Qrels(PandasFacade):
             InputError: a label is too large for trec_eval, or is not a whole number (ranx silently truncates 2.9 to 2).
         """
         if self.fractional is not None:
-            wrong = f"the label {self.fractional:g} is not a whole number, and classic measures of other tools need whole labels"
+            problem = f"the label {self.fractional:g} is not a whole number"
+            need = "classic measures of other tools need whole labels"
             remedy = "use goodgain.evaluate, which computes the measures that are well defined for such labels"
-            raise InputError(f"{wrong}; {remedy}")
+            raise InputError(f"{problem}, and {need}; {remedy}")
         label_rules.check_levels(self.frame)
+
         rows = self.rows
         if self.labels is not None:
-            if differing := label_rules.count_differing_labels(self.frame):
-                taken = f"the largest label of a document whose labels differ ({count_of(differing, 'document')})"
-                other = "goodgain.evaluate uses the label at the first occurrence"
-                notice(
-                    "labels_by_iteration",
-                    f"the qrels have labels by iteration: classic measures of other tools use {taken}; {other}",
-                )
+            self._warn_of_differing_labels()
             rows = self.largest.with_columns(iteration=pl.lit("0"))
         whole = pl.col("relevance").cast(pl.Int64)
         return label_rules.clip_for_trec_eval(rows).select("query_id", "doc_id", whole, "iteration")
+
+    def _warn_of_differing_labels(self) -> None:
+        differing = label_rules.count_differing_labels(self.frame)
+        if differing:
+            largest = f"the largest label of a document whose labels differ ({count_of(differing, 'document')})"
+            ours = "goodgain.evaluate uses the label at the first occurrence"
+            notice(
+                "labels_by_iteration",
+                f"the qrels have labels by iteration: classic measures of other tools use {largest}; {ours}",
+            )
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
         """Return the labels of `host_frame` as named tuples. The arguments are for compatibility with pandas and are ignored."""
@@ -270,14 +280,22 @@ def load_qrels(
     check_choice("labels", labels)
     dataset_id = None
     if isinstance(source, (str, os.PathLike)) and not any_source.exists(source):
-        dataset_id, columns = str(source), None
+        dataset_id = str(source)
+        columns = None
         source = any_source.read_judged_data_set(dataset_id)
-    assigned, has_subtopics = label_rules.read_assignments(source), labels == "subtopic"
-    named = source if assigned is None else assigned
+
+    assignments = label_rules.read_assignments(source)
+    has_subtopics = labels == "subtopic"
     name, (opened, rows, found), is_text = any_source.open_source(
-        named, QRELS, errors=errors, columns=any_source.check_columns(columns), label=label, subtopics=has_subtopics
+        source if assignments is None else assignments,
+        QRELS,
+        errors=errors,
+        columns=any_source.check_columns(columns),
+        label=label,
+        subtopics=has_subtopics,
     )
     any_source.warn_of_understood_columns(found, rows.label)
+
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
     vital = None
     if "vital" in frame.columns:
@@ -286,27 +304,30 @@ def load_qrels(
     frame, ungraded, rows = label_rules.take_out_null_labels(frame, rows, report=report_null)
     label_rules.check_sizes(frame, rows.label)
     frame, all_rows = _READINGS[labels](label_rules.keep_whole_labels(frame), rows)
+
     qrels = Qrels(frame, rows=all_rows, renamed=found.renamed, ungraded=ungraded, vital=vital)
-    qrels.labels, qrels.has_subtopics = None if has_subtopics else labels, has_subtopics
-    qrels.name = dataset_id or (name if assigned is None else stem(Path(source)))
+    qrels.has_subtopics = has_subtopics
+    qrels.labels = None if has_subtopics else labels
+    qrels.name = dataset_id or name
+    if assignments is not None:
+        qrels.name = stem(Path(source))
     return qrels
 
 
 def _read_judgments(
     opened: Frame, rows: RowSource, *, labels: str | None, errors: str, is_text: bool
 ) -> tuple[pl.DataFrame, RowSource]:
+    """Check and collect the rows, with the columns and types of `NUGGETS`. Without a column `iteration`, its value is 0."""
     problems = [_NOTHING]
     if is_text:
         any_source.check_document_column(opened, QRELS, rows.label)
     else:
-        found = opened.collect_schema().get("iteration")
-        if labels != "iteration" and found is not None:  # no value of an ignored column is an error
-            can_be_text = found == nw.String or found.is_integer()
-            text = nw.col("iteration").cast(nw.String).fill_null("0") if can_be_text else nw.lit("0")
-            opened = opened.with_columns(text.alias("iteration"))
+        if labels != "iteration":
+            opened = _ignore_values_of_column_2(opened)
         opened = any_source.cast_to_table(opened, NUGGETS, rows.label)
         problems = [*find_problems(opened, NUGGETS), _NOTHING]
     opened, rows = check_rows(opened, rows, problems, errors=errors)
+
     frame = collect(opened)
     if "iteration" not in frame.columns:
         if labels:
@@ -319,27 +340,43 @@ def _read_judgments(
     return frame.select(pl.col(name).cast(dtype) for name, dtype in types.items()), rows
 
 
+def _ignore_values_of_column_2(frame: Frame) -> Frame:
+    """Make texts of the column `iteration`, if there is one: no value of an ignored column is an error."""
+    kind = frame.collect_schema().get("iteration")
+    if kind is None:
+        return frame
+    text = nw.lit("0")
+    if kind == nw.String or kind.is_integer():
+        text = nw.col("iteration").cast(nw.String).fill_null("0")
+    return frame.with_columns(text.alias("iteration"))
+
+
 def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
     """Return whether a file has the columns of qrels. In TREC text the number of fields in the first line decides."""
     if any_source.exists(path) and not path.is_file() and not path.is_dir():
         raise InputError(f"{path}: is a pipe, which can be read only once; give a file")
-    kind, content = container(path), read_bytes(path)
+    kind = container(path)
+    content = read_bytes(path)
     is_json = kind == "text" and begins_json(content)
     if is_json and any_source.is_of_tasks(content):
         return True
     nested = read_nested(content) if is_json else None
     if nested is not None:  # ranx and pytrec_eval write scores as floats
         return all(isinstance(value, int) for documents in nested.values() for value in documents.values())
+
     names: list[str] | None
     if kind in ("parquet", "arrow"):
         names = read_container(content, path, kind, rows=1).columns
     elif kind == "jsonl" or is_json:
-        first = parse_if_json(next(number_lines(content), (0, b""))[1].decode(errors="replace"))
-        names = [*first] if isinstance(first, dict) else []
+        first_line = next(number_lines(content), (0, b""))[1]
+        record = parse_if_json(first_line.decode(errors="replace"))
+        names = [*record] if isinstance(record, dict) else []
     else:
         names = any_source.find_header(content, path, columns or {})
     if names is None:
-        return len(next(number_rows(content), (0, b""))[1].split()) == len(QRELS.columns)
+        first_row = next(number_rows(content), (0, b""))[1]
+        return len(first_row.split()) == len(QRELS.columns)
+
     found = any_source.find_columns(names, QRELS, columns or {}, label="the file")
     if "relevance" in found.understood.values():  # a synonym does not count beside a rank or score
         return not {"rank", "score"} & {*names}
@@ -367,11 +404,13 @@ def write_qrels(qrels: Any, path: str | os.PathLike[str]) -> None:
     target = make_path(path, "the file of the qrels")
     frame = source.rows if source.has_subtopics else source.frame
     frame = frame.with_columns(pl.col("iteration").cast(pl.String).fill_null("0"))
+
     if source.ungraded is not None and container(target) == "text":
         count = source.ungraded.height
         unjudged = f"{count} document{'s' * (count != 1)} without a label stay unjudged: TREC text has no row for them"
         left_out = label_rules.describe_queries_left_out(source.ungraded, source.frame)
         notice("ungraded_rows", f"{target}: {unjudged}{left_out}; Parquet and JSON Lines keep them")
     elif source.ungraded is not None:
-        frame = pl.concat([frame, source.ungraded.with_columns(pl.col("iteration").cast(pl.String))], how="diagonal")
+        ungraded = source.ungraded.with_columns(pl.col("iteration").cast(pl.String))
+        frame = pl.concat([frame, ungraded], how="diagonal")
     write_frame(frame, target)

@@ -14,7 +14,7 @@ from goodgain.errors import InputError, count_of, notice
 from goodgain.files.bad_rows import BadLines, FrameRows, RowSource, TextLines, check_rows, lacks, number_lines, quote
 from goodgain.files.delimited import parse_text
 from goodgain.files.json_text import ObjectRows, begins_json, iterate_objects, put_on_lines
-from goodgain.files.opening import container, make_path, read_lines, separator_by_name
+from goodgain.files.opening import Content, container, make_path, read_lines, separator_by_name
 from goodgain.files.table_reading import cast_columns, cast_texts, read_frame, read_table
 from goodgain.formats.any_source import exists, load_data_set
 from goodgain.options import advise_name, spell
@@ -43,25 +43,34 @@ def read_queries(source: Any) -> pl.DataFrame:
     is_id = isinstance(source, (str, os.PathLike)) and not exists(source)
     data_set = load_data_set(str(source)) if is_id else None
     if data_set is not None:
-        if not data_set.has_queries():
-            raise InputError(f"{source}: this ir_datasets data set has no queries. Give another data set, or a file")
-        found = []
-        for query in data_set.queries_iter():
-            fields = query._asdict()
-            text = fields.get("text") or fields.get("title") or query.default_text()
-            found.append((query.query_id, text, fields.get("description")))
-        source = pl.DataFrame(found, schema=["query_id", "text", "description"], orient="row")
+        source = _read_queries_of_data_set(data_set, str(source))
+
     frame, rows = open_texts(source, ("query_id", "text", "description", *_QUERY_TEXT), "the queries")
     name = next((name for name in _QUERY_TEXT if name in frame.columns), "text")
     texts = _check_texts(frame, {"query_id": "query_id", "text": name, "description": "description"}, rows)
-    return texts if "description" in texts.columns else texts.with_columns(description=pl.lit(None, pl.String))
+    if "description" not in texts.columns:
+        texts = texts.with_columns(description=pl.lit(None, pl.String))
+    return texts
+
+
+def _read_queries_of_data_set(data_set: Any, dataset_id: str) -> pl.DataFrame:
+    if not data_set.has_queries():
+        raise InputError(f"{dataset_id}: this ir_datasets data set has no queries. Give another data set, or a file")
+    queries = []
+    for query in data_set.queries_iter():
+        fields = query._asdict()
+        text = fields.get("text") or fields.get("title") or query.default_text()
+        queries.append((query.query_id, text, fields.get("description")))
+    return pl.DataFrame(queries, schema=["query_id", "text", "description"], orient="row")
 
 
 def read_questions(source: Any) -> dict[str, str]:
     """Return a dict from query_id to one-line text, for tables and plots. If queries have equal texts, their ids are appended."""
-    texts = read_queries(source).with_columns(pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars())
-    named = pl.when(pl.len().over("text") > 1).then(pl.format("{} ({})", "text", "query_id")).otherwise("text")
-    return dict(texts.select("query_id", named).iter_rows())
+    one_line = pl.col("text").str.replace_all(r"\s+", " ").str.strip_chars()
+    texts = read_queries(source).with_columns(one_line)
+    is_shared = pl.len().over("text") > 1
+    with_id = pl.format("{} ({})", "text", "query_id")
+    return dict(texts.select("query_id", pl.when(is_shared).then(with_id).otherwise("text")).iter_rows())
 
 
 def read_texts(source: Any) -> pl.DataFrame:
@@ -74,19 +83,21 @@ def _check_texts(frame: pl.DataFrame, columns: dict[str, str], rows: RowSource) 
     """Check a table of texts and return one row per id. `columns` maps new names to names in the table."""
     key = next(iter(columns))
     if not {key, columns["text"]} <= set(frame.columns):
-        there = ", ".join(frame.columns) or "neither"
-        raise InputError(f"{rows.label}: needs the columns {key} and text; it has {there}")
+        present = ", ".join(frame.columns) or "neither"
+        raise InputError(f"{rows.label}: needs the columns {key} and text; it has {present}")
     if frame.is_empty():
         raise InputError(f"{rows.label}: has no row. Write one with {key} and text")
-    found = frame.select(pl.col(name).alias(new) for new, name in columns.items() if name in frame.columns)
-    texts = cast_texts(found, [*columns], rows.label)
-    blank = nw.col("text").is_null() | (nw.col("text").str.strip_chars() == "")
-    no_id = nw.col(key).is_null() | (nw.col(key).str.strip_chars(BLANKS) == "")
-    check_rows(nw.from_native(texts, eager_only=True), rows, [(no_id, f"has no {key}"), (blank, "has no text")])
+    renamed = frame.select(pl.col(name).alias(new) for new, name in columns.items() if name in frame.columns)
+    texts = cast_texts(renamed, [*columns], rows.label)
+
+    lacks_text = nw.col("text").is_null() | (nw.col("text").str.strip_chars() == "")
+    lacks_id = nw.col(key).is_null() | (nw.col(key).str.strip_chars(BLANKS) == "")
+    problems = [(lacks_id, f"has no {key}"), (lacks_text, "has no text")]
+    check_rows(nw.from_native(texts, eager_only=True), rows, problems)
     texts = texts.unique(maintain_order=True)
-    twice = texts.filter(pl.col(key).is_duplicated())
-    if twice.height:
-        raise InputError(f"{rows.label}: {key} {quote(twice.item(0, key))} has two texts. Keep one")
+    repeats = texts.filter(pl.col(key).is_duplicated())
+    if repeats.height:
+        raise InputError(f"{rows.label}: {key} {quote(repeats.item(0, key))} has two texts. Keep one")
     return texts
 
 
@@ -106,29 +117,35 @@ def open_texts(source: Any, columns: tuple[str, ...], label: str) -> tuple[pl.Da
 def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFrame, RowSource]:
     """Read TSV. The first line is a header only if its first field is the name of the first column."""
     content = read_lines(path)
-    text = "\t".join(columns).encode() + b"\n" + content.data
-    found = parse_text(text, separator="\t", quote_char=None, infer_schema=False)
-    if isinstance(found, str):
-        wide = (number for number, line in enumerate(content.lines(), 1) if line.count(b"\t") >= len(columns))
-        reason = next((f"line {number} has too many fields" for number in wide), found)
-        wanted = " and ".join(columns[:2])
-        raise InputError(f"{path}: cannot be read ({reason}). Give {wanted} separated by a tab, in UTF-8")
+    header = "\t".join(columns).encode()
+    table = parse_text(header + b"\n" + content.data, separator="\t", quote_char=None, infer_schema=False)
+    if isinstance(table, str):
+        reason = table
+        for number, line in enumerate(content.lines(), 1):
+            if line.count(b"\t") >= len(columns):
+                reason = f"line {number} has too many fields"
+                break
+        names = " and ".join(columns[:2])
+        raise InputError(f"{path}: cannot be read ({reason}). Give {names} separated by a tab, in UTF-8")
+
     key = pl.col(columns[0]).str.strip_chars(BLANKS)
     is_header = (pl.col("line") == 1) & (key == columns[0])
     is_blank = (key.fill_null("") == "") & pl.all_horizontal(pl.col(columns[1:]).is_null())
-    found = found.with_columns(key).with_row_index("line", 1).filter(~is_header & ~is_blank)
-    return found.drop("line"), TextLines(str(path), content, found.get_column("line").to_list())
+    rows = table.with_columns(key).with_row_index("line", 1).filter(~is_header & ~is_blank)
+    return rows.drop("line"), TextLines(str(path), content, rows.get_column("line").to_list())
 
 
 def _read_texts_of_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:
-    for one, text in source.items():
-        at = f"{label}: {key} {quote(str(one))}"
+    for name, text in source.items():
+        place = f"{label}: {key} {quote(str(name))}"
         if text is not None and not isinstance(text, (str, int, float)):
-            raise InputError(f"{at} has a {type(text).__name__} where a text is needed. Write one text")
+            raise InputError(f"{place} has a {type(text).__name__} where a text is needed. Write one text")
         try:
-            f"{one}{text}".encode()
+            f"{name}{text}".encode()
         except UnicodeEncodeError:
-            raise InputError(f"{at} has half a character (a lone surrogate) in its text. Write it in UTF-8") from None
+            raise InputError(
+                f"{place} has half a character (a lone surrogate) in its text. Write it in UTF-8"
+            ) from None
     texts = [None if text is None else str(text) for text in source.values()]
     return pl.DataFrame({key: [*map(str, source)], "text": texts}, schema={key: pl.String, "text": pl.String})
 
@@ -140,22 +157,25 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
     """
     texts = ("query_id", "group")
     frame, label = _open_table(source, spell("groups"), texts, texts)
-    known = frame.select(texts).drop_nulls().unique()
-    known = known.filter(pl.col("query_id").is_in(judged.implode())).sort("group", "query_id")
-    lacking = judged.filter(~judged.is_in(known.get_column("query_id").implode())).sort()
-    if known.is_empty():
+    groups = frame.select(texts).drop_nulls().unique()
+    groups = groups.filter(pl.col("query_id").is_in(judged.implode())).sort("group", "query_id")
+    if groups.is_empty():
         raise InputError(f"{label}: no judged query has a group. Use the query ids of the qrels.")
-    if "all" in known.get_column("group"):
+    if "all" in groups.get_column("group"):
         raise InputError(f"{label}: a group has the name all, reserved for the row of all queries. Rename the group.")
-    if len(lacking):
-        shown = ", ".join(lacking.head(_EXAMPLES)) + ", ..." * (len(lacking) > _EXAMPLES)
-        number = f"{len(lacking):,} of {count_of(len(judged), 'query', 'queries')}"
-        have = "has" if len(lacking) == 1 else "have"
+
+    without_group = judged.filter(~judged.is_in(groups.get_column("query_id").implode())).sort()
+    if len(without_group):
+        examples = ", ".join(without_group.head(_EXAMPLES))
+        if len(without_group) > _EXAMPLES:
+            examples += ", ..."
+        number = f"{len(without_group):,} of {count_of(len(judged), 'query', 'queries')}"
+        verb = "has" if len(without_group) == 1 else "have"
         notice(
             "queries_without_group",
-            f"{label}: {number} {have} no group: {shown}. These queries count only in the row `all`.",
+            f"{label}: {number} {verb} no group: {examples}. These queries count only in the row `all`.",
         )
-    return known
+    return groups
 
 
 def read_query_ids(source: Any) -> pl.Series:
@@ -166,19 +186,23 @@ def read_query_ids(source: Any) -> pl.Series:
     """
     argument = spell("only")
     if isinstance(source, pl.Series | list | tuple | set):
-        ids, label = [*map(str, source)], argument
+        label = argument
+        ids = [*map(str, source)]
     else:
         path = make_path(source, argument) if isinstance(source, (str, os.PathLike)) else None
-        content = read_lines(path) if path and container(path) == "text" and separator_by_name(path) is None else None
+        is_text = path is not None and container(path) == "text" and separator_by_name(path) is None
+        content = read_lines(path) if path and is_text else None
         if content is None or begins_json(content):
             table, label = _open_table(source, argument, ["query_id"], ["query_id"])
             ids = table.get_column("query_id").drop_nulls().to_list()
         else:
-            ids, label = [line.decode(errors="replace").strip(BLANKS) for _, line in number_lines(content)], str(path)
-    found = pl.Series("query_id", [one for one in ids if one], pl.String).unique().sort()
-    if found.is_empty():
+            label = str(path)
+            ids = [line.decode(errors="replace").strip(BLANKS) for _, line in number_lines(content)]
+
+    query_ids = pl.Series("query_id", [query_id for query_id in ids if query_id], pl.String).unique().sort()
+    if query_ids.is_empty():
         raise InputError(f"{label}: names no query. Write one id per line.")
-    return found
+    return query_ids
 
 
 def read_outcomes(source: Any) -> pl.DataFrame:
@@ -188,7 +212,8 @@ def read_outcomes(source: Any) -> pl.DataFrame:
 
 def average_outcomes(outcomes: pl.DataFrame) -> pl.DataFrame:
     """Return a frame with query_id, system and the mean of each outcome over replicates."""
-    return outcomes.drop("replicate").group_by("query_id", "system", maintain_order=True).agg(pl.all().mean())
+    by_system = outcomes.drop("replicate").group_by("query_id", "system", maintain_order=True)
+    return by_system.agg(pl.all().mean())
 
 
 def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
@@ -202,10 +227,11 @@ def read_outcomes_of_runs(source: Any) -> pl.DataFrame:
     names = [name for name in frame.columns if name not in (*texts, "replicate")]
     if not names:
         raise InputError(f"{label}: has no outcome. Add a column of numbers, such as `solved` (0 or 1).")
-    twice = frame.filter(frame.select("query_id", "system").is_duplicated())
-    if len(twice) and "replicate" not in frame.columns:
-        query_id, system = twice.select("query_id", "system").row(0)
+    repeats = frame.filter(frame.select("query_id", "system").is_duplicated())
+    if len(repeats) and "replicate" not in frame.columns:
+        query_id, system = repeats.select("query_id", "system").row(0)
         raise InputError(f"{label}: has several rows of query {query_id} and system {system}. Add a column replicate.")
+
     for name in names:
         column, number = _read_numbers(frame.get_column(name))
         _refuse(column.filter(number.is_null()), f"{label}: {name}", "is not a number. Leave the column out.")
@@ -221,39 +247,44 @@ def read_uses(source: Any) -> pl.DataFrame:
     cited. Rows without a system belong to the system `goodgain`.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
-    types = USES.polars
-    ids = [name for name in types if types[name] == pl.String]
-    tables = [pl.DataFrame(schema=types)]
-    for one in sources:
-        frame, label = _open_table(
-            one, spell("uses"), ids, USES.required, "Give the file that goodgain convert --uses writes."
-        )
-        given = [name for name in types if name in frame.columns]
-        frame, texts = frame.select(given), [name for name in given if name in ids]
-        is_blank = pl.col(*texts).str.strip_chars(BLANKS) == ""
-        frame = frame.with_columns(pl.when(~is_blank).then(pl.col(*texts)))  # an id keeps its blanks, as in qrels
-        for name in (name for name in given if name not in texts):
-            column, number = _read_numbers(frame.get_column(name))
-            is_right = (number == number.round()) & number.is_between(0, 1 if name == "cited" else _MOST)
-            wrong = column.filter(~is_right.fill_null(False))
-            _refuse(wrong, f"{label}: {name}", "is not a valid value. Correct the row.")
-            frame = frame.with_columns(number.cast(types[name]))
-        if any(frame.get_column(name).null_count() for name in ("query_id", "doc_id")):
-            raise InputError(f"{label}: a row has no query_id or no doc_id. Write - for a query that used no document.")
-        tables.append(frame)
+    tables = [pl.DataFrame(schema=USES.polars), *map(_read_uses_table, sources)]
     uses = pl.concat(tables, how="diagonal").with_columns(pl.col("system").fill_null(_ONLY_SYSTEM))
     if uses.is_empty():
         raise InputError(f"{spell('uses')}: the table has no rows. Give the file that goodgain convert --uses writes.")
+
     key = ["query_id", "system", "replicate", "doc_id"]
-    twice = uses.filter(uses.select(key).is_duplicated())
-    if len(twice):
-        query_id, system, _, doc_id = twice.select(key).row(0)
-        of = f"document {doc_id} of query {query_id} and system {system}"
-        raise InputError(f"{spell('uses')}: two rows have {of}. Keep one.")
+    repeats = uses.filter(uses.select(key).is_duplicated())
+    if len(repeats):
+        query_id, system, _, doc_id = repeats.select(key).row(0)
+        subject = f"document {doc_id} of query {query_id} and system {system}"
+        raise InputError(f"{spell('uses')}: two rows have {subject}. Keep one.")
     return uses
 
 
+def _read_uses_table(source: Any) -> pl.DataFrame:
+    types = USES.polars
+    ids = [name for name in types if types[name] == pl.String]
+    remedy = "Give the file that goodgain convert --uses writes."
+    frame, label = _open_table(source, spell("uses"), ids, USES.required, remedy)
+    frame = frame.select(name for name in types if name in frame.columns)
+
+    texts = pl.col([name for name in frame.columns if name in ids])
+    is_blank = texts.str.strip_chars(BLANKS) == ""
+    frame = frame.with_columns(pl.when(~is_blank).then(texts))  # an id keeps its blanks, as in qrels
+    for name in frame.columns:
+        if name not in ids:
+            column, number = _read_numbers(frame.get_column(name))
+            is_valid = (number == number.round()) & number.is_between(0, 1 if name == "cited" else _MOST)
+            invalid = column.filter(~is_valid.fill_null(False))
+            _refuse(invalid, f"{label}: {name}", "is not a valid value. Correct the row.")
+            frame = frame.with_columns(number.cast(types[name]))
+    if frame.get_column("query_id").null_count() or frame.get_column("doc_id").null_count():
+        raise InputError(f"{label}: a row has no query_id or no doc_id. Write - for a query that used no document.")
+    return frame
+
+
 def _read_numbers(column: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """Return the column, without blanks if it has texts, and its numbers. A value that is not a number is null."""
     number = column
     if column.dtype == pl.String:
         column = column.str.strip_chars().replace("", None)
@@ -263,39 +294,52 @@ def _read_numbers(column: pl.Series) -> tuple[pl.Series, pl.Series]:
     return column, number.cast(pl.Float64, strict=False)
 
 
-def _refuse(values: pl.Series, what: str, why: str) -> None:
-    wrong = values.drop_nulls()
-    if len(wrong):
-        raise InputError(f"{what} has {str(wrong[0])[:80]!r}, which {why}")
+def _refuse(values: pl.Series, subject: str, reason: str) -> None:
+    """Raise `InputError` if there is a value that is not null."""
+    values = values.drop_nulls()
+    if len(values):
+        raise InputError(f"{subject} has {str(values[0])[:80]!r}, which {reason}")
 
 
 def _open_table(
     source: Any, argument: str, texts: Sequence[str], required: Sequence[str], remedy: str = "Rename its columns."
 ) -> tuple[pl.DataFrame, str]:
     """Read a file or a frame, with the columns `texts` cast to text. Return the table, and its name for error messages."""
-    if not isinstance(source, (str, os.PathLike)):
-        frame, label = read_frame(source, argument), argument
-    else:
+    if isinstance(source, (str, os.PathLike)):
         path = make_path(source, argument)
         label = str(path)
-        content = read_lines(path) if container(path) in ("jsonl", "text") else None
-        has_columns = content is None or separator_by_name(path) is not None
-        if content is not None and not has_columns and begins_json(content):
-            content, shown = put_on_lines(content, path)
-            refuse = BadLines(shown, content, None).refuse
-            numbered = [*iterate_objects(content, refuse)]
-            rows = ObjectRows(dict.fromkeys((name for _, row in numbered for name in row), pl.String), refuse)
-            for number, row in numbered:
-                rows.add(number, {name: _write_value(value, name, texts) for name, value in row.items()})
-            frame = rows.to_frame()[0]
-        elif not has_columns and container(path) == "text" and argument == spell("uses"):
-            raise InputError(f"{path}: is not a table of uses. {remedy}")
-        else:
-            text: dict[str, Any] = defaultdict(lambda: pl.String)
-            frame = read_table(path, text, find=lambda names: {name: name for name in names}, content=content).frame
-    if missing := [name for name in required if name not in frame.columns]:
+        frame = _read_file(path, argument, texts, remedy)
+    else:
+        label = argument
+        frame = read_frame(source, argument)
+
+    missing = [name for name in required if name not in frame.columns]
+    if missing:
         raise _lack_columns(label, ", ".join(missing), frame.columns, remedy)
     return cast_texts(frame, texts, label), label
+
+
+def _read_file(path: Path, argument: str, texts: Sequence[str], remedy: str) -> pl.DataFrame:
+    content = read_lines(path) if container(path) in ("jsonl", "text") else None
+    has_columns = content is None or separator_by_name(path) is not None
+    if content is not None and not has_columns and begins_json(content):
+        return _read_objects(content, path, texts)
+    if not has_columns and container(path) == "text" and argument == spell("uses"):
+        raise InputError(f"{path}: is not a table of uses. {remedy}")
+    types: dict[str, Any] = defaultdict(lambda: pl.String)
+    return read_table(path, types, find=lambda names: {name: name for name in names}, content=content).frame
+
+
+def _read_objects(content: Content, path: Path, texts: Sequence[str]) -> pl.DataFrame:
+    """Read a table from JSON objects. All values become text."""
+    content, label = put_on_lines(content, path)
+    refuse = BadLines(label, content, None).refuse
+    objects = [*iterate_objects(content, refuse)]
+    names = dict.fromkeys(name for _, fields in objects for name in fields)
+    rows = ObjectRows(dict.fromkeys(names, pl.String), refuse)
+    for number, fields in objects:
+        rows.add(number, {name: _write_value(value, name, texts) for name, value in fields.items()})
+    return rows.to_frame()[0]
 
 
 def _write_value(value: Any, name: str, texts: Sequence[str]) -> Any:
@@ -318,15 +362,20 @@ def read_costs(source: Any) -> pl.DataFrame:
     if not sources:
         raise InputError(f"{spell('costs')} is empty. Give a file or a frame.")
     frame = pl.concat([pl.DataFrame(schema=_COST_TYPES), *map(_read_cost_table, sources)], how="diagonal")
-    twice = frame.filter(frame.select(_KEY).is_duplicated())
-    if len(twice):
-        query_id, system, _, iteration = twice.select(_KEY).row(0)
-        of = "" if system is None else f" of {system}"
-        place = "" if iteration is None else f", iteration {iteration:g}"
-        raise InputError(f"{spell('costs')}: two rows have query {query_id}{of}{place}. Write one row with the sum.")
+
+    repeats = frame.filter(frame.select(_KEY).is_duplicated())
+    if len(repeats):
+        query_id, system, _, iteration = repeats.select(_KEY).row(0)
+        subject = f"query {query_id}"
+        if system is not None:
+            subject += f" of {system}"
+        if iteration is not None:
+            subject += f", iteration {iteration:g}"
+        raise InputError(f"{spell('costs')}: two rows have {subject}. Write one row with the sum.")
+
     tokens = pl.sum_horizontal("input_tokens", "output_tokens", ignore_nulls=True)
-    known = pl.any_horizontal(pl.col("input_tokens", "output_tokens").is_not_null())
-    return frame.with_columns(tokens=pl.when(known).then(tokens))
+    is_known = pl.any_horizontal(pl.col("input_tokens", "output_tokens").is_not_null())
+    return frame.with_columns(tokens=pl.when(is_known).then(tokens))
 
 
 def _read_cost_table(source: Any) -> pl.DataFrame:
@@ -337,14 +386,18 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
         read = read_frame(source, spell("costs"))
         rows, names = FrameRows(spell("costs")), read.columns
         read = read.select(name for name in _COST_TYPES if name in names)
-    if "query_id" not in names or not set(AMOUNTS) & set(names):
-        lacking = "query_id" if "query_id" not in names else f"of {', '.join(AMOUNTS)}"
-        raise _lack_columns(rows.label, lacking, names)
+    if "query_id" not in names:
+        raise _lack_columns(rows.label, "query_id", names)
+    if not set(AMOUNTS) & set(names):
+        raise _lack_columns(rows.label, f"of {', '.join(AMOUNTS)}", names)
+
     types = {name: COSTS.columns[name] if dtype == pl.String else nw.Float64() for name, dtype in _COST_TYPES.items()}
     frame: pl.DataFrame = cast_columns(nw.from_native(read), types, rows.label).to_native()
-    frame = frame.with_columns(pl.col(name).fill_nan(None) for name in _NUMBERS if name in frame.columns)
+    numbers = [name for name in _NUMBERS if name in frame.columns]
+    frame = frame.with_columns(pl.col(name).fill_nan(None) for name in numbers)
+
     problems = [lacks("query_id")]
-    for name in (name for name in _NUMBERS if name in frame.columns):
+    for name in numbers:
         number = nw.col(name)
         problems.append((~number.is_finite() | (number < 0), f"has the {name} {{{name}}}, which is not a valid value"))
     if "iteration" in frame.columns:
@@ -356,34 +409,35 @@ def _read_cost_table(source: Any) -> pl.DataFrame:
 
 def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl.DataFrame:
     """Select the costs of a system as `select_system` does. Rows without a system are allowed if the call has a single run."""
-    without = costs.get_column("system").null_count()
-    if without and (len(systems) > 1 or without < len(costs)):
-        there = "there are several runs" if len(systems) > 1 else "other rows have one"
-        told = f"{spell('costs')}: some rows have no system, and {there}"
-        raise InputError(f"{told}. Give the system of each row in the column `system`.")
+    rows_without_system = costs.get_column("system").null_count()
+    if rows_without_system and (len(systems) > 1 or rows_without_system < len(costs)):
+        reason = "there are several runs" if len(systems) > 1 else "other rows have one"
+        problem = f"{spell('costs')}: some rows have no system, and {reason}"
+        raise InputError(f"{problem}. Give the system of each row in the column `system`.")
     if not system and costs.get_column("system").n_unique() == 1:  # the only run of a call without names
         system = costs.item(0, "system") or ""
     return select_system(costs.with_columns(pl.col("system").fill_null(system)), spell("costs"), system)
 
 
-def lack_rows(argument: str, system: str, known: Sequence[str]) -> InputError:
-    if not known:
+def lack_rows(argument: str, system: str, systems: Sequence[str]) -> InputError:
+    if not systems:
         return InputError(f"{argument} has no rows. Add rows whose system is {system}.")
-    there = ", ".join(known[:10])
+    listed = ", ".join(systems[:10])
     return InputError(
-        f"{argument} has no rows of the system {system}, but has rows of {there}. {advise_name(known[0])}."
+        f"{argument} has no rows of the system {system}, but has rows of {listed}. {advise_name(systems[0])}."
     )
 
 
 def select_system(table: pl.DataFrame, argument: str, system: str) -> pl.DataFrame:
     """Return the rows of a system. A name such as `agent.1`, which `convert` gives to a replicate, selects only this replicate."""
-    of = table.filter(system=system)
-    if of.is_empty():
-        of = table.filter(pl.concat_str("system", "replicate", separator=".") == system)
-    if of.is_empty():
+    rows = table.filter(system=system)
+    if rows.is_empty():
+        rows = table.filter(pl.concat_str("system", "replicate", separator=".") == system)
+    if rows.is_empty():
         raise lack_rows(argument, system, table.get_column("system").unique(maintain_order=True).to_list())
-    replicates = of.get_column("replicate").unique().sort(nulls_last=True).to_list()
+
+    replicates = rows.get_column("replicate").unique().sort(nulls_last=True).to_list()
     if len(replicates) > 1:
         remedy = f"Name the run after one of them: {system}.{replicates[0]}."
         raise InputError(f"{argument} has {len(replicates)} replicates of {system}. {remedy}")
-    return of
+    return rows

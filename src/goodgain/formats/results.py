@@ -49,20 +49,29 @@ def read_results(path: str | os.PathLike[str]) -> pl.DataFrame:
     is_lines = container(path) == "jsonl"
     frame, rows, names = read_table(path, types, find=lambda names: {name: name for name in names})
     if is_lines:
-        floats = [pl.col(name).fill_nan(None) for name, dtype in frame.schema.items() if dtype == pl.Float64]
-        whole = pl.concat([pl.DataFrame(schema=RESULTS.polars), frame.with_columns(floats)], how="diagonal")
-        frame = whole.select(name for name in types if name in whole.columns)
-    missing = [name for name in RESULTS.required if name not in names] if names or not is_lines else []
-    if missing:
-        raise InputError(f"{path}: lacks the column {', '.join(missing)}; give what goodgain.read_traces returns")
+        frame = _fill_columns(frame, list(types))
+    if names or not is_lines:
+        missing = [name for name in RESULTS.required if name not in names]
+        if missing:
+            raise InputError(f"{path}: lacks the column {', '.join(missing)}; give what goodgain.read_traces returns")
+
     cast = cast_columns(nw.from_native(frame), RESULTS.columns, str(path))
     problems = [lacks("query_id"), (nw.col("iteration").is_null(), "has no iteration")]
     for name, dtype in cast.schema.items():
         if dtype.is_float() and RESULTS.columns.get(name) == nw.Int64:
             number = nw.col(name)
-            wrong = ~number.is_finite() | (number != number.round())
-            problems.append((wrong, f"has the {name} {{{name}}}, which is not a whole number"))
-    return check_rows(cast, rows, problems)[0].to_native()  # type: ignore[no-any-return]  # a Polars frame, as given
+            is_not_whole = ~number.is_finite() | (number != number.round())
+            problems.append((is_not_whole, f"has the {name} {{{name}}}, which is not a whole number"))
+    checked, _ = check_rows(cast, rows, problems)
+    return checked.to_native()  # type: ignore[no-any-return]  # a Polars frame, as given
+
+
+def _fill_columns(frame: pl.DataFrame, order: list[str]) -> pl.DataFrame:
+    """Add the columns that no line of JSON has. NaN becomes null."""
+    floats = [name for name, dtype in frame.schema.items() if dtype == pl.Float64]
+    frame = frame.with_columns(pl.col(floats).fill_nan(None))
+    filled = pl.concat([pl.DataFrame(schema=RESULTS.polars), frame], how="diagonal")
+    return filled.select(name for name in order if name in filled.columns)
 
 
 @checks_kinds
@@ -97,20 +106,22 @@ def check_results_name(path: Path) -> None:
 
 def name_results(results: Any) -> pl.DataFrame:
     """Return results with a column `name`: the doc_id that each result gets in the run. Missing text columns are added as null."""
-    named = name_documents(select_columns(results, "search_query"), None).filter(pl.col("rank") > 0)
+    rows = select_columns(results, "search_query")
+    named = name_documents(rows, None).filter(pl.col("rank") > 0)
     return named.select("query_id", "iteration", "search", "rank", "name", "url", "title", "snippet", "search_query")
 
 
 def list_searches(results: Any) -> pl.DataFrame:
     """Return one row per search of a system, with its number of results as `results`. Missing text columns become null."""
     texts = ("search_query", "arguments", "status")
-    rows = sort_rows(choose_run(select_columns(results, *texts), None, None))
-    searches = rows.filter(pl.col("iteration") > 0).group_by("query_id", "iteration", "search", maintain_order=True)
+    rows = choose_run(select_columns(results, *texts), None, None)
+    rows = sort_rows(rows).filter(pl.col("iteration") > 0)
+    searches = rows.group_by("query_id", "iteration", "search", maintain_order=True)
     return searches.agg(pl.col(texts).first(), results=(pl.col("rank") > 0).sum())
 
 
-def select_columns(results: Any, *more: str) -> pl.DataFrame:
-    texts = (*_TEXTS, *more)
+def select_columns(results: Any, *further_texts: str) -> pl.DataFrame:
+    texts = (*_TEXTS, *further_texts)
     frame = read_frame(getattr(results, "frame", results), "the results", (*_NEEDED, *texts, "score"))
     missing = [name for name in _NEEDED if name not in frame.columns]
     if missing:
@@ -125,40 +136,43 @@ def select_columns(results: Any, *more: str) -> pl.DataFrame:
 
 def sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Sort rows by query (in order of appearance), iteration, search and rank. The new column `group` numbers the iterations."""
-    rows = rows.with_row_index("query").with_columns(pl.col("query").min().over("query_id").cast(pl.Int64))
+    first_row = pl.col("query").min().over("query_id").cast(pl.Int64)
+    rows = rows.with_row_index("query").with_columns(first_row)
     rows = rows.sort("query", "iteration", "search", "rank", maintain_order=True)
-    new = (pl.col("query").diff() != 0) | (pl.col("iteration").diff() != 0)
-    return rows.with_columns(group=new.fill_null(True).cum_sum())
+    is_new = (pl.col("query").diff() != 0) | (pl.col("iteration").diff() != 0)
+    return rows.with_columns(group=is_new.fill_null(True).cum_sum())
 
 
 def choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) -> pl.DataFrame:
-    for column, given, of in (("system", system, "systems"), ("replicate", replicate, "replicates")):
-        found = frame[column].unique(maintain_order=True).to_list()
-        if given is not None:
-            if given not in found:
-                known = ", ".join(repr(name) for name in found if name is not None) or "one without a name"
-                raise InputError(f"the results hold no {column} {given!r}, only {known}")
-            frame = frame.filter(pl.col(column) == given)
-        elif len(found) > 1:
-            names = ", ".join(repr(name) for name in found[:5])
-            raise InputError(f"the results hold several {of} ({names}), but a run has only one; give {spell(column)}")
+    for column, wanted in (("system", system), ("replicate", replicate)):
+        names = frame[column].unique(maintain_order=True).to_list()
+        if wanted is None and len(names) > 1:
+            listed = ", ".join(repr(name) for name in names[:5])
+            raise InputError(
+                f"the results hold several {column}s ({listed}), but a run has only one; give {spell(column)}"
+            )
+        if wanted is not None:
+            if wanted not in names:
+                listed = ", ".join(repr(name) for name in names if name is not None) or "one without a name"
+                raise InputError(f"the results hold no {column} {wanted!r}, only {listed}")
+            frame = frame.filter(pl.col(column) == wanted)
     return frame
 
 
 def name_documents(frame: pl.DataFrame, normalise_url: NormaliseUrl | None) -> pl.DataFrame:
     """Add a column `name` with the document of each row. The id `-` is not a name, because it means "nothing found" in a run."""
-    own = [pl.when((pl.col(name) != EMPTY_DOC) & (pl.col(name) != "")).then(name) for name in ("document", "doc_id")]
-    named = frame.with_columns(name=pl.coalesce(own))
-    bare = named["name"].is_null() & (named["rank"] > 0)
-    if not bare.any():
+    ids = [pl.when(~pl.col(name).is_in(["", EMPTY_DOC])).then(name) for name in ("document", "doc_id")]
+    named = frame.with_columns(name=pl.coalesce(ids).cast(pl.String))
+    is_bare = named["name"].is_null() & (named["rank"] > 0)
+    if not is_bare.any():
         return named
-    from goodgain.formats.urls import canonicalise_url  # it takes long to import, and most results have ids
 
-    names = [
-        _make_name(row, normalise_url or canonicalise_url) if is_bare else name
-        for name, is_bare, row in zip(named["name"], bare, named.iter_rows(named=True), strict=True)
-    ]
-    return named.with_columns(name=pl.Series(names, dtype=pl.String))
+    if normalise_url is None:
+        from goodgain.formats.urls import canonicalise_url  # it takes long to import, and most results have ids
+
+        normalise_url = canonicalise_url
+    names = [_make_name(row, normalise_url) for row in named.filter(is_bare).iter_rows(named=True)]
+    return named.with_columns(named["name"].clone().scatter(is_bare.arg_true(), pl.Series(names, dtype=pl.String)))
 
 
 def _make_name(row: dict[str, Any], normalise_url: NormaliseUrl) -> str:

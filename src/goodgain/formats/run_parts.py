@@ -178,34 +178,35 @@ def _make_empty(frame: Any) -> pl.DataFrame:
 
 def _cut_between_queries(frame: Any, label: str | None) -> Iterator[pl.DataFrame]:
     """Yield the rows in parts that are cut where query_id changes. Raise `ScatteredQueriesError` if a query comes again."""
-    met: set[str] = set()
-    kept = _make_empty(frame)
+    seen_queries: set[str] = set()
+    waiting = _make_empty(frame)
     for block in read_blocks(frame):
-        rows = block if kept.is_empty() else pl.concat([kept, block])
+        rows = block if waiting.is_empty() else pl.concat([waiting, block])
         end = _find_last_query(rows) if rows.height >= ROWS else 0
-        kept = rows[end:]
+        waiting = rows[end:]
         if end:
-            yield _check_queries(rows[:end], met)
-    if not met and label is not None:
-        identity = select_identity(kept)
+            yield _check_queries(rows[:end], seen_queries)
+
+    if not seen_queries and label is not None:
+        identity = select_identity(waiting)
         if identity is not None:
             check_copies(identity, label)
-    if not met or not kept.is_empty():
-        yield _check_queries(kept, met)
+    if not seen_queries or not waiting.is_empty():
+        yield _check_queries(waiting, seen_queries)
 
 
 def _find_last_query(rows: pl.DataFrame) -> int:
     """Return the row at which the last query begins."""
     query_ids = rows.get_column("query_id")
-    others = (query_ids != query_ids[-1]).arg_true()
-    return int(others[-1]) + 1 if len(others) else 0
+    earlier_queries = (query_ids != query_ids[-1]).arg_true()
+    return int(earlier_queries[-1]) + 1 if len(earlier_queries) else 0
 
 
-def _check_queries(rows: pl.DataFrame, met: set[str]) -> pl.DataFrame:
+def _check_queries(rows: pl.DataFrame, seen_queries: set[str]) -> pl.DataFrame:
     query_ids = rows.get_column("query_id").unique().to_list()
-    if not met.isdisjoint(query_ids):
+    if not seen_queries.isdisjoint(query_ids):
         raise ScatteredQueriesError
-    met.update(query_ids)
+    seen_queries.update(query_ids)
     return rows.rechunk()
 
 

@@ -13,20 +13,21 @@ _ROWS = 2**19
 
 def cut_between_queries(batches: Any) -> Iterator[pl.DataFrame]:
     """Yield the rows of Arrow batches, which are sorted by query, in parts of whole queries."""
-    kept: list[pl.DataFrame] = []
+    waiting: list[pl.DataFrame] = []
     for batch in batches:
-        kept.append(pl.DataFrame(batch))
-        if sum(map(len, kept)) < _ROWS:
+        waiting.append(pl.DataFrame(batch))
+        if sum(map(len, waiting)) < _ROWS:
             continue
-        rows = pl.concat(kept)
+
+        rows = pl.concat(waiting)
         query_ids = rows.get_column("query_id")
-        others = (query_ids != query_ids[-1]).arg_true()
-        end = int(others[-1]) + 1 if len(others) else 0
-        kept = [rows[end:]]
+        earlier_queries = (query_ids != query_ids[-1]).arg_true()
+        end = int(earlier_queries[-1]) + 1 if len(earlier_queries) else 0
+        waiting = [rows[end:]]
         if end:
             yield rows[:end].rechunk()
-    if any(map(len, kept)):
-        yield pl.concat(kept, rechunk=True)
+    if any(map(len, waiting)):
+        yield pl.concat(waiting, rechunk=True)
 
 
 def spell_for_spark(rows: pl.DataFrame) -> Iterator[Any]:
@@ -34,8 +35,8 @@ def spell_for_spark(rows: pl.DataFrame) -> Iterator[Any]:
     import pyarrow as pa
 
     table = rows.to_arrow()
-    types = [
-        pa.field(field.name, pa.string() if pa.types.is_large_string(field.type) else field.type)
-        for field in table.schema
-    ]
-    yield from table.cast(pa.schema(types)).to_batches()
+    fields = []
+    for field in table.schema:
+        kind = pa.string() if pa.types.is_large_string(field.type) else field.type
+        fields.append(pa.field(field.name, kind))
+    yield from table.cast(pa.schema(fields)).to_batches()

@@ -27,10 +27,10 @@ def map_on_workers(
     """
     check_workers(frame.sparkSession)
     parts = _group_by_query(frame)
-    found = parts.mapInArrow(_pickle_results(function), "result binary").toArrow()
-    if not found.num_rows:
+    results = parts.mapInArrow(_pickle_results(function), "result binary").toArrow()
+    if not results.num_rows:
         yield make_empty()
-    for result in found.column("result"):
+    for result in results.column("result"):
         yield pickle.loads(result.as_py())  # what our own function returned
 
 
@@ -53,20 +53,20 @@ def check_workers(session: Any) -> None:
             try:
                 import goodgain.version
 
-                found = goodgain.version.__version__
+                version = goodgain.version.__version__
             except ImportError as error:
-                found = str(error)
-            yield pa.RecordBatch.from_pydict({"found": [found]})
+                version = str(error)
+            yield pa.RecordBatch.from_pydict({"version": [version]})
 
     try:
-        found = session.range(1).mapInArrow(describe_worker, "found string").collect()[0].found
+        version = session.range(1).mapInArrow(describe_worker, "version string").collect()[0].version
     except Exception as error:  # of PySpark, with the error of the worker as text
-        lacking = [line for line in str(error).splitlines() if "No module named" in line]
-        if not lacking:
+        missing = [line for line in str(error).splitlines() if "No module named" in line]
+        if not missing:
             raise
-        found = lacking[0].partition(": ")[2]
-    if found != __version__:
-        reason = found if "No module" in found else f"theirs is {found}, here is {__version__}"
+        version = missing[0].partition(": ")[2]
+    if version != __version__:
+        reason = version if "No module" in version else f"theirs is {version}, here is {__version__}"
         raise InputError(
             f"the workers of Spark need this goodgain ({reason}). Install it where they run: in their image, or with an archive "
             "of venv-pack (spark.archives). In a local session, set PYSPARK_PYTHON to the Python that runs goodgain."
