@@ -161,11 +161,13 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
         if scheme in _NO_ADDRESS:
             return None
         path = _normalise_path(path)
+
     try:
         host, bare_host, rules = normalise_host(netloc, scheme)
     except ValueError:  # an impossible host: equal texts are still equal
         text = _trim(url)
         return Url(text, text, text, "", "", "", True)
+
     if "/." in path:
         path = _remove_dots(path)
     if netloc and not path:
@@ -176,28 +178,42 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
     if not (host or path.strip("/")) or (not host and scheme in ("http", "https")):
         return None
 
-    own_path = _strip_page_path(path)
-    is_special = bare_host and _SPECIAL.match(own_path)
     tail, route, anchor = _split_fragment(fragment) if fragment else ("", "", "")
-    own_path += route
-    page = bare_host + own_path
+    stripped_path = _strip_page_path(path)
+    page_path = stripped_path + route
+    page = bare_host + page_path
+    start = ""
+    if host or (scheme == "file" and path.startswith("/")):
+        start = f"{scheme}://{host}"
+    elif scheme:
+        start = f"{scheme}:"
     if not host and scheme not in ("", "file"):
         page = f"{scheme}:{page}"
-    rooted = host or (scheme == "file" and path.startswith("/"))
-    start = f"{scheme}://{host}" if rooted else f"{scheme}:" if scheme else ""
-    normalised = start + path + ("?" + "&".join(parameters) if parameters else "") + tail
+    normalised = start + path + tail
+    if parameters:
+        normalised = f"{start}{path}?{'&'.join(parameters)}{tail}"
+
     known = identify(rules, bare_host, path.rstrip("/") + route, parameters) if rules else None
-    if known and ((found := _read_known(known, normalised, wrappers)) or wrappers):
-        return found
+    if known:
+        known_url = _read_known(known, normalised, wrappers)
+        if known_url or wrappers:
+            return known_url
+
     item, choice = _make_item(page, parameters) if parameters else (page, "")
     edition = ""
-    if is_special and (folders := _EDITION.match(own_path)) and _is_documentation(folders, bare_host):
-        edition = folders["edition"]
-        page = bare_host + own_path[: folders.start("edition")] + own_path[folders.end() :]
-        chosen = {name: value for name in ("lang", "version") if (value := folders[name])}
-        parts = [f"{name}={value.lower().replace('_', '-')}" for name, value in chosen.items()]
-        choice = "&".join([*([choice] if choice else []), *parts])
-    return Url(normalised, page, item, anchor, choice, edition, own_path not in _START_PAGES)
+    if bare_host and _SPECIAL.match(stripped_path):
+        folders = _EDITION.match(page_path)
+        if folders and _is_documentation(folders, bare_host):
+            edition = folders["edition"]
+            page = bare_host + page_path[: folders.start("edition")] + page_path[folders.end() :]
+            choice = _add_edition(choice, folders)
+    return Url(normalised, page, item, anchor, choice, edition, page_path not in _START_PAGES)
+
+
+def _add_edition(choice: str, folders: re.Match[str]) -> str:
+    parts = [choice] if choice else []
+    parts += [f"{name}={folders[name].lower().replace('_', '-')}" for name in ("lang", "version") if folders[name]]
+    return "&".join(parts)
 
 
 def _split_fragment(fragment: str) -> tuple[str, str, str]:
@@ -216,12 +232,17 @@ def _split_fragment(fragment: str) -> tuple[str, str, str]:
 def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
     """Return the forms of a URL of a well-known site. Return None if an inner URL does not name a page, or is nested too deeply."""
     address, parameters, carries = known
-    if carries:
-        text = address + ("?" + "&".join(parameters) if parameters else "")
-        has_scheme = text.startswith(("http:", "https:"))
-        return parse_url(text if has_scheme else "https://" + text, wrappers + 1) if wrappers < _MAX_WRAPPERS else None
-    item, choice = _make_item(address, parameters)
-    return Url(normalised, address, item, "", choice, "", True)
+    if not carries:
+        item, choice = _make_item(address, parameters)
+        return Url(normalised, address, item, "", choice, "", True)
+    if wrappers >= _MAX_WRAPPERS:
+        return None
+    inner_url = address
+    if parameters:
+        inner_url += "?" + "&".join(parameters)
+    if not inner_url.startswith(("http:", "https:")):
+        inner_url = "https://" + inner_url
+    return parse_url(inner_url, wrappers + 1)
 
 
 def _is_documentation(folders: re.Match[str], host: str) -> bool:
@@ -235,10 +256,13 @@ def _is_documentation(folders: re.Match[str], host: str) -> bool:
 
 def has_other_choice(first: str, second: str) -> bool:
     """Return whether two values of `Url.choice` select different content: a shared parameter or the page number differs."""
-    one, two = (parse_qs(choice, keep_blank_values=True, encoding="latin-1") for choice in (first, second))
-    if any(one.get(name, ["1"]) != two.get(name, ["1"]) for name in _PAGE_NUMBERS):
-        return True
-    return any(one[name] != two[name] for name in one.keys() & two.keys())
+    first_values = parse_qs(first, keep_blank_values=True, encoding="latin-1")
+    second_values = parse_qs(second, keep_blank_values=True, encoding="latin-1")
+    for name in _PAGE_NUMBERS:
+        if first_values.get(name, ["1"]) != second_values.get(name, ["1"]):
+            return True
+    shared = first_values.keys() & second_values.keys()
+    return any(first_values[name] != second_values[name] for name in shared)
 
 
 def _split_url(url: str) -> tuple[str, str, str, str, str]:
@@ -251,6 +275,7 @@ def _split_url(url: str) -> tuple[str, str, str, str, str]:
     assert match is not None  # every string has this form
     scheme, netloc, path, query, fragment = match.groups("")
     scheme = scheme.lower()
+
     if scheme in ("http", "https") and not netloc:
         netloc, slash, path = path.lstrip("/").partition("/")
         path = slash + path
@@ -277,19 +302,21 @@ def _normalise_path(path: str) -> str:
 
 
 def _remove_dots(path: str) -> str:
-    kept: list[str] = []
+    """Resolve the segments `.` and `..`."""
+    resolved: list[str] = []
     segments = path.split("/")
     for segment in segments:
-        if segment == ".." and len(kept) > 1:
-            kept.pop()
+        if segment == ".." and len(resolved) > 1:
+            resolved.pop()
         elif segment not in (".", ".."):
-            kept.append(segment)
+            resolved.append(segment)
     if segments[-1] in (".", ".."):
-        kept.append("")
-    return "/".join(kept)
+        resolved.append("")
+    return "/".join(resolved)
 
 
 def _strip_page_path(path: str) -> str:
+    """Drop what does not distinguish pages from the end of a path: slashes, `/amp` and file names such as `index.html`."""
     name = path[path.rfind("/") + 1 :]
     if name and name != "amp" and name[0] not in "iIdD":  # nearly all: neither `index.` nor `default.`
         return path
@@ -301,23 +328,24 @@ def _strip_page_path(path: str) -> str:
 
 def _select_parameters(query: str, *, plain: bool) -> list[str]:
     """Return the sorted parameters of a URL's query, without those that track the visitor. If `plain`, the query has no escapes."""
-    kept = []
+    parameters = []
     for part in query.replace("&amp;", "&").split("&"):
         if not part:
             continue
+
         if not plain and _PLAIN_QUERY.fullmatch(part) is None:
             part = _escape(part, _UNRESERVED)
         name, _, value = part.partition("=")
         name = name.lower()
         is_tracking = name in _TRACKING or name.startswith(_TRACKING_PREFIXES)
         if not (is_tracking or (name in _SESSION_IF_TOKEN and _TOKEN.fullmatch(value))):
-            kept.append(part)
-    return sorted(kept)
+            parameters.append(part)
+    return sorted(parameters)
 
 
 def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
     """Return `item` and `choice` of `Url`. Parameters for page 1, for an AMP view, or for a wiki's default action are dropped."""
-    kept, chosen = [], []
+    own_parameters, selecting = [], []
     for parameter in parameters:
         name, _, value = parameter.replace("+", "%20").partition("=")
         lower = name.lower()
@@ -325,11 +353,15 @@ def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
             continue
         if lower == "action" and value == "view":  # the default of wikis
             continue
-        kept.append(f"{name}={value}")
+
+        own_parameters.append(f"{name}={value}")
         if lower in _SELECTING:
-            chosen.append(f"{lower}={value}")
-    mark = "&" if "?" in page else "?"  # a canonical address may hold a parameter
-    return (page + mark + "&".join(sorted(kept)) if kept else page), "&".join(sorted(chosen))
+            selecting.append(f"{lower}={value}")
+    item = page
+    if own_parameters:
+        mark = "&" if "?" in page else "?"  # a canonical address may hold a parameter
+        item = page + mark + "&".join(sorted(own_parameters))
+    return item, "&".join(sorted(selecting))
 
 
 def _escape(text: str, decoded: frozenset[str]) -> str:
@@ -359,8 +391,9 @@ def find_page(doc_id: str) -> str | None:
     >>> find_page("http://www.example.org/a/"), find_page("http://example.org/onto#A"), find_page("d1")
     ('https://example.org/a', 'https://example.org/onto#A', None)
     """
-    is_second = _SECOND_DOCUMENT.search(doc_id) is not None
-    return canonicalise_url(doc_id) if not is_second and doc_id[:4].lower() == "http" else None
+    if doc_id[:4].lower() != "http" or _SECOND_DOCUMENT.search(doc_id):
+        return None
+    return canonicalise_url(doc_id)
 
 
 def find_shared_pages(ids: pl.Series) -> pl.DataFrame:
@@ -369,32 +402,51 @@ def find_shared_pages(ids: pl.Series) -> pl.DataFrame:
     >>> find_shared_pages(pl.Series(["http://www.example.org/a/", "https://example.org/a", "https://example.org/b", "d1"])).rows()
     [('http://www.example.org/a/', 'https://example.org/a'), ('https://example.org/a', 'https://example.org/a')]
     """
-    id_, own, start = pl.col("id"), pl.col("own"), pl.col("id").str.splitn("/", 4).struct
-    columns = {"host": start.field("field_2"), "simple": id_.str.contains(_SIMPLE), "more": id_.str.contains(_HAS_MORE)}
-    table = ids.alias("id").to_frame().with_columns(**columns)  # Polars computes the columns beside each other
-    hosts = table.filter("simple").get_column("host").unique().to_list()
-    bare = {host: bare for host in hosts for _, bare, rules in [normalise_host(host, "https")] if not rules}
-    table = table.with_columns(own=pl.col("host").replace_strict(bare, default=None, return_dtype=pl.String))
-    table = table.with_columns(simple=pl.col("simple") & ~pl.col("more") & own.is_not_null())
-    is_page = pl.col("simple") & (own == pl.col("host")) & id_.str.starts_with("https://") & ~id_.str.ends_with("/")
+    table = _add_simple_hosts(ids)
+    own_host = pl.col("own_host")
+    has_https = pl.col("id").str.starts_with("https://")
+    is_page = pl.col("is_simple") & (own_host == pl.col("host")) & has_https & ~pl.col("id").str.ends_with("/")
     table = table.with_columns(is_page=is_page.fill_null(False))
+
     # An id that is its own page can share the page only with ids that are not.
     others = table.filter(~pl.col("is_page"))
-    path = start.field("field_3").fill_null("")
-    page = pl.concat_str(pl.lit("https://"), own, pl.lit("/"), path).str.strip_chars_end("/")
-    simple, rest = others.filter("simple").select("id", page=page), others.filter(~pl.col("simple")).get_column("id")
-    found = pl.DataFrame({"id": rest, "page": pl.Series(map(find_page, rest), dtype=pl.String)}).drop_nulls()
-    found = pl.concat([simple, found])
-    met = table.filter(pl.col("is_page") & id_.hash().is_in(found.get_column("page").hash().implode()))
+    path = pl.col("id").str.splitn("/", 4).struct.field("field_3").fill_null("")
+    page = pl.concat_str(pl.lit("https://"), own_host, pl.lit("/"), path).str.strip_chars_end("/")
+    pages_of_simple = others.filter("is_simple").select("id", page=page)
+    not_simple = others.filter(~pl.col("is_simple")).get_column("id")
+    pages_of_others = pl.DataFrame({"id": not_simple, "page": pl.Series(map(find_page, not_simple), dtype=pl.String)})
+    pages = pl.concat([pages_of_simple, pages_of_others.drop_nulls()])
     # numbers are found faster than texts
-    return pl.concat([found, met.select("id", page="id")]).filter(pl.col("page").hash().is_duplicated())
+    is_met = pl.col("is_page") & pl.col("id").hash().is_in(pages.get_column("page").hash().implode())
+    own_pages = table.filter(is_met).select("id", page="id")
+    return pl.concat([pages, own_pages]).filter(pl.col("page").hash().is_duplicated())
+
+
+def _add_simple_hosts(ids: pl.Series) -> pl.DataFrame:
+    """Return a table (id, host, is_simple, own_host). For a simple address, `own_host` is the host of its page."""
+    table = ids.alias("id").to_frame()
+    table = table.with_columns(  # Polars computes the columns beside each other
+        host=pl.col("id").str.splitn("/", 4).struct.field("field_2"),
+        is_simple=pl.col("id").str.contains(_SIMPLE),
+        has_more=pl.col("id").str.contains(_HAS_MORE),
+    )
+    own_host_of = {}
+    for host in table.filter("is_simple").get_column("host").unique().to_list():
+        _, bare_host, rules = normalise_host(host, "https")
+        if not rules:
+            own_host_of[host] = bare_host
+    own_host = pl.col("host").replace_strict(own_host_of, default=None, return_dtype=pl.String)
+    table = table.with_columns(own_host=own_host)
+    is_simple = pl.col("is_simple") & ~pl.col("has_more") & pl.col("own_host").is_not_null()
+    return table.with_columns(is_simple=is_simple).drop("has_more")
 
 
 def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:
     """Yield (query_id, unjudged id, judged id) for two URLs of one page in one query. Each frame has query_id and doc_id."""
-    known: dict[tuple[str, str | None], str] = {}
+    judged_urls: dict[tuple[str, str | None], str] = {}  # (query_id, page) -> URL
     for query_id, url in judged.iter_rows():
-        known.setdefault((query_id, find_page(url)), url)
+        judged_urls.setdefault((query_id, find_page(url)), url)
     for query_id, url in unjudged.iter_rows():
-        if (page := find_page(url)) is not None and (query_id, page) in known:
-            yield query_id, url, known[query_id, page]
+        page = find_page(url)
+        if page is not None and (query_id, page) in judged_urls:
+            yield query_id, url, judged_urls[query_id, page]

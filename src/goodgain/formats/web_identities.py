@@ -204,7 +204,7 @@ youtube.com /redirect q=$CARRIED
 
 
 def _read_declaration(text: str) -> WebIdentity:
-    text = re.sub(r"\$([A-Z_]+)", lambda found: _PARTS[found[1]], text)
+    text = re.sub(r"\$([A-Z_]+)", lambda match: _PARTS[match[1]], text)
     head, *spellings, same, different = text.strip().splitlines()
     name, canonical, drops = map(str.strip, head.split("|"))
     return WebIdentity(name, canonical, tuple(spellings), drops, tuple(same.split()[1:]), tuple(different.split()[1:]))
@@ -244,30 +244,42 @@ for _identity in IDENTITIES:
 
 
 def _find_rules(labels: Sequence[str]) -> tuple[Rule, ...]:
-    names = [".".join(labels), *("*." + ".".join(labels[-count:]) for count in (2, 3) if len(labels) > count)]
+    names = [".".join(labels)]
+    names += ["*." + ".".join(labels[-count:]) for count in (2, 3) if len(labels) > count]
     return tuple(rule for name in names for rule in _RULES.get(name, ()))
 
 
 def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str]) -> Known | None:
     """Apply the first matching rule to an address and return `Known`; None if no rule matches."""
-    values = {name.lower(): value for name, _, value in (part.partition("=") for part in parameters)}
+    values = {}
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        values[name.lower()] = value
+
     for identity, path_form, forms in rules:
-        of_path = _compile(path_form).fullmatch(path)
-        of_parameters = of_path and [_compile(form).fullmatch(values.get(name, "")) for name, form in forms.items()]
-        if of_path is None or of_parameters is None or None in of_parameters:
+        path_match = _compile(path_form).fullmatch(path)
+        if path_match is None:
             continue
-        matches = [of_path, *filter(None, of_parameters)]
-        groups = {name: _write(name, value) for match in matches for name, value in match.groupdict("").items()}
-        groups |= {name: _write(name, values[name].replace("+", "%20")) for name in forms}
+        value_matches = [_compile(form).fullmatch(values.get(name, "")) for name, form in forms.items()]
+        if None in value_matches:
+            continue
+
+        matches = [path_match, *filter(None, value_matches)]
         carries = identity.canonical == "{url}"
         if carries:
-            groups = {"url": unquote(matches[-1]["url"], errors="surrogateescape") if forms else matches[0]["url"]}
-        address = identity.canonical.format(host=host, **groups)
-        if _DOTS.search(address) and not carries:
-            return None
+            inner_url = matches[-1]["url"]
+            address = unquote(inner_url, errors="surrogateescape") if forms else inner_url
+        else:
+            groups = {name: _write(name, value) for match in matches for name, value in match.groupdict("").items()}
+            groups |= {name: _write(name, values[name].replace("+", "%20")) for name in forms}
+            address = identity.canonical.format(host=host, **groups)
+            if _DOTS.search(address):
+                return None
         drops = {*identity.drops.split(), *forms}
-        left = [] if "*" in drops else [one for one in parameters if one.partition("=")[0].lower() not in drops]
-        return address, left, carries
+        if "*" in drops:
+            return address, [], carries
+        further = [parameter for parameter in parameters if parameter.partition("=")[0].lower() not in drops]
+        return address, further, carries
     return None
 
 
@@ -283,7 +295,9 @@ def _write(name: str, value: str) -> str:
     text = unquote_to_bytes(value)
     if name in _CASELESS:
         text = text.lower()
-    return quote(text.replace(b" ", b"_") if name == "title" else text, safe=_SAFE)
+    if name == "title":
+        text = text.replace(b" ", b"_")
+    return quote(text, safe=_SAFE)
 
 
 #: Labels of hosts that show the same site in another view.
@@ -302,8 +316,10 @@ def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]
     if not netloc:
         return "", "", ()
     name, port = netloc.rpartition("@")[2], ""
-    if found := _PORT.search(name):
-        name, port = name[: found.start()], found[1].lstrip("0")
+    port_match = _PORT.search(name)
+    if port_match:
+        name = name[: port_match.start()]
+        port = port_match[1].lstrip("0")
     if port == _DEFAULT_PORTS.get(scheme):
         port = ""
     name = _encode_host(name).rstrip(".")
@@ -311,14 +327,18 @@ def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]
         return "", "", ()
     if _HOST.fullmatch(name) is None:
         raise ValueError(name)
-    tail = f":{port}" if port else ""
+
     labels = name.split(".")
     while len(labels) > 2 and labels[0] in _VIEW_LABELS:
         del labels[0]
     while len(labels) > 3 and labels[1] == "m":  # en.m.wikipedia.org
         del labels[1]
-    own = "" if port in ("80", "443") and scheme in ("http", "https") else tail
-    return name + tail, ".".join(labels) + own, () if own else _find_rules(labels)
+    bare_host = ".".join(labels)
+    if not port:
+        return name, bare_host, _find_rules(labels)
+    if port in ("80", "443") and scheme in ("http", "https"):  # https on port 80, or http on port 443
+        return f"{name}:{port}", bare_host, _find_rules(labels)
+    return f"{name}:{port}", f"{bare_host}:{port}", ()
 
 
 def _encode_host(name: str) -> str:
