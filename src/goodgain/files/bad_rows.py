@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -28,13 +29,17 @@ _SHOWN_PLACES = 5
 def quote(line: str) -> str:
     """Quote a line for an error: at most 200 characters, with control characters escaped."""
     text = line if len(line) <= _SHOWN else line[:_SHOWN] + "..."
-    return "'" + "".join(c if c.isprintable() else repr(c)[1:-1] for c in text) + "'"
+    escaped = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return f"'{escaped}'"
 
 
 def number_lines(content: Content, *, comments: bool = True) -> Iterator[tuple[int, bytes]]:
     """Yield line number and stripped line for each line that is not blank; `comments=False` leaves out comments."""
     for number, line in enumerate(content.lines(), start=content.before + 1):
-        if (comments or not line.startswith(COMMENT_BYTES)) and (stripped := line.strip(WHITE + b"\n")):
+        if line.startswith(COMMENT_BYTES) and not comments:
+            continue
+        stripped = line.strip(WHITE + b"\n")
+        if stripped:
             yield number, stripped
 
 
@@ -55,12 +60,15 @@ class FrameRows:
     counting: str = ""
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
-        number = self.rows[row] if self.rows is not None else row
-        text = f"{self.label}{', ' * bool(self.counting)}{self.counting}, row {number}"
-        return f"{text} {quote(str(values))}" if values else text
+        number = row if self.rows is None else self.rows[row]
+        label = f"{self.label}, {self.counting}" if self.counting else self.label
+        place = f"{label}, row {number}"
+        return f"{place} {quote(str(values))}" if values else place
 
     def subset(self, kept: Sequence[int]) -> FrameRows:
-        return replace(self, rows=kept if self.rows is None else [self.rows[row] for row in kept])
+        if self.rows is None:
+            return replace(self, rows=kept)
+        return replace(self, rows=[self.rows[row] for row in kept])
 
 
 @dataclass(frozen=True)
@@ -75,14 +83,19 @@ class TextLines:
     lines: Sequence[int] | None = None
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
-        numbered = number_rows if self.lines is None else number_lines
-        for index, (number, line) in enumerate(numbered(self.content)):
-            if (number == self.lines[row]) if self.lines is not None else (index == row):
-                return f"{self.label}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
-        return f"{self.label}, row {row}"
+        if self.lines is None:
+            number, line = next(islice(number_rows(self.content), row, None), (0, b""))
+        else:
+            numbered = number_lines(self.content)
+            number, line = next((pair for pair in numbered if pair[0] == self.lines[row]), (0, b""))
+        if not number:
+            return f"{self.label}, row {row}"
+        return f"{self.label}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
 
     def subset(self, kept: Sequence[int]) -> TextLines:
-        lines = self.lines if self.lines is not None else [number for number, _ in number_rows(self.content)]
+        lines = self.lines
+        if lines is None:
+            lines = [number for number, _ in number_rows(self.content)]
         return replace(self, lines=[lines[row] for row in kept])
 
 
@@ -122,38 +135,46 @@ def check_rows(
     error for `FrameRows` does not quote the row, because a row may contain the name of a judge. Errors for `TextLines` and
     for lazy frames quote the row anyway.
     """
-    wrong = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
+    is_bad = nw.any_horizontal(*(condition for condition, _ in problems), ignore_nulls=True)
     if isinstance(frame, nw.LazyFrame):  # its rows have no numbers
-        bad_frame = frame.filter(wrong)
-        first = _collect(bad_frame.head(1))
-        if not len(first):
-            return frame, rows
-        bad = f"{quote(str(first.rows(named=True)[0]))} {_describe(first, problems)}"
-        if errors != "skip":
-            raise InputError(f"{rows.label}: a row {bad}; correct it{name_alternative(errors)}")
-        count = _collect(bad_frame.select(nw.len())).item()
-        notice(
-            "bad_rows",
-            f"{rows.label}: left out {count} bad row{'s' * (count != 1)}{', such as' if count > 1 else ':'} {bad}",
-        )
-        return frame.filter(~wrong), rows
+        return _check_lazy_rows(frame, rows, is_bad, problems, errors=errors), rows
     unit = "row" if isinstance(rows, FrameRows) else "line"
     indexed = frame if "row" in frame.columns else frame.with_row_index("row")
-    bad_rows = indexed.filter(wrong)
+    bad_rows = indexed.filter(is_bad)
     if not len(bad_rows):
         return frame, rows
+
     if errors != "skip":
         values = bad_rows.rows(named=True)[0]
         place = rows.locate(values.pop("row"), values if show else None)
         remedy = f"correct the {unit}{name_alternative(errors, unit)}"
         raise InputError(f"{place} {_describe(bad_rows.head(1), problems)}; {remedy}")
     places = []
-    for one in (bad_rows[number : number + 1] for number in range(min(len(bad_rows), _SHOWN_PLACES))):
-        place = rows.locate(one.get_column("row").item()).removeprefix(f"{rows.label}, ")
-        places.append(f"{place} ({_describe(one, problems)})")
+    for number in range(min(len(bad_rows), _SHOWN_PLACES)):
+        bad_row = bad_rows[number : number + 1]
+        place = rows.locate(bad_row.get_column("row").item()).removeprefix(f"{rows.label}, ")
+        places.append(f"{place} ({_describe(bad_row, problems)})")
     _warn_of_skipped(rows.label, len(bad_rows), places, unit)
-    kept = indexed.filter(~wrong)
-    return kept.drop("row"), rows.subset(kept.get_column("row").to_list())
+
+    good_rows = indexed.filter(~is_bad)
+    return good_rows.drop("row"), rows.subset(good_rows.get_column("row").to_list())
+
+
+def _check_lazy_rows(
+    frame: nw.LazyFrame[Any], rows: RowSource, is_bad: nw.Expr, problems: Sequence[Problem], *, errors: str | None
+) -> nw.LazyFrame[Any]:
+    bad_rows = frame.filter(is_bad)
+    first = _collect(bad_rows.head(1))
+    if not len(first):
+        return frame
+
+    example = f"{quote(str(first.rows(named=True)[0]))} {_describe(first, problems)}"
+    if errors != "skip":
+        raise InputError(f"{rows.label}: a row {example}; correct it{name_alternative(errors)}")
+    count = _collect(bad_rows.select(nw.len())).item()
+    skipped = f"1 bad row: {example}" if count == 1 else f"{count} bad rows, such as {example}"
+    notice("bad_rows", f"{rows.label}: left out {skipped}")
+    return frame.filter(~is_bad)
 
 
 def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
@@ -165,18 +186,24 @@ def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
 
 
 def _describe(row: nw.DataFrame[Any], problems: Sequence[Problem]) -> str:
-    words = next((what for condition, what in problems if len(row.filter(condition))), "is bad")
-    values = row.rows(named=True)[0].items()
-    return words.format_map({name: quote(value) if isinstance(value, str) else value for name, value in values})
+    description = next((text for condition, text in problems if len(row.filter(condition))), "is bad")
+    values = row.rows(named=True)[0]
+    for name, value in values.items():
+        if isinstance(value, str):
+            values[name] = quote(value)
+    return description.format_map(values)
 
 
 def name_alternative(errors: str | None, unit: str = "row") -> str:
-    return ", or remove it" if errors is None else f", or leave such {unit}s out with {spell('errors', 'skip')}"
+    if errors is None:
+        return ", or remove it"
+    return f", or leave such {unit}s out with {spell('errors', 'skip')}"
 
 
 def _warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
+    units = unit if count == 1 else f"{unit}s"
     first = "the first: " if count > len(places) else ""
-    notice("bad_rows", f"{label}: left out {count} bad {unit}{'s' * (count != 1)}; {first}{'; '.join(places)}")
+    notice("bad_rows", f"{label}: left out {count} bad {units}; {first}{'; '.join(places)}")
 
 
 class BadLines:
@@ -189,15 +216,16 @@ class BadLines:
         self._places: list[str] = []
         self._count = 0
 
-    def refuse(self, number: int, wrong: str, *, remedy: str = "correct the line", can_skip: bool = True) -> None:
+    def refuse(self, number: int, fault: str, *, remedy: str = "correct the line", can_skip: bool = True) -> None:
         """Raise an error for a bad line, or skip and count it; `can_skip` says whether the error offers `errors="skip"`."""
         if self._errors != "skip":
-            option = "" if self._errors is None or not can_skip else name_alternative(self._errors, "line")
             place = TextLines(self._label, self._content, [number]).locate(0)
-            raise InputError(f"{place} {wrong}; {remedy}{option}")
+            if self._errors is not None and can_skip:
+                remedy += name_alternative(self._errors, "line")
+            raise InputError(f"{place} {fault}; {remedy}")
         self._count += 1
         if len(self._places) < _SHOWN_PLACES:
-            self._places.append(f"line {number} ({wrong})")
+            self._places.append(f"line {number} ({fault})")
 
     def report(self) -> None:
         if self._count:
@@ -206,18 +234,19 @@ class BadLines:
 
 def find_problems(frame: Frame, table: Table) -> list[Problem]:
     """Return the conditions for bad rows: a missing id or number, or a number that is not finite."""
-    problems, numbers = list[Problem](), list[Problem]()
+    problems: list[Problem] = []
+    problems_of_numbers: list[Problem] = []
     for name, dtype in frame.collect_schema().items():
+        column = nw.col(name)
         if dtype.is_numeric() and name != "iteration":
-            wrong = nw.lit(False) if name in table.nullable else nw.col(name).is_null()
+            is_bad = nw.lit(False) if name in table.nullable else column.is_null()
             if dtype.is_float():
-                wrong = wrong | ~(nw.col(name).is_finite() | nw.col(name).is_null())
-            numbers.append((wrong, f"has a {name} that is not a finite number"))
+                is_bad = is_bad | ~(column.is_finite() | column.is_null())
+            problems_of_numbers.append((is_bad, f"has a {name} that is not a finite number"))
         elif name == "iteration":
-            is_result = (
-                nw.col("doc_id") != EMPTY_DOC
-            )  # without results there may be no iteration: the query was not searched
-            problems.append((nw.col(name).is_null() & is_result, "has no iteration"))
+            # Without results there may be no iteration: the query was not searched.
+            is_result = nw.col("doc_id") != EMPTY_DOC
+            problems.append((column.is_null() & is_result, "has no iteration"))
         elif name not in table.nullable:
             problems.append(lacks(name))
-    return problems + numbers
+    return problems + problems_of_numbers

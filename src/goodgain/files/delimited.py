@@ -50,13 +50,13 @@ class Cells(NamedTuple):
 
 def read_names(line: str, separator: str, path: Path) -> list[str]:
     try:
-        found = next(csv.reader([line], delimiter=separator)) if separator == "," else line.split(separator)
+        names = next(csv.reader([line], delimiter=separator)) if separator == "," else line.split(separator)
     except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB
         raise InputError(f"{path}: the header cannot be read ({error}); correct the names of the columns") from None
-    if len(found) > _MOST_COLUMNS:
-        wrong = f"the first line has {len(found):,} values, so it is not a header (at most {_MOST_COLUMNS:,} names)"
-        raise InputError(f"{path}: {wrong}; write the names of the columns on a line of their own")
-    return [name.strip() for name in found]
+    if len(names) > _MOST_COLUMNS:
+        problem = f"the first line has {len(names):,} values, so it is not a header (at most {_MOST_COLUMNS:,} names)"
+        raise InputError(f"{path}: {problem}; write the names of the columns on a line of their own")
+    return [name.strip() for name in names]
 
 
 def refuse_other_separator(line: str, separator: str, path: Path) -> None:
@@ -64,14 +64,14 @@ def refuse_other_separator(line: str, separator: str, path: Path) -> None:
     if separator in line:
         return
     if separator == "," and ";" in line:
-        wrong, remedy = "its columns are divided by semicolons", "Write commas (and decimal points, if it has numbers)"
+        sign, remedy = "semicolons", "Write commas (and decimal points, if it has numbers)"
     elif separator == "," and "\t" in line:
-        wrong, remedy = "its columns are divided by tabs", "Rename it to end in .tsv"
+        sign, remedy = "tabs", "Rename it to end in .tsv"
     elif separator == "\t" and "," in line and " " not in line.strip():
-        wrong, remedy = "its columns are divided by commas", "Rename it to end in .csv"
+        sign, remedy = "commas", "Rename it to end in .csv"
     else:
         return
-    raise InputError(f"{path}: {wrong}. {remedy}")
+    raise InputError(f"{path}: its columns are divided by {sign}. {remedy}")
 
 
 def read_cells(content: Content, separator: str, path: Path, *, errors: str | None) -> Cells:
@@ -79,38 +79,55 @@ def read_cells(content: Content, separator: str, path: Path, *, errors: str | No
 
     A line with fewer or more values than the header raises an error; `errors="skip"` leaves it out with a notice.
     """
-    whole = content.data
-    text = whole[_BLANK_LINES.match(whole).end() :]  # type: ignore[union-attr]  # it matches everything
-    before = whole.count(b"\n", 0, len(whole) - len(text))
+    blank_lines = _BLANK_LINES.match(content.data)
+    start = blank_lines.end() if blank_lines else 0  # it matches everything
+    text = content.data[start:]
+    lines_before = content.data.count(b"\n", 0, start)
     line = text.partition(b"\n")[0].strip(b"\r").decode("utf-8", "replace")
     if separator == "," and line.count('"') % 2:  # Polars would read all rows as a part of the header
-        wrong = f"line {before + 1}: the header has a quote that is not closed on its line"
-        raise InputError(f"{path}, {wrong}; close the quote or remove it, and write all names on one line")
+        problem = f"line {lines_before + 1}: the header has a quote that is not closed on its line"
+        raise InputError(f"{path}, {problem}; close the quote or remove it, and write all names on one line")
     refuse_other_separator(line, separator, path)
     names = read_names(line, separator, path)
-    has_quotes = separator == "," and b'"' in text
-    # Polars fills short rows with null and refuses long rows. If the number of separators is right, all rows are right.
-    lacking = (len(names) - 1) * (text.count(b"\n") + (not text.endswith(b"\n"))) - text.count(separator.encode())
-    frame: pl.DataFrame | str = ""
+
     options = {"separator": separator, "quote_char": '"' if separator == "," else None, "infer_schema": False}
-    if lacking == 0 or (has_quotes and lacking < 0):
-        frame = parse_text(text, **options)
-        if has_quotes and isinstance(frame, pl.DataFrame) and frame.width and frame.to_series(-1).null_count():
-            frame = ""  # separators inside quotes may hide that a row is short
-    if isinstance(frame, str):
-        text = _cut_ragged_lines(text, separator, len(names), BadLines(str(path), content, errors), before)
-        frame = parse_text(text, **options)
-    if isinstance(frame, str):
-        remedy = "give each line a value for each name, use UTF-8, and double each quote inside a quoted value"
-        raise InputError(f"{path}: cannot be read ({frame}); {remedy}")
+    frame = _parse_even_lines(text, separator, len(names), options)
+    if frame is None:
+        bad = BadLines(str(path), content, errors)
+        text = _cut_ragged_lines(text, separator, len(names), bad, lines_before)
+        parsed = parse_text(text, **options)
+        if isinstance(parsed, str):
+            remedy = "give each line a value for each name, use UTF-8, and double each quote inside a quoted value"
+            raise InputError(f"{path}: cannot be read ({parsed}); {remedy}")
+        frame = parsed
+
     frame.columns = [str(place) for place in range(frame.width)]
     values = pl.all().str.strip_chars(BLANKS)
     frame = frame.with_columns(pl.when(values != "").then(values))
     is_blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
     rows: Sequence[int] = range(2, frame.height + 2)
     if is_blank.any():
-        frame, rows = frame.filter(~is_blank), ((~is_blank).arg_true() + 2).to_list()
+        frame = frame.filter(~is_blank)
+        rows = ((~is_blank).arg_true() + 2).to_list()
     return Cells(names, frame, FrameRows(str(path), rows, "counting the header as row 1"), separator)
+
+
+def _parse_even_lines(text: bytes, separator: str, width: int, options: Mapping[str, Any]) -> pl.DataFrame | None:
+    """Parse a text whose lines all have `width` values. Return None for any other text, and if Polars cannot read it.
+
+    Polars fills short rows with null and refuses long rows. If the number of separators is right, all rows are right.
+    """
+    has_quotes = separator == "," and b'"' in text
+    lines = text.count(b"\n") + (not text.endswith(b"\n"))
+    missing_separators = (width - 1) * lines - text.count(separator.encode())
+    if missing_separators > 0 or (missing_separators < 0 and not has_quotes):
+        return None
+    frame = parse_text(text, **options)
+    if isinstance(frame, str):
+        return None
+    if has_quotes and frame.width and frame.to_series(-1).null_count():
+        return None  # separators inside quotes may hide that a row is short
+    return frame
 
 
 def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
@@ -118,52 +135,62 @@ def parse_text(text: bytes, **options: Any) -> pl.DataFrame | str:
 
     A text that begins like compressed data gets a byte order mark, because Polars would decompress it without a limit.
     """
+    if text.startswith(_LIKE_COMPRESSED):
+        text = BOM + text
     try:
-        return pl.read_csv(BOM + text if text.startswith(_LIKE_COMPRESSED) else text, **options)
+        return pl.read_csv(text, **options)
     except pl.exceptions.PolarsError as error:
         return str(error).splitlines()[0]
 
 
-def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, before: int) -> bytes:
+def _cut_ragged_lines(text: bytes, separator: str, width: int, bad: BadLines, lines_before: int) -> bytes:
     """Report lines with more or fewer values than the header, and blank them, so that later rows keep their line numbers."""
     plain = text  # with the separators and line feeds between quotes hidden
     if separator == "," and b'"' in text:
-        plain = _QUOTED.sub(lambda found: found.group().translate(_HIDE), text)
-    between, kept = separator.encode(), list[bytes]()
-    copied, end, number = 0, 0, before + 1
+        plain = _QUOTED.sub(lambda match: match.group().translate(_HIDE), text)
+
+    sign = separator.encode()
+    pieces: list[bytes] = []
+    copied = end = 0
+    number = lines_before + 1
     for line in io.BytesIO(plain):
         start, end = end, end + len(line)
-        found = line.count(between) + 1
-        if found != width and line.strip():
-            wrong = f"has {found} value{'s' * (found != 1)}, the header has {width} names"
-            bad.refuse(number, wrong, remedy="correct the line (was the file cut short?)")
-            kept.append(text[copied:start] + between * (width - 1) + b"\n")
+        values = line.count(sign) + 1
+        if values != width and line.strip():
+            fault = f"has {values} value{'s' * (values != 1)}, the header has {width} names"
+            bad.refuse(number, fault, remedy="correct the line (was the file cut short?)")
+            pieces.append(text[copied:start] + sign * (width - 1) + b"\n")
             copied = end
         number += text.count(b"\n", start, end)
     bad.report()
-    return b"".join([*kept, text[copied:]])
+    return b"".join([*pieces, text[copied:]])
 
 
 def pick_columns(cells: Cells, types: Mapping[str, Any], find: FindColumns, *, errors: str | None = None) -> ReadTable:
     """Select and convert columns of a CSV or TSV file. `types`, `find` and `errors` are as in `read_table`."""
-    names, rows, found = cells.names, cells.rows, find(cells.names)
-    for name in found:
+    names, rows = cells.names, cells.rows
+    our_name_of = find(names)
+    for name in our_name_of:
         if names.count(name) > 1:
             raise InputError(f"{rows.label}: has two columns {name!r}. Rename or remove one")
-    frame = cells.frame.select(pl.col(str(names.index(name))).alias(ours) for name, ours in found.items())
+
+    columns = [pl.col(str(names.index(name))).alias(our_name) for name, our_name in our_name_of.items()]
+    frame = cells.frame.select(columns)
     numbers = [name for name in frame.columns if types[name] != pl.String]
     check_texts(frame.select(name for name in frame.columns if name in IDS or name in numbers), cells.separator, rows)
-    values = [pl.col(name).str.strip_chars().cast(types[name], strict=False) for name in numbers]
-    as_text = {name: f"{name} as text" for name in numbers}
-    frame = frame.with_columns(*(pl.col(name).alias(text) for name, text in as_text.items()), *values)
-    problems = [
-        (nw.col(name).is_null() & ~nw.col(text).is_null(), f"has the {name} {{{text}}}, which is not a number")
-        for name, text in as_text.items()
-    ]
-    if not problems:
+    if not numbers:
         return ReadTable(frame, rows, names)
-    checked, kept = bad_rows.check_rows(nw.from_native(frame), rows, problems, errors=errors, show=False)
-    return ReadTable(checked.to_native().drop(as_text.values()), kept, names)
+
+    text_columns = [f"{name} as text" for name in numbers]
+    texts = [pl.col(name).alias(text) for name, text in zip(numbers, text_columns, strict=True)]
+    values = [pl.col(name).str.strip_chars().cast(types[name], strict=False) for name in numbers]
+    frame = frame.with_columns(*texts, *values)
+    problems = []
+    for name, text in zip(numbers, text_columns, strict=True):
+        is_not_number = nw.col(name).is_null() & ~nw.col(text).is_null()
+        problems.append((is_not_number, f"has the {name} {{{text}}}, which is not a number"))
+    checked, checked_rows = bad_rows.check_rows(nw.from_native(frame), rows, problems, errors=errors, show=False)
+    return ReadTable(checked.to_native().drop(text_columns), checked_rows, names)
 
 
 def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
@@ -172,16 +199,18 @@ def check_texts(frame: pl.DataFrame, separator: str, rows: RowSource) -> None:
         column = frame.get_column(name)
         bad = column.str.contains("\n", literal=True).fill_null(False).arg_true()
         if len(bad):
-            wrong = f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}"
+            problem = f"{rows.locate(bad[0])} has a line feed in the {name} {quote(column[bad[0]])}"
             remedy = 'close it, or write """ for a quote that belongs to the value'
-            raise InputError(f"{wrong}: a quote at the beginning of a value is not closed; {remedy}")
+            raise InputError(f"{problem}: a quote at the beginning of a value is not closed; {remedy}")
+
     if separator == "," or not frame.width:
         return
     values = pl.all()
     is_quoted = (values.str.len_bytes() >= 2) & values.str.starts_with('"') & values.str.ends_with('"')
-    if quoted := sum(frame.select(is_quoted.sum()).row(0)):
-        found = f"{count_of(quoted, 'value')} in quotes: in TSV, quotes are part of the value"
-        notice("unusual_text", f"{rows.label}: {found}. Remove them, or write the file as CSV")
+    quoted = sum(frame.select(is_quoted.sum()).row(0))
+    if quoted:
+        fact = f"{count_of(quoted, 'value')} in quotes: in TSV, quotes are part of the value"
+        notice("unusual_text", f"{rows.label}: {fact}. Remove them, or write the file as CSV")
 
 
 class PassedOver(NamedTuple):
@@ -195,16 +224,17 @@ def warn_of_passed_over(label: str, parts: Iterable[PassedOver]) -> None:
     """Give a notice if comments look like rows, and another if rows have text after field 6."""
     comments, longer = (sum(numbers) for numbers in zip(PassedOver(), *parts, strict=True))
     if comments:
-        were = "begins with '#' and was left out as a comment"
+        verb = "begins with '#' and was left out as a comment"
         if comments > 1:
-            were = "begin with '#' and were left out as comments"
+            verb = "begin with '#' and were left out as comments"
         rows = f"{count_of(comments, 'line')} with the fields of a row"
-        notice("comment_lines", f"{label}: {rows} {were}; to read rows, remove the '#'")
+        notice("comment_lines", f"{label}: {rows} {verb}; to read rows, remove the '#'")
     if longer:
-        found = f"{longer:,} line{'s have' if longer != 1 else ' has'} text after the tag (field 6)"
+        lines = count_of(longer, "line has", "lines have")
         notice(
             "text_after_tag",
-            f"{label}: {found}, which is ignored, as in trec_eval. Write blanks in a doc_id as %20",
+            f"{label}: {lines} text after the tag (field 6), which is ignored, as in trec_eval. "
+            "Write blanks in a doc_id as %20",
             minor=True,
         )
 
@@ -218,22 +248,26 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
     Ids are text; numbers are Int64 or Float64. The `iteration` of a run is Int64 if all values are whole numbers, else text.
     Lines that begin with `#` are comments. Text after the sixth field of a run is not read.
     """
-    text, comments = content.data, 0
+    text = content.data
+    comments = 0
     if text.startswith(bad_rows.COMMENT_BYTES):
         text, comments = _cut_comments(text, table)
     frame = _read_clean(text, table)
     if frame is not None:  # in clean text, comments are found faster in the column than in the bytes
         is_comment = frame.get_column("query_id").str.starts_with(COMMENT)
         if is_comment.any():
-            frame, comments = frame.filter(~is_comment), int(is_comment.sum())
+            frame = frame.filter(~is_comment)
+            comments = int(is_comment.sum())
     elif b"\n" + bad_rows.COMMENT_BYTES in text:
         text, comments = _cut_comments(text, table)
         frame = _read_clean(text, table)
     if frame is None and b"\0" not in content.data:
         # One blank between fields, none at the edges of lines, and no blank lines.
         text = text.translate(bytes.maketrans(bad_rows.WHITE, b" " * len(bad_rows.WHITE)))
-        text = re.sub(rb" *\n[ \n]*", b"\n", re.sub(rb"  +", b" ", text).strip(b" \n"))
+        text = re.sub(rb"  +", b" ", text).strip(b" \n")
+        text = re.sub(rb" *\n[ \n]*", b"\n", text)
         frame = _read_clean(text, table)
+
     if frame is not None:
         return frame, TextLines(label, content), PassedOver(comments)
     return _read_line_by_line(content, table, label=label, errors=errors)
@@ -241,7 +275,7 @@ def read_text(content: Content, table: Table, *, label: str, errors: str) -> Tex
 
 def _cut_comments(text: bytes, table: Table) -> tuple[bytes, int]:
     """Return the text without comments, and the number of comments that look like a row."""
-    comments = sum(is_row(found.group(), table) for found in _COMMENT_LINE.finditer(text))
+    comments = sum(is_row(match.group(), table) for match in _COMMENT_LINE.finditer(text))
     return _COMMENT_LINE.sub(b"", text), comments
 
 
@@ -266,8 +300,9 @@ def _find_separator(text: bytes) -> str | None:
     """Return the one character that separates all fields of the text; None if the text mixes separators."""
     line = text[: text.find(b"\n") + 1] or text
     separator = b"\t" if b"\t" in line else b" "
-    has_others = any(sign.to_bytes() in text for sign in bad_rows.WHITE.replace(separator, b"") + b"\0")
-    return None if has_others else separator.decode()
+    other_signs = bad_rows.WHITE.replace(separator, b"") + b"\0"
+    mixes_signs = any(sign.to_bytes() in text for sign in other_signs)
+    return None if mixes_signs else separator.decode()
 
 
 def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
@@ -277,16 +312,19 @@ def _read_clean(text: bytes, table: Table) -> pl.DataFrame | None:
     separator = _find_separator(text)
     if separator is None:
         return None
-    whole = _make_types(table, pl.Int64)
+    whole_numbers = _make_types(table, pl.Int64)
     if table is RUN:
-        whole |= {"iteration": pl.Int64, "score": pl.Float64}
-    for schema in (whole, _make_types(table, pl.Float64)):
+        whole_numbers |= {"iteration": pl.Int64, "score": pl.Float64}
+
+    for schema in (whole_numbers, _make_types(table, pl.Float64)):
         frame = parse_text(text, separator=separator, has_header=False, quote_char=None, schema=schema)
         if isinstance(frame, str):
             continue
-        finite = [pl.col(name).is_finite().all() for name in table.numbers if frame.schema[name] == pl.Float64]
-        filled = [pl.col(name).null_count() == 0 for name in table.columns]
-        return frame if frame.select(pl.all_horizontal(*finite, *filled)).item() else None
+        floats = [name for name in table.numbers if frame.schema[name] == pl.Float64]
+        are_finite = [pl.col(name).is_finite().all() for name in floats]
+        are_filled = [pl.col(name).null_count() == 0 for name in table.columns]
+        is_clean = frame.select(pl.all_horizontal(*are_finite, *are_filled)).item()
+        return frame if is_clean else None
     return None
 
 
@@ -300,17 +338,20 @@ def _read_line_by_line(content: Content, table: Table, *, label: str, errors: st
     lines: list[int] = []
     longer = 0
     for number, line in bad_rows.number_rows(content):
-        fields, wrong, is_longer = _split(line, table)
-        if wrong.endswith(_SWAPPED):
-            bad.refuse(number, wrong, remedy="give the qrels first, then the run", can_skip=False)
-        elif wrong:
-            bad.refuse(number, wrong, remedy=_find_remedy(fields, table))
+        fields, fault, is_longer = _split(line, table)
+        if fault.endswith(_SWAPPED):
+            bad.refuse(number, fault, remedy="give the qrels first, then the run", can_skip=False)
+        elif fault:
+            bad.refuse(number, fault, remedy=_find_remedy(fields, table))
         else:
-            named = zip(table.columns, fields, strict=True)
-            clean.append("\t".join(repr(float(field)) if name in table.numbers else field for name, field in named))
+            for place, name in enumerate(table.columns):
+                if name in table.numbers:
+                    fields[place] = repr(float(fields[place]))
+            clean.append("\t".join(fields))
             lines.append(number)
             longer += is_longer
     bad.report()
+
     frame = _read_clean("\n".join(clean).encode(), table)
     if frame is None:  # Polars cannot read a number that Python can
         raise InputError(f"{label}: has numbers that cannot be read; write them with digits and a decimal point")
@@ -340,21 +381,24 @@ def _split(line: bytes, table: Table) -> tuple[list[str], str, bool]:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
         return [], "is not valid UTF-8", False
+
     fields = _BLANKS.split(text)
     # Rank and score are numbers, and the tag is not; in "q 1 my file 7 1 2.5 t" the doc_id has blanks.
     has_more = table is RUN and len(fields) > len(table.columns)
     is_longer = has_more and [*map(_is_finite_number, fields[3:6])] == [True, True, False]
     if is_longer:
         if "\r" in _FIRST_SIX.sub("", text, count=1):
-            wrong = "has text after a carriage return that follows the tag (lines must end with \\n or \\r\\n, not only \\r)"
-            return [], wrong, False
+            fault = "has text after a carriage return that follows the tag (lines must end with \\n or \\r\\n, not only \\r)"
+            return [], fault, False
         fields = fields[: len(table.columns)]
     if len(fields) != len(table.columns):
-        other, name = (QRELS, "qrels") if table is RUN else (RUN, "a run")
-        swapped = f"; this looks like a line of {name}{_SWAPPED}"
-        needed = f"a {table.name} line has {len(table.columns)} ({' '.join(table.columns)})"
-        wrong = f"has {len(fields)} field{'s' * (len(fields) != 1)}, {needed}"
-        return fields, wrong + swapped * (len(fields) == len(other.columns)), False
+        fault = f"has {len(fields)} field{'s' * (len(fields) != 1)}, a {table.name} line has {len(table.columns)}"
+        fault += f" ({' '.join(table.columns)})"
+        other_table, name = (QRELS, "qrels") if table is RUN else (RUN, "a run")
+        if len(fields) == len(other_table.columns):
+            fault += f"; this looks like a line of {name}{_SWAPPED}"
+        return fields, fault, False
+
     for name, field in zip(table.columns, fields, strict=True):
         if name in table.numbers and not _is_finite_number(field):
             return [], f"has the {name} {quote(field)}, which is not a finite number", False

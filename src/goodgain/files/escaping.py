@@ -19,21 +19,21 @@ _LINKED = rf"(?<![a-z0-9])@(?!{_CUTOFF})(?=[a-z0-9])|#(?=[0-9])|\bgh-(?=[0-9])|:
 _LINKED_BY_GITHUB = re.compile(_LINKED, re.ASCII | re.IGNORECASE)
 
 
-def check_name(name: str, what: str) -> str:
+def check_name(name: str, subject: str) -> str:
     """Return a name given by the user; raise `InputError` for a lone surrogate, which frames cannot hold."""
     try:
         name.encode()
     except UnicodeEncodeError:
-        wrong = f"the {what} '{escape_controls(name)}' is not valid Unicode (it has a lone surrogate)"
-        raise InputError(f"{wrong}; rename it") from None
+        problem = f"the {subject} '{escape_controls(name)}' is not valid Unicode (it has a lone surrogate)"
+        raise InputError(f"{problem}; rename it") from None
     return name
 
 
 def escape_columns(frame: pl.DataFrame) -> pl.DataFrame:
     """Escape control characters in the texts and column names of a frame."""
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
-    shown = frame.with_columns(frame[name].map_elements(escape_controls, pl.String) for name in texts)
-    return shown.rename({name: escape_controls(name) for name in frame.columns})
+    escaped = frame.with_columns(frame[name].map_elements(escape_controls, pl.String) for name in texts)
+    return escaped.rename({name: escape_controls(name) for name in frame.columns})
 
 
 def guard_formulas(frame: pl.DataFrame, *, again: bool = False) -> pl.DataFrame:
@@ -44,9 +44,10 @@ def guard_formulas(frame: pl.DataFrame, *, again: bool = False) -> pl.DataFrame:
     >>> guard_formulas(pl.DataFrame({"doc_id": ["=1+1", "d1", "a;=2"], "score": [-1.0, 2.0, 3.0]})).rows()
     [("'=1+1", -1.0), ('d1', 2.0), ("a;'=2", 3.0)]
     """
+    apostrophe = "'" if again else ""
     texts = pl.col(pl.String)
     for before, formula in _FORMULAS:
-        texts = texts.str.replace_all(before + "'" * again + formula, "${1}'" + "'" * again + "${2}")
+        texts = texts.str.replace_all(f"{before}{apostrophe}{formula}", f"${{1}}'{apostrophe}${{2}}")
     return frame.with_columns(texts)
 
 
@@ -63,9 +64,9 @@ def unguard_ids(frame: pl.DataFrame, columns: Sequence[str], label: str) -> pl.D
     texts = frame.select(guarded)
     changed = sum(int((texts[name] != frame[name]).sum()) for name in columns)
     if changed:
-        found = f"removed the apostrophe before = + - or @ in {count_of(changed, 'id')}"
+        fact = f"removed the apostrophe before = + - or @ in {count_of(changed, 'id')}"
         source = "goodgain pool --spreadsheet adds it, because = starts a formula"
-        notice("escaped_formulas", f"{label}: {found}; {source}. If the apostrophe belongs to an id, write it twice.")
+        notice("escaped_formulas", f"{label}: {fact}; {source}. If the apostrophe belongs to an id, write it twice.")
     return frame.with_columns(texts)
 
 

@@ -91,33 +91,41 @@ def loads_exactly(text: bytes) -> Any:
             raise NotJSONError(str(error)) from None
     if len(text) > 2 * _DEEPEST and text.count(b"[") + text.count(b"{") > _DEEPEST:
         _check_depth(value)
-    # Each test is slower than the one before it, and nearly all texts pass the first or the second.
-    least = len(value) if isinstance(value, dict) else 0
-    if text.count(b":") > least and (ends := len(_KEY_END.findall(text))) > least and ends > _count_keys(value):
+    if _may_repeat_keys(text, value):
         json.loads(text, object_pairs_hook=_refuse_repeated_keys, parse_int=str)
     return value
+
+
+def _may_repeat_keys(text: bytes, value: Any) -> bool:
+    # Each test is slower than the one before it, and nearly all texts pass the first or the second.
+    least = len(value) if isinstance(value, dict) else 0
+    if text.count(b":") <= least:
+        return False
+    keys = len(_KEY_END.findall(text))
+    return keys > least and keys > _count_keys(value)
 
 
 def _count_keys(value: Any) -> int:
     if not isinstance(value, (dict, list)):
         return 0
-    own, held = (len(value), value.values()) if isinstance(value, dict) else (0, value)
-    return own + sum(_count_keys(one) for one in held if isinstance(one, (dict, list)))
+    members = value.values() if isinstance(value, dict) else value
+    inner_keys = sum(_count_keys(member) for member in members if isinstance(member, (dict, list)))
+    return inner_keys + len(value) if isinstance(value, dict) else inner_keys
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for key in found if keys.count(key) > 1)
-        raise RepeatedKeyError(f"has the key {quote(twice)} twice in one object")
-    return found
+        repeated = next(key for key in value if keys.count(key) > 1)
+        raise RepeatedKeyError(f"has the key {quote(repeated)} twice in one object")
+    return value
 
 
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(_DEEPEST):
-        members = chain.from_iterable(held.values() if isinstance(held, dict) else held for held in level)
+        members = chain.from_iterable(inner.values() if isinstance(inner, dict) else inner for inner in level)
         level = [member for member in members if isinstance(member, (dict, list))]
         if not level:
             return
@@ -136,27 +144,28 @@ def parse_concatenated(text: str) -> list[Any] | None:
     """Parse concatenated values such as `{..}{..}` or `[..], [..]`; return None for any other text."""
     text = text.strip(", \t\r\n")
     values, end = parse_values(text, 0, _VALUE_START) or ([], 0)
-    return values if len(values) > 1 and end == len(text) else None
+    is_whole = end == len(text)
+    return values if len(values) > 1 and is_whole else None
 
 
-def parse_values(text: str, at: int, start: re.Pattern[str]) -> tuple[list[Any], int] | None:
-    """Parse concatenated values from position `at`. Return the values and the position after the last value.
+def parse_values(text: str, position: int, start: re.Pattern[str]) -> tuple[list[Any], int] | None:
+    """Parse concatenated values from `position`. Return the values and the position after the last value.
 
     Return None if a value is damaged, or if there are over 100,000 values. The pattern `start` must match where a value begins.
     """
     decoder = json.JSONDecoder(parse_constant=lambda _: None)
     values: list[Any] = []
-    while start.match(text, at):
+    while start.match(text, position):
         try:
-            value, at = decoder.raw_decode(text, at)
+            value, position = decoder.raw_decode(text, position)
             orjson.dumps(value)
         except (ValueError, RecursionError, TypeError):  # TypeError: a lone surrogate, or nested too deep
             return None
         values.append(value)
         if len(values) > _MAX_VALUES:
             return None
-        at = _BETWEEN_VALUES.match(text, at).end()  # type: ignore[union-attr]  # it matches everything
-    return values, at
+        position = _BETWEEN_VALUES.match(text, position).end()  # type: ignore[union-attr]  # it matches everything
+    return values, position
 
 
 def parse_if_json(value: Any) -> Any:
@@ -186,7 +195,8 @@ def read_nested(content: Content) -> dict[str, dict[str, Any]] | None:
         raise InputError(f"the JSON {error.fault}; merge the values under one key, or remove one of the keys") from None
     except NotJSONError:
         return None
-    return value if isinstance(value, dict) and all(isinstance(of, dict) for of in value.values()) else None
+    is_nested = isinstance(value, dict) and all(isinstance(inner, dict) for inner in value.values())
+    return value if is_nested else None
 
 
 def read_json_lines(
@@ -209,32 +219,48 @@ def read_json_lines(
     bad = BadLines(label, content, errors)
     rows = ObjectRows(types, bad.refuse)
     names: dict[str, None] = {}
-    known: dict[tuple[str, ...], Mapping[str, str]] = {}
+    our_names_of: dict[tuple[str, ...], Mapping[str, str]] = {}  # keys of an object -> what `find` returns
     for number, value in iterate_objects(content, rows.refuse):
-        value |= {path: found for path in paths or () if (found := _walk(value, path.split("."))) is not None}
+        for inner_path in paths or ():
+            inner_value = _walk(value, inner_path.split("."))
+            if inner_value is not None:
+                value[inner_path] = inner_value
         names.update(dict.fromkeys(value))
         keys = tuple(value)
-        if keys not in known:
-            known[keys] = find(keys)
-        row = {ours: value[name] for name, ours in known[keys].items()}
+        if keys not in our_names_of:
+            our_names_of[keys] = find(keys)
+
+        row = {our_name: value[name] for name, our_name in our_names_of[keys].items()}
         missing = [name for name in required if name not in row]
         if missing:
-            there = f"it has {quote(', '.join(value))}: name its columns with {spell('columns')}"
-            log = "; if it is the log of an agent, run goodgain convert first" * (not row and "doc_id" in missing)
-            rows.refuse(number, f"lacks {', '.join(missing)} ({there}{log})")
-        elif paths is None or not any(isinstance(one, list) for one in row.values()):
+            rows.refuse(number, _describe_missing(missing, value, row))
+        elif paths is None:
             rows.add(number, row)
         else:
-            lists = {ours: one for ours, one in row.items() if isinstance(one, list)}
-            if len({*map(len, lists.values())}) > 1 or not all(lists.values()):
-                rows.refuse(number, f"has an empty list, or lists of different lengths, in {', '.join(lists)}")
-                continue
-            for values in zip(*lists.values(), strict=True):
-                flags = [int(one) if isinstance(one, bool) else one for one in values]
-                rows.add(number, row | dict(zip(lists, flags, strict=True)))
+            _add_elements(row, number, rows)
     frame, lines = rows.to_frame()
     bad.report()
     return ReadTable(frame, TextLines(label, content, lines), [*names])
+
+
+def _describe_missing(missing: Sequence[str], value: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    remedy = f"it has {quote(', '.join(value))}: name its columns with {spell('columns')}"
+    if not row and "doc_id" in missing:
+        remedy += "; if it is the log of an agent, run goodgain convert first"
+    return f"lacks {', '.join(missing)} ({remedy})"
+
+
+def _add_elements(row: Mapping[str, Any], number: int, rows: "ObjectRows") -> None:
+    """Add a row for each element of the lists in `row`, which must have the same length."""
+    lists = {name: value for name, value in row.items() if isinstance(value, list)}
+    if not lists:
+        rows.add(number, row)
+    elif len({*map(len, lists.values())}) > 1 or not all(lists.values()):
+        rows.refuse(number, f"has an empty list, or lists of different lengths, in {', '.join(lists)}")
+    else:
+        for elements in zip(*lists.values(), strict=True):
+            values = [int(value) if isinstance(value, bool) else value for value in elements]
+            rows.add(number, {**row, **dict(zip(lists, values, strict=True))})
 
 
 def _walk(value: Any, keys: Sequence[str]) -> Any:
@@ -249,9 +275,9 @@ def _walk(value: Any, keys: Sequence[str]) -> Any:
         return _walk(value.get(keys[0]), keys[1:])
     if not isinstance(value, list):
         return None
-    if keys[0].isdigit() and not any(isinstance(one, (list, dict)) for one in value):
+    if keys[0].isdigit() and not any(isinstance(element, (list, dict)) for element in value):
         return value[int(keys[0])] if int(keys[0]) < len(value) else None
-    return [_walk(one, keys) for one in value]
+    return [_walk(element, keys) for element in value]
 
 
 def put_on_lines(content: Content, path: Path) -> tuple[Content, str]:
@@ -287,9 +313,15 @@ class ObjectRows:
     """
 
     def __init__(self, types: Mapping[str, Any], refuse: Callable[[int, str], None]) -> None:
-        self._types, self._refuse = dict(types), refuse
-        self._objects, self._numbers = list[Mapping[str, Any]](), list[int]()
-        self._frames, self._kept, self._given = list[pl.DataFrame](), list[int](), set[str]()
+        self._types = dict(types)
+        self._refuse = refuse
+        # The objects of the current block, and their numbers.
+        self._objects: list[Mapping[str, Any]] = []
+        self._numbers: list[int] = []
+        # The rows of closed blocks, their numbers, and the columns that at least one object has.
+        self._frames: list[pl.DataFrame] = []
+        self._row_numbers: list[int] = []
+        self._present: set[str] = set()
 
     def add(self, number: int, value: Mapping[str, Any]) -> None:
         """Add an object from line or row `number` of the source. Several objects may have the same number."""
@@ -298,75 +330,92 @@ class ObjectRows:
         if len(self._objects) >= _BLOCK:
             self._close_block()
 
-    def refuse(self, number: int, wrong: str) -> None:
+    def refuse(self, number: int, fault: str) -> None:
         """Report a bad object that was not added. Objects added earlier are checked first, so that faults are reported in order."""
         self._close_block()
-        self._refuse(number, wrong)
+        self._refuse(number, fault)
 
     def _close_block(self) -> None:
-        wrong: dict[int, str] = {}
-        columns = {
-            name: _read_values([value.get(name) for value in self._objects], name, dtype, wrong)
-            for name, dtype in self._types.items()
-        }
-        self._given.update(name for name in self._types if any(name in value for value in self._objects))
+        faults: dict[int, str] = {}  # place in the block -> fault
+        columns = {}
+        for name, dtype in self._types.items():
+            values = [value.get(name) for value in self._objects]
+            columns[name] = _read_values(values, name, dtype, faults)
+            if any(name in value for value in self._objects):
+                self._present.add(name)
+
         frame = pl.DataFrame(columns, schema=self._types)
-        if wrong:
-            for place in sorted(wrong):
-                self._refuse(self._numbers[place], wrong[place])
-            kept = [place for place in range(len(frame)) if place not in wrong]
-            frame, self._numbers = frame[kept], [self._numbers[place] for place in kept]
+        if faults:
+            for place in sorted(faults):
+                self._refuse(self._numbers[place], faults[place])
+            good = [place for place in range(len(frame)) if place not in faults]
+            frame = frame[good]
+            self._numbers = [self._numbers[place] for place in good]
         self._frames.append(frame)
-        self._kept += self._numbers
-        self._objects, self._numbers = [], []
+        self._row_numbers += self._numbers
+        self._objects = []
+        self._numbers = []
 
     def to_frame(self) -> tuple[pl.DataFrame, list[int]]:
         """Return a frame with the columns that at least one object has, and a list with the object number of each row."""
         self._close_block()
-        whole = pl.concat(self._frames, rechunk=True)
-        return whole.select(name for name in self._types if name in self._given), self._kept
+        rows = pl.concat(self._frames, rechunk=True)
+        return rows.select(name for name in self._types if name in self._present), self._row_numbers
 
 
-def _read_values(values: list[Any], name: str, dtype: Any, wrong: dict[int, str]) -> list[Any]:
-    """Convert the values of a column. A value of a wrong type becomes null, with its position and fault in `wrong`."""
+def _read_values(values: list[Any], name: str, dtype: Any, faults: dict[int, str]) -> list[Any]:
+    """Convert the values of a column. A value of a wrong type becomes null, with its position and fault in `faults`."""
     kinds = {*map(type, values)} - {NoneType}
     if kinds <= {float if dtype == pl.Float64 else str} and dtype in (pl.Float64, pl.String):
         return values
     if dtype == pl.String and kinds <= {str, int}:
         return [None if value is None else str(value) for value in values]
-    read = []
+
+    converted = []
     for place, value in enumerate(values):
         try:
-            read.append(None if value is None else _read_value(value, name, dtype))
+            converted.append(None if value is None else _read_value(value, name, dtype))
         except ValueError as error:
-            wrong.setdefault(place, str(error))
-            read.append(None)
-    return read
+            faults.setdefault(place, str(error))
+            converted.append(None)
+    return converted
 
 
 def _read_value(value: Any, name: str, dtype: Any) -> Any:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    is_number = is_whole or isinstance(value, float)
     if dtype == pl.String:
-        if isinstance(value, str) or is_whole:
-            return str(value)
-        if name == "iteration" and is_number and value.is_integer():  # pandas writes floats if a value is missing
-            return str(int(value))
-        if name not in IDS and is_number:
-            return None if math.isnan(value) else str(value)
-        raise ValueError(f"has {_show(value)} in {name}, which is neither text nor a {'whole ' * (name in IDS)}number")
+        return _read_text(value, name)
     if isinstance(dtype, pl.List):  # pairs of name and value; in JSON they are an object
         if not isinstance(value, dict):
             raise ValueError(f"has {_show(value)} in {name} instead of an object")
         return [{"name": key, "value": str(text)} for key, text in value.items()]
-    if not (is_whole if dtype == pl.Int64 else is_number):
-        raise ValueError(f"has the {name} {_show(value)}, which is not a {'whole ' * (dtype == pl.Int64)}number")
-    if dtype == pl.Int64 and not -(2**63) <= value < 2**63:
-        raise ValueError(f"has the {name} {_show(value)}, which is too large")
+    if dtype == pl.Int64:
+        if not _is_whole(value):
+            raise ValueError(f"has the {name} {_show(value)}, which is not a whole number")
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"has the {name} {_show(value)}, which is too large")
+        return value
+    if not _is_whole(value) and not isinstance(value, float):
+        raise ValueError(f"has the {name} {_show(value)}, which is not a number")
     try:
-        return value if dtype == pl.Int64 else float(value)
+        return float(value)
     except OverflowError:
         raise ValueError(f"has a {name} too large for a float") from None
+
+
+def _read_text(value: Any, name: str) -> str | None:
+    if isinstance(value, str) or _is_whole(value):
+        return str(value)
+    if name == "iteration" and isinstance(value, float) and value.is_integer():
+        return str(int(value))  # pandas writes floats if a value is missing
+    if name in IDS:
+        raise ValueError(f"has {_show(value)} in {name}, which is neither text nor a whole number")
+    if not isinstance(value, float):
+        raise ValueError(f"has {_show(value)} in {name}, which is neither text nor a number")
+    return None if math.isnan(value) else str(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _show(value: Any) -> str:

@@ -64,13 +64,13 @@ def check_fork() -> None:
     """
     _users.add(os.getpid())
     if len(_users) > 1:
-        wrong = "this process was forked from one that had used goodgain, and Polars' threads do not survive a fork"
-        raise InputError(f"{wrong}; start processes with multiprocessing.get_context('spawn')")
+        problem = "this process was forked from one that had used goodgain, and Polars' threads do not survive a fork"
+        raise InputError(f"{problem}; start processes with multiprocessing.get_context('spawn')")
 
 
-def make_path(path: Any, what: str) -> Path:
+def make_path(path: Any, subject: str) -> Path:
     if not isinstance(path, (str, os.PathLike)):
-        raise InputError(f"{what} is a {type(path).__name__}; give the path of a file")
+        raise InputError(f"{subject} is a {type(path).__name__}; give the path of a file")
     return Path(path)
 
 
@@ -137,8 +137,11 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
 @contextmanager
 def unpack(file: IO[bytes], kind: str, path: Path, size: int | None) -> Iterator[IO[bytes]]:
     """Decompress a `gz` or `zst` file as a stream. `size`, the compressed size, sets the limit against decompression bombs."""
-    pieces = iter(partial(gzip.GzipFile(fileobj=file).read, _BUFFER), b"") if kind == "gz" else _unpack_zst(file)
-    with BufferedReader(_Pieces(_limit_size(pieces, path, size)), _BUFFER) as stream:
+    pieces = _unpack_zst(file)
+    if kind == "gz":
+        pieces = iter(partial(gzip.GzipFile(fileobj=file).read, _BUFFER), b"")
+    limited = _limit_size(pieces, path, size)
+    with BufferedReader(_Pieces(limited), _BUFFER) as stream:
         yield stream
 
 
@@ -188,28 +191,30 @@ def error_reason(error: OSError | ValueError) -> str:
 def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iterator[bytes]:
     """Yield the decompressed pieces. Raise an error if they exceed both 64 MiB and 100 times the compressed size `packed`."""
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
-    done = 0
+    size = 0
     for piece in pieces:
-        done += len(piece)
-        if done > most:
-            wrong = f"unpacks to more than {most >> 20:,} MiB, over {_TIMES} times its size, like a decompression bomb"
-            raise InputError(f"{path}: {wrong}; if you trust it, decompress it and give the plain file")
+        size += len(piece)
+        if size > most:
+            problem = (
+                f"unpacks to more than {most >> 20:,} MiB, over {_TIMES} times its size, like a decompression bomb"
+            )
+            raise InputError(f"{path}: {problem}; if you trust it, decompress it and give the plain file")
         yield piece
 
 
 class _Pieces(RawIOBase):
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = filter(None, pieces)
-        self._rest = memoryview(b"")
+        self._unread = memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # any buffer, by its declaration
-        self._rest = self._rest or memoryview(next(self._pieces, b""))
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
+        self._unread = self._unread or memoryview(next(self._pieces, b""))
+        size = min(len(buffer), len(self._unread))
+        buffer[:size] = self._unread[:size]
+        self._unread = self._unread[size:]
         return size
 
 
@@ -227,6 +232,7 @@ def _unpack_zst(file: IO[bytes]) -> Iterator[bytes]:
                 raise zstandard.ZstdError("the last Zstandard frame is incomplete")
             piece = frame.decompress(packed)
             yield piece
+
             size = max(_FEWEST, size // 4) if len(piece) > _PIECE else min(_PACKED, 2 * size)
             packed = frame.unused_data if frame.eof else file.read(size)
         packed = packed or file.read(size)
@@ -247,11 +253,11 @@ class Content(NamedTuple):
         """The number of lines before `data` in the file `part_of`; 0 if `part_of` is None. The file is read to count the lines."""
         if self.part_of is None:
             return 0
-        lines, left = 0, self.offset
+        lines, bytes_left = 0, self.offset
         with open_stream(self.part_of) as file:
-            while left and (piece := file.read(min(_AT_ONCE, left))):
+            while bytes_left and (piece := file.read(min(_AT_ONCE, bytes_left))):
                 lines += piece.count(b"\n")
-                left -= len(piece)
+                bytes_left -= len(piece)
         return lines
 
     def lines(self) -> Iterator[bytes]:
@@ -270,13 +276,15 @@ def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
     crash if another program truncated the file.
     """
     with explain_read_errors(path), open_plain(path) as file:
-        size, begin = _file_size(file), file.peek()
+        size = _file_size(file)
+        begin = file.peek()
         kind = compression_of(begin)
         if kind is not None:
             with unpack(file, kind, path, size) as stream:
                 data = _read_pieces(stream, path, has_lines=has_lines)
             _refuse_other_kind(data, path, has_lines=has_lines)
             return Content(data)
+
         if path.suffix.lower() in COMPRESSED:
             kind = path.suffix[1:]
             raise InputError(f"{path}: not {kind} data, despite its name; rename the file, or download it again")
@@ -284,10 +292,12 @@ def read_bytes(path: Path, *, has_lines: bool = False) -> Content:
             data = _read_pieces(file, path, has_lines=has_lines or _is_device(file))
             _refuse_other_kind(data, path, has_lines=has_lines)
             return Content(data)
+
         _refuse_other_kind(begin.removeprefix(BOM), path, has_lines=has_lines)
         data = file.read()
         if len(data) < size:
             raise InputError(f"{path}: became shorter while it was read; wait until it is written, and try again")
+
     start = 0
     while has_lines and len(data) - start > LONGEST_LINE:
         start = data.rfind(b"\n", start, start + LONGEST_LINE + 1) + 1

@@ -39,19 +39,22 @@ def read_table(
         paths: columns inside nested JSON, as in `read_json_lines`.
     """
     find = find or (lambda names: {name: name for name in types if name in names})
-    separator, kind = separator_by_name(path), container(path)
+    separator = separator_by_name(path)
     if separator is not None:
         cells = read_cells(content or read_lines(path), separator, path, errors=errors)
         return pick_columns(cells, types, find, errors=errors)
+
+    kind = container(path)
     if kind in ("jsonl", "text"):
         content = content or read_lines(path)
         if kind == "text" and not begins_json(content):
             endings = ".tsv, .csv, .jsonl, .json, .parquet or .arrow"
             raise InputError(f"{path}: the file name of a table must end in {endings}; rename or convert the file")
         return read_json_lines(content, path, types, find, required=required, errors=errors, paths=paths)
+
     frame = read_container(content or read_bytes(path), path, kind)
-    read = frame.select(pl.col(name).alias(ours) for name, ours in find(frame.columns).items())
-    return ReadTable(read, FrameRows(str(path)), frame.columns)
+    columns = [pl.col(name).alias(our_name) for name, our_name in find(frame.columns).items()]
+    return ReadTable(frame.select(columns), FrameRows(str(path)), frame.columns)
 
 
 @contextmanager
@@ -82,13 +85,14 @@ def read_container(content: Content, path: Path, kind: str, *, rows: int | None 
         file = pq.ParquetFile(source, page_checksum_verification=True)
         if rows is None:
             return frame_of(file.read())
-        batches, found = [], 0
+
+        batches = []
         for batch in file.iter_batches(batch_size=rows):  # row groups may have fewer
             batches.append(batch)
-            found += len(batch)
-            if found >= rows:
+            if sum(map(len, batches)) >= rows:
                 break
-        return frame_of(pa.Table.from_batches(batches, schema=file.schema_arrow).slice(0, rows))
+        table = pa.Table.from_batches(batches, schema=file.schema_arrow)
+        return frame_of(table.slice(0, rows))
 
 
 def frame_of(table: Any) -> pl.DataFrame:
@@ -100,7 +104,8 @@ def frame_of(table: Any) -> pl.DataFrame:
 
     table.validate(full=True)
     plain = pa.schema([field.remove_metadata() for field in table.schema])
-    return pl.from_arrow(type(table).from_arrays(table.columns, schema=plain))  # type: ignore[return-value]  # a frame, as it is a table
+    without_metadata = type(table).from_arrays(table.columns, schema=plain)
+    return pl.from_arrow(without_metadata)  # type: ignore[return-value]  # a frame, as it is a table
 
 
 def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -108,8 +113,10 @@ def read_frame(source: Any, label: str, columns: Sequence[str] | None = None) ->
     frame = wrap_frame(source, label)
     if frame is None:
         raise InputError(f"{label}: found a {type(source).__name__}; give a file, or a data frame")
-    names = frame.collect_schema().names()
-    return to_polars(frame.select(name for name in names if columns is None or name in columns), label)
+    if columns is not None:
+        names = frame.collect_schema().names()
+        frame = frame.select(name for name in names if name in columns)
+    return to_polars(frame, label)
 
 
 def wrap_frame(source: Any, label: str) -> Any:
@@ -120,17 +127,19 @@ def wrap_frame(source: Any, label: str) -> Any:
             frame.collect_schema()
             return frame
     except Exception as error:  # narwhals' own, for duplicate names of columns
-        wrong = f"cannot be used ({_shorten_reason(error)})"
-        raise InputError(f"{label}: {wrong}; give each column a name of its own") from error
+        problem = f"cannot be used ({_shorten_reason(error)})"
+        raise InputError(f"{label}: {problem}; give each column a name of its own") from error
     return None
 
 
 def to_polars(frame: Frame, label: str) -> pl.DataFrame:
     try:
-        return (frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame).to_polars()
+        if isinstance(frame, nw.LazyFrame):
+            frame = frame.collect("polars")
+        return frame.to_polars()
     except (Exception, pl.exceptions.PanicException) as error:  # Arrow's or Polars' own
-        wrong = f"values mix types in a column ({_shorten_reason(error)})"
-        raise InputError(f"{label}: {wrong}; give each column one type") from error
+        problem = f"values mix types in a column ({_shorten_reason(error)})"
+        raise InputError(f"{label}: {problem}; give each column one type") from error
 
 
 def _shorten_reason(error: BaseException) -> str:
@@ -147,19 +156,31 @@ def cast_columns(frame: Any, types: Mapping[str, Any], label: str) -> Any:
 
     Floats are not cast to integers: the caller checks them row by row.
     """
-    schema = frame.collect_schema()
     casts = []
-    for name, found in schema.items():
-        wanted = types.get(name, found)
-        if found == wanted or (wanted.is_integer() and found.is_numeric()) or wanted.is_nested():
+    for name, dtype in frame.collect_schema().items():
+        wanted = types.get(name, dtype)
+        if dtype == wanted or (wanted.is_integer() and dtype.is_numeric()) or wanted.is_nested():
             continue
-        is_null = found == nw.Unknown and not frame.select(nw.col(name).count()).lazy().collect("polars").item()
-        if wanted == nw.String and not is_null:
-            is_id = found.is_integer() or isinstance(found, (nw.String, nw.Categorical, nw.Enum))
-            if found.is_nested() or found in (nw.Object, nw.Binary, nw.Duration) or (name in IDS and not is_id):
-                needed = "each row needs a text or a whole number"
-                raise InputError(f"{label}: has {found} in {name}, but {needed}; convert the column to text")
-        elif not is_null and not found.is_numeric():
-            raise InputError(f"{label}: has {found} in {name}, which is not a number; convert the column to numbers")
+        has_only_nulls = dtype == nw.Unknown and not _count_values(frame, name)
+        if not has_only_nulls:
+            _check_castable(name, dtype, wanted, label)
         casts.append(nw.col(name).cast(wanted))
     return frame.with_columns(*casts) if casts else frame
+
+
+def _count_values(frame: Any, name: str) -> int:
+    count: int = frame.select(nw.col(name).count()).lazy().collect("polars").item()
+    return count
+
+
+def _check_castable(name: str, dtype: Any, wanted: Any, label: str) -> None:
+    """Raise `InputError` if values of `dtype` are not what the column needs: texts, ids or numbers."""
+    if wanted != nw.String:
+        if not dtype.is_numeric():
+            raise InputError(f"{label}: has {dtype} in {name}, which is not a number; convert the column to numbers")
+        return
+    can_be_text = not dtype.is_nested() and dtype not in (nw.Object, nw.Binary, nw.Duration)
+    can_be_id = dtype.is_integer() or isinstance(dtype, (nw.String, nw.Categorical, nw.Enum))
+    if not can_be_text or (name in IDS and not can_be_id):
+        need = "each row needs a text or a whole number"
+        raise InputError(f"{label}: has {dtype} in {name}, but {need}; convert the column to text")

@@ -54,14 +54,15 @@ class Table(NamedTuple):
     def of_frame(cls, frame: pl.DataFrame, title: str = "", places: int | None = None) -> Table:
         """Return a frame as a table. `words` counts the columns before the first numeric column. Floats get `places` decimals."""
         words = len([*takewhile(lambda dtype: not dtype.is_numeric(), frame.dtypes)])
-        rows = [[format_cell(value, places) for value in row] for row in frame.rows()]
+        rows = ([format_cell(value, places) for value in row] for row in frame.rows())
         return cls.of(title, frame.columns, words, rows)
 
     def drop_column(self, heading: str) -> Table:
-        kept = [k for k, name in enumerate(self.header) if name != heading]
-        rows = [[row[k] for k in kept] for row in self.rows]
-        words = sum(k < self.words for k in kept)
-        return self._replace(header=[self.header[k] for k in kept], words=words, rows=rows)
+        places = [place for place, name in enumerate(self.header) if name != heading]
+        header = [self.header[place] for place in places]
+        rows = [[row[place] for place in places] for row in self.rows]
+        words = sum(place < self.words for place in places)
+        return self._replace(header=header, words=words, rows=rows)
 
     def turn(self, heading: str) -> Table:
         """Transpose a table in which only the first column holds words. `heading` becomes the heading of the new first column."""
@@ -74,7 +75,9 @@ def format_cell(value: object, places: int | None) -> str:
     """Return a value as text. With `places`, floats have that many decimals and null is a dash. Otherwise, null is empty."""
     if value is None:
         return "" if places is None else "–"
-    return str(value) if places is None or not isinstance(value, float) else f"{value:.{places}f}"
+    if places is not None and isinstance(value, float):
+        return f"{value:.{places}f}"
+    return str(value)
 
 
 class Line(NamedTuple):
@@ -89,24 +92,37 @@ _MARKDOWN = {-1: "\n\n**{}**\n", 0: "\n\n{}", 1: "\n- {}", 2: "\n  - {}"}
 
 
 def write_markdown(parts: Iterable[Table | Line]) -> str:
-    written = after_table = ""
+    written = ""
+    after_table = False
     for part in parts:
         lines = [part] if isinstance(part, Line) else [Line(note, 1) for note in part.notes]
         if isinstance(part, Table):
-            title = _MARKDOWN[-1].format(escape_markdown(part.title)) if part.title else ""
-            header = [Cell(name) for name in part.header]
-            align = ["---"] * part.words + ["---:"] * (len(header) - part.words)
-            rows = [align if row is None else [*map(_write_markdown_cell, row)] for row in (header, None, *part.rows)]
-            written += title + "".join(f"\n| {' | '.join(row)} |" for row in rows)
-            after_table = "\n"
+            if part.title:
+                written += _write_markdown_line(Line(part.title, -1))
+            written += _write_markdown_table(part)
+            after_table = True
         for line in lines:
-            written += after_table * (line.level > 0) + _MARKDOWN[line.level].format(escape_markdown(line.text))
-            after_table = ""
+            if after_table and line.level > 0:  # else the item would be a row of the table
+                written += "\n"
+            written += _write_markdown_line(line)
+            after_table = False
     return written.lstrip("\n") + "\n"
 
 
+def _write_markdown_line(line: Line) -> str:
+    return _MARKDOWN[line.level].format(escape_markdown(line.text))
+
+
+def _write_markdown_table(table: Table) -> str:
+    alignments = ["---"] * table.words + ["---:"] * (len(table.header) - table.words)
+    header = [escape_markdown(name) for name in table.header]
+    rows = [[_write_markdown_cell(cell) for cell in row] for row in table.rows]
+    return "".join(f"\n| {' | '.join(row)} |" for row in [header, alignments, *rows])
+
+
 def _write_markdown_cell(cell: Cell) -> str:
-    return ("**{}**" if cell.best else "{}").format(escape_markdown(cell.text))
+    text = escape_markdown(cell.text)
+    return f"**{text}**" if cell.best else text
 
 
 def escape_markdown(text: str) -> str:
@@ -120,10 +136,11 @@ BOOKTABS = "% needs \\usepackage{booktabs}"
 
 def write_float(table: Table, label: str, size: str = "") -> str:
     """Return a table as a LaTeX float: caption, label, tabular and notes."""
-    below = "".join(f"\n{escape_latex(note)}\\par" for note in table.notes)
-    said = f"\n\\par\\footnotesize{below}" if below else ""
+    notes = "".join(f"\n{escape_latex(note)}\\par" for note in table.notes)
+    if notes:
+        notes = f"\n\\par\\footnotesize{notes}"
     head = f"\\begin{{table}}\n\\centering\n{size}\\caption{{{escape_latex(table.title)}}}\n\\label{{{label}}}"
-    return f"{head}\n{write_tabular(table)}{said}\n\\end{{table}}"
+    return f"{head}\n{write_tabular(table)}{notes}\n\\end{{table}}"
 
 
 def write_tabular(table: Table) -> str:
@@ -144,14 +161,22 @@ def write_longtable(table: Table) -> str:
 def _write_latex_rows(table: Table) -> tuple[str, str, list[str]]:
     """Return the alignments of the columns, the header, and the rows."""
     columns = "l" * table.words + "r" * (len(table.header) - table.words)
-    rows = [[*map(_write_latex_cell, row)] for row in table.rows]
-    header, *body = (" & ".join(cells) + r" \\" for cells in [map(escape_latex, table.header), *rows])
+    header = _write_latex_row(map(escape_latex, table.header))
+    body = [_write_latex_row(map(_write_latex_cell, row)) for row in table.rows]
     return columns, header, body
+
+
+def _write_latex_row(texts: Iterable[str]) -> str:
+    return " & ".join(texts) + r" \\"
 
 
 def _write_latex_cell(cell: Cell) -> str:
     text = escape_latex(cell.text)
-    return (rf"\textbf{{{text}}}" if cell.best else text) + (f"$^{{{cell.marks}}}$" if cell.marks else "")
+    if cell.best:
+        text = rf"\textbf{{{text}}}"
+    if cell.marks:
+        text += f"$^{{{cell.marks}}}$"
+    return text
 
 
 def write_latex_comment(text: str) -> str:
@@ -190,30 +215,36 @@ def write_html(parts: Iterable[Table | Line]) -> str:
     >>> write_html([Table.of("", ["measure", "a<b"], 1, [["CG", "1.0"]])]).count("&lt;")
     1
     """
-    shown = []
+    elements = []
     for part in parts:
         if isinstance(part, Table):
-            shown.append(_write_html_table(part))
-            shown += (f"<small>{escape_html(note)}</small>" for note in part.notes)
+            elements.append(_write_html_table(part))
+            elements += [f"<small>{escape_html(note)}</small>" for note in part.notes]
         else:
-            text = f"<b>{escape_html(part.text)}</b>" if part.level < 0 else escape_html(part.text)
-            shown.append(f'<div style="margin-left:{max(part.level, 0)}em">{text}</div>')
-    return "".join(shown)
+            text = escape_html(part.text)
+            if part.level < 0:
+                text = f"<b>{text}</b>"
+            elements.append(f'<div style="margin-left:{max(part.level, 0)}em">{text}</div>')
+    return "".join(elements)
 
 
 def _write_html_table(table: Table) -> str:
-    sides = ["left" if k < table.words else "right" for k in range(len(table.header))]
+    sides = ["left"] * table.words + ["right"] * (len(table.header) - table.words)
     caption = f'<caption style="text-align:left">{escape_html(table.title)}</caption>' if table.title else ""
     headings = map(escape_html, table.header)
     head = "".join(map('<th style="text-align:{}">{}</th>'.format, sides, headings))
-    body = "".join("<tr>" + "".join(map(_write_html_cell, row, sides)) + "</tr>" for row in table.rows)
+    body = ""
+    for row in table.rows:
+        cells = "".join(map(_write_html_cell, row, sides))
+        body += f"<tr>{cells}</tr>"
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _write_html_cell(cell: Cell, side: str) -> str:
     text = escape_html(cell.text)
-    is_bold = cell.best or cell.verdict in ("better", "worse")
-    return f'<td style="text-align:{side}">{cell.picture}{f"<b>{text}</b>" if is_bold else text}</td>'
+    if cell.best or cell.verdict in ("better", "worse"):
+        text = f"<b>{text}</b>"
+    return f'<td style="text-align:{side}">{cell.picture}{text}</td>'
 
 
 def write_shown(table: Table, form: str, *, is_long: bool = False) -> str:

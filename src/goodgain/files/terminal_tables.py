@@ -24,104 +24,138 @@ def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    between, edges = (2, -1) if brief else (3, 1)
-    shown, below, widths = _fit(_escape(table), width - edges, between)
+    gap, edges = (2, -1) if brief else (3, 1)
+    fitted, notes, widths = _fit(_escape(table), width - edges, gap)
     style: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False} if brief else {}
-    drawn = Drawn(title=Text(shown.title) if shown.title else None, title_justify="left", **style)
-    for k, (heading, size) in enumerate(zip(shown.header, widths, strict=True)):
-        drawn.add_column(Text(heading), justify="left" if k < shown.words else "right", overflow="fold", width=size)
-    for row, following in zip(shown.rows, [*shown.rows, None][1:], strict=True):
-        styles = ("bold" if cell.best else _COLOURS.get(cell.verdict, "") for cell in row)
-        cells = (Text(cell.text, style=style) for cell, style in zip(row, styles, strict=True))
-        drawn.add_row(*cells, end_section=by_first and following is not None and following[0] != row[0])
+    title = Text(fitted.title) if fitted.title else None
+    drawn = Drawn(title=title, title_justify="left", **style)
+    for place, (heading, size) in enumerate(zip(fitted.header, widths, strict=True)):
+        side: Any = "left" if place < fitted.words else "right"
+        drawn.add_column(Text(heading), justify=side, overflow="fold", width=size)
+
+    for row, next_row in zip(fitted.rows, [*fitted.rows, None][1:], strict=True):
+        cells = []
+        for cell in row:
+            colour = _COLOURS.get(cell.verdict, "")
+            cells.append(Text(cell.text, style="bold" if cell.best else colour))
+        ends_section = by_first and next_row is not None and next_row[0] != row[0]
+        drawn.add_row(*cells, end_section=ends_section)
     yield drawn
-    yield from map(Text, [*shown.notes, *below])
+    yield from map(Text, [*fitted.notes, *notes])
 
 
-def print_drawn(console: Any, shown: Sequence[Any]) -> None:
+def print_drawn(console: Any, drawn: Sequence[Any]) -> None:
     """Print with rich. The terminal wraps the lines of a table that is too wide."""
     from rich.table import Table as Drawn
 
-    whole = console.options.update(max_width=ANY_WIDTH)
-    widths = [console.measure(one, options=whole).maximum for one in shown if isinstance(one, Drawn)]
+    wide = console.options.update(max_width=ANY_WIDTH)
+    widths = [console.measure(table, options=wide).maximum for table in drawn if isinstance(table, Drawn)]
     console.width = max([console.width, *widths])
-    console.print(*shown, sep="\n")
+    console.print(*drawn, sep="\n")
 
 
-def write_plain(shown: Iterable[Any]) -> str:
+def write_plain(drawn: Iterable[Any]) -> str:
     """Return the text that rich prints on a wide terminal without colours."""
     from rich.console import Console
 
     file = StringIO()
-    Console(file=file, width=ANY_WIDTH, color_system=None).print(*shown, sep="\n")
+    Console(file=file, width=ANY_WIDTH, color_system=None).print(*drawn, sep="\n")
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
 def _escape(table: Table) -> Table:
     rows = [[cell._replace(text=escape_controls(cell.text)) for cell in row] for row in table.rows]
-    title, *texts = map(escape_controls, [table.title, *table.header])
-    return table._replace(title=title, header=texts, rows=rows, notes=[*map(escape_controls, table.notes)])
+    return table._replace(
+        title=escape_controls(table.title),
+        header=[*map(escape_controls, table.header)],
+        rows=rows,
+        notes=[*map(escape_controls, table.notes)],
+    )
 
 
-def _fit(table: Table, width: int, between: int) -> tuple[Table, list[str], list[int]]:
+def _fit(table: Table, width: int, gap: int) -> tuple[Table, list[str], list[int]]:
     """Fit a table to a width. Return the table, notes on shortened names and omitted columns, and the column widths."""
-    shown, names, left_out = table, dict[str, str](), []
-
-    def fits() -> bool:
-        return sum(least + between for least, _ in _measure(shown)) <= width
-
+    fitted = table
+    short_names: dict[str, str] = {}
+    left_out = []
     for length in _LENGTHS:
-        if fits():
+        if _is_narrow(fitted, width, gap):
             break
-        names = _shorten_names(table, length) or names
-        shown = _rename(table, names)
+        short_names = _shorten_names(table, length) or short_names
+        fitted = _rename(table, short_names)
     for heading in table.drop:
-        if fits():
+        if _is_narrow(fitted, width, gap):
             break
         if heading in table.header:
             table = table.drop_column(heading)
-            shown = _rename(table, names)
+            fitted = _rename(table, short_names)
             left_out.append(heading)
-    if not fits():
-        shown, names = table, {}
-    texts = {cell for row in [shown.header, *([one.text for one in row] for row in shown.rows)] for cell in row}
-    used = {word for text in texts for word in text.split(" ")}
-    below = [f"{short}: {name}" for name, short in names.items() if short in used]
+    if not _is_narrow(fitted, width, gap):
+        fitted = table
+        short_names = {}
+
+    words = _list_words(fitted)
+    notes = [f"{short}: {name}" for name, short in short_names.items() if short in words]
     if left_out:
-        below.append(f"Left out because the terminal is narrow: {', '.join(left_out)}.")
-    least, most = zip(*_measure(shown), strict=True)
-    widths, room = list(least), width - between * len(least)
-    order = sorted(range(len(least)), key=lambda k: most[k] - least[k])
-    for rank, k in enumerate(order):
-        widths[k] += min(most[k] - least[k], max(room - sum(widths), 0) // (len(order) - rank))
-    return shown, below, widths
+        notes.append(f"Left out because the terminal is narrow: {', '.join(left_out)}.")
+    return fitted, notes, _divide_width(fitted, width - gap * len(fitted.header))
+
+
+def _is_narrow(table: Table, width: int, gap: int) -> bool:
+    return sum(least + gap for least, _ in _measure(table)) <= width
+
+
+def _list_words(table: Table) -> set[str]:
+    texts = set(table.header)
+    for row in table.rows:
+        texts.update(cell.text for cell in row)
+    return {word for text in texts for word in text.split(" ")}
+
+
+def _divide_width(table: Table, width: int) -> list[int]:
+    """Return the width of each column: at least its smallest width. The columns that need least get more room first."""
+    least, most = zip(*_measure(table), strict=True)
+    widths = list(least)
+    order = sorted(range(len(least)), key=lambda column: most[column] - least[column])
+    for rank, column in enumerate(order):
+        share = max(width - sum(widths), 0) // (len(order) - rank)
+        widths[column] += min(most[column] - least[column], share)
+    return widths
 
 
 def _measure(table: Table) -> Iterator[tuple[int, int]]:
     """Yield the smallest and the largest width of each column: words can wrap at blanks, numbers cannot."""
     from rich.cells import cell_len
 
-    columns = zip(table.header, *([one.text for one in row] for row in table.rows), strict=True)
-    for k, (heading, *cells) in enumerate(columns):
-        numbers = [text for text in cells if k >= table.words and any(map(str.isdigit, text))]
-        words = [part for text in {heading, *cells} - {*numbers} for part in re.split(r" (?![↑↓])", text)]
-        yield max(map(cell_len, [*numbers, *words])), max(map(cell_len, [heading, *cells]))
+    rows = ([cell.text for cell in row] for row in table.rows)
+    for place, (heading, *texts) in enumerate(zip(table.header, *rows, strict=True)):
+        numbers = []
+        if place >= table.words:
+            numbers = [text for text in texts if any(map(str.isdigit, text))]
+        phrases = {heading, *texts} - {*numbers}
+        words = [word for phrase in phrases for word in re.split(r" (?![↑↓])", phrase)]
+        yield max(map(cell_len, [*numbers, *words])), max(map(cell_len, [heading, *texts]))
 
 
 def _shorten_names(table: Table, length: int) -> dict[str, str]:
     """Map long words to short ones. Return {} if too many words are long, or if two short words would be equal."""
-    texts = [*table.header, *(cell.text for row in table.rows for cell in row[: table.words])]
+    texts = list(table.header)
+    for row in table.rows:
+        texts += [cell.text for cell in row[: table.words]]
     words = dict.fromkeys(word for text in texts for word in text.split(" "))
-    long = [word for word in words if len(word) > length]
+    long_words = [word for word in words if len(word) > length]
     half = length // 2
-    short = {word: f"{word[: length - half - 1]}…{word[-half:]}" for word in long}
-    return short if len(long) <= _MOST_NAMES and len({*short.values()}) == len(long) else {}
+    short_names = {word: f"{word[: length - half - 1]}…{word[-half:]}" for word in long_words}
+    are_different = len({*short_names.values()}) == len(long_words)
+    return short_names if len(long_words) <= _MOST_NAMES and are_different else {}
 
 
 def _rename(table: Table, names: dict[str, str]) -> Table:
     def rename(text: str) -> str:
         return " ".join(names.get(word, word) for word in text.split(" "))
 
-    words = table.words
-    rows = [[*(cell._replace(text=rename(cell.text)) for cell in row[:words]), *row[words:]] for row in table.rows]
+    rows = []
+    for row in table.rows:
+        renamed = [cell._replace(text=rename(cell.text)) for cell in row[: table.words]]
+        rows.append([*renamed, *row[table.words :]])
     return table._replace(header=[*map(rename, table.header)], rows=rows)

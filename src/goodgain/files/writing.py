@@ -55,8 +55,10 @@ class Outputs:
         if identity is None:
             return
         if identity in self._inputs and path.exists():
-            read = self._inputs[identity]
-            raise InputError(f"the output {path} is the same file as the input {read}; give the output another name")
+            input_path = self._inputs[identity]
+            raise InputError(
+                f"the output {path} is the same file as the input {input_path}; give the output another name"
+            )
         if identity in self._outputs:
             other = self._outputs[identity]
             raise InputError(f"the outputs {other} and {path} are the same file; give each a name of its own")
@@ -88,31 +90,40 @@ def atomic_write(path: Path) -> Iterator[IO[bytes]]:
             with os.fdopen(os.dup(number), "wb") as out:
                 yield out
             return
+
         target = _resolve(path)
         if path.exists() and (not path.is_file() or path.is_relative_to("/dev")):
             with path.open("wb") as out:  # a pipe or a terminal has no content to protect
                 yield out
             return
-        old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-        opened = _open_part(target, 0o666 if old_mode is None else old_mode)  # the kernel applies the umask
-        part = Path(opened.name)
-        try:
-            with opened as raw, _compress(raw, target.suffix.lower()) as out:
-                yield out
-            if old_mode is not None:
-                part.chmod(old_mode)
-            part.replace(target)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                part.unlink()
-            raise
+
+        with _replace_file(target) as out:
+            yield out
     except OSError as error:
         if error.errno == errno.EPIPE:
             raise
-        wrong = f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
+        problem = f"{str(path)[:200]!r}: cannot be written ({error_reason(error)}); choose another place"
         if not path.parent.exists():
-            wrong = f"{str(path)[:200]}: the folder {str(path.parent)[:200]} does not exist. Create it."
-        raise InputError(wrong) from error
+            problem = f"{str(path)[:200]}: the folder {str(path.parent)[:200]} does not exist. Create it."
+        raise InputError(problem) from error
+
+
+@contextmanager
+def _replace_file(target: Path) -> Iterator[IO[bytes]]:
+    """Open a temporary file in the folder of `target`. After success, it takes the place of `target`, with the same mode."""
+    old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+    opened = _open_part(target, 0o666 if old_mode is None else old_mode)  # the kernel applies the umask
+    part = Path(opened.name)
+    try:
+        with opened as raw, _compress(raw, target.suffix.lower()) as out:
+            yield out
+        if old_mode is not None:
+            part.chmod(old_mode)
+        part.replace(target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            part.unlink()
+        raise
 
 
 def copy_folder(source: Path, target: Path) -> None:
@@ -142,15 +153,16 @@ def _open_part(target: Path, mode: int) -> IO[bytes]:
 
     Each process locks the file that it writes. The kernel releases the lock when the process ends.
     """
-    own = f".{target.name[:60]}."
+    beginning = f".{target.name[:60]}."
     with suppress(OSError):  # a folder that cannot be listed
         for path in target.parent.iterdir():
-            if path.name.startswith(own) and _PART_ENDING.fullmatch(path.name, len(own)):
+            if path.name.startswith(beginning) and _PART_ENDING.fullmatch(path.name, len(beginning)):
                 with suppress(OSError), path.open("rb") as file:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the writer lives
                     path.unlink()
+
     while True:
-        part = target.with_name(f"{own}{secrets.token_hex(4)}.part")
+        part = target.with_name(f"{beginning}{secrets.token_hex(4)}.part")
         opened = open(part, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # noqa: SIM115  # the caller's
         with suppress(OSError):  # a file system without locks
             fcntl.flock(opened, fcntl.LOCK_EX)
@@ -161,11 +173,12 @@ def _open_part(target: Path, mode: int) -> IO[bytes]:
 
 def _number_of_descriptor(path: Path) -> int | None:
     """Return the file descriptor that a name such as /dev/stdout stands for; None for any other name."""
-    found = _DESCRIPTOR.fullmatch(str(path))
-    if found is None:
+    match = _DESCRIPTOR.fullmatch(str(path))
+    if match is None:
         return None
-    number = {"stdout": 1, "stderr": 2}.get(found[1] or "") or int(found[2])
-    if {1: sys.__stdout__, 2: sys.__stderr__}.get(number, ...) is None:
+    number = {"stdout": 1, "stderr": 2}.get(match[1] or "") or int(match[2])
+    is_closed = {1: sys.__stdout__, 2: sys.__stderr__}.get(number, ...) is None
+    if is_closed:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     return number
 
@@ -189,10 +202,11 @@ def write_with_polars() -> Iterator[None]:
     try:
         yield
     except pl.exceptions.PolarsError as error:
-        found = _OS_ERROR.search(str(error))
-        if found is None:
+        match = _OS_ERROR.search(str(error))
+        if match is None:
             raise
-        raise OSError(int(found[1]), os.strerror(int(found[1]))) from error
+        number = int(match[1])
+        raise OSError(number, os.strerror(number)) from error
 
 
 @contextmanager
@@ -244,6 +258,7 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
                 raise InputError(f"{path}: an empty {name} cannot be written as TREC text; write Parquet or JSON Lines")
         frame, changed = escape_ids(frame)
         warn_of_escaped_ids(changed, path)
+
     with atomic_write(path) as file, write_with_polars():
         if kind == "parquet":
             frame.write_parquet(file)
@@ -268,7 +283,9 @@ def encode_rows(frame: pl.DataFrame, path: Path) -> EncodedRows:
     kind = container(path)
     if kind in ("parquet", "arrow"):
         return EncodedRows(frame, frame.height)
-    frame, changed = escape_ids(frame) if kind == "text" else (frame, 0)
+    changed = 0
+    if kind == "text":
+        frame, changed = escape_ids(frame)
     content = io.BytesIO()
     _write_lines(frame, content, kind)
     return EncodedRows(content.getvalue(), frame.height, changed)
@@ -282,6 +299,7 @@ def append_rows(path: Path) -> Iterator[Append]:
         if kind not in ("parquet", "arrow"):
             yield lambda rows: file.write(rows.content)  # type: ignore[arg-type]  # bytes, by the same name
             return
+
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -309,7 +327,8 @@ def _write_lines(frame: pl.DataFrame, file: IO[bytes], kind: str) -> None:
         return
     for row in frame.iter_rows(named=True):
         for name in pairs:
-            row[name] = {pair["name"]: pair["value"] for pair in row[name]} if row[name] is not None else None
+            if row[name] is not None:
+                row[name] = {pair["name"]: pair["value"] for pair in row[name]}
         file.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
 
 
@@ -322,8 +341,8 @@ def escape_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         if len(ids):
             changed += int(column.is_in(ids.implode()).sum())
             if safe.is_duplicated().any() or column.is_in(safe.implode()).any():
-                wrong = f"two values of {name} would become one when white space in them is written as %XX"
-                raise InputError(f"{wrong}; write Parquet or JSON Lines, or rename the ids")
+                problem = f"two values of {name} would become one when white space in them is written as %XX"
+                raise InputError(f"{problem}; write Parquet or JSON Lines, or rename the ids")
             frame = frame.with_columns(column.replace(ids, safe))
     return frame, changed
 
@@ -338,11 +357,13 @@ def spell_as_known(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     >>> spell_as_known(frame, known)["doc_id"].to_list()
     ['New%20York', 'The Hague']
     """
-    for name in (name for name in ("query_id", "doc_id") if name in known.columns):
-        column, there = frame.get_column(name), known.get_column(name).unique().implode()
-        ids, safe = _escape_unsafe(column.filter(~column.is_in(there)), begins_line=name == "query_id")
-        is_known = safe.is_in(there) & ~safe.is_in(column.implode())
-        frame = frame.with_columns(pl.col(name).replace(ids.filter(is_known), safe.filter(is_known)))
+    for name in ("query_id", "doc_id"):
+        if name in known.columns:
+            column = frame.get_column(name)
+            known_ids = known.get_column(name).unique().implode()
+            ids, safe = _escape_unsafe(column.filter(~column.is_in(known_ids)), begins_line=name == "query_id")
+            is_known = safe.is_in(known_ids) & ~safe.is_in(column.implode())
+            frame = frame.with_columns(pl.col(name).replace(ids.filter(is_known), safe.filter(is_known)))
     return frame
 
 
@@ -350,9 +371,14 @@ def _escape_unsafe(column: pl.Series, *, begins_line: bool) -> tuple[pl.Series, 
     """Return the distinct ids that cannot be written as TREC text, and the escaped form of each."""
 
     def escape(text: str) -> str:
-        escaped = _UNSAFE_SIGN.sub(lambda found: "".join(f"%{byte:02X}" for byte in found.group().encode()), text)
+        escaped = _UNSAFE_SIGN.sub(lambda match: _write_bytes(match.group()), text)
         is_comment = begins_line and escaped.startswith(COMMENT)
-        return f"%{ord(COMMENT):02X}{escaped[1:]}" if is_comment else escaped
+        return _write_bytes(COMMENT) + escaped[1:] if is_comment else escaped
 
-    ids = column.filter(column.str.contains(f"^{COMMENT}|{_UNSAFE}" if begins_line else _UNSAFE)).unique()
+    unsafe = f"^{COMMENT}|{_UNSAFE}" if begins_line else _UNSAFE
+    ids = column.filter(column.str.contains(unsafe)).unique()
     return ids, pl.Series(map(escape, ids), dtype=pl.String)
+
+
+def _write_bytes(text: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in text.encode())
