@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import ir_measures
 import polars as pl
 
 from goodgain.errors import GoodgainError, InputError, count_of, notice, without_notices
+from goodgain.formats import Qrels
 from goodgain.formats.qrels import load_qrels
 from goodgain.logs.dedup import deduplicate
 from goodgain.logs.dedup.deduplication import find_reissued_ids
@@ -46,11 +48,12 @@ class NotWrittenError(GoodgainError):
     exit_status = 1
 
     @classmethod
-    def of(cls, why: str, written: int, total: int) -> NotWrittenError:
-        again = ". The same command replaces them and goes on" if written else ""
-        return cls(
-            f"{why}. {written:,} of {count_of(total, 'annotation')} {'was' if written == 1 else 'were'} written{again}"
-        )
+    def of(cls, reason: str, written: int, total: int) -> NotWrittenError:
+        verb = "was" if written == 1 else "were"
+        message = f"{reason}. {written:,} of {count_of(total, 'annotation')} {verb} written"
+        if written:
+            message += ". The same command replaces them and goes on"
+        return cls(message)
 
 
 def annotate(
@@ -89,49 +92,22 @@ def annotate(
     None nCG 1.0
     None SRR 0.3333333333333333
     """
-    asked = parse_measures(measures, rel=rel)
+    parsed = parse_measures(measures, rel=rel)
+    (good,) = find_thresholds(parse_measures("CG", rel=rel))
     table = None if query_ids is None else read_query_ids(query_ids)
-    results, ids = _read(traces, ReadOptions(**options, query_ids=table))
-    judged = load_qrels(qrels).select_queries(ids.get_column("query_id").unique().to_list())
-    of_trace = ids.filter(pl.col("query_id").is_in(judged.query_ids.implode()))
-    if of_trace.is_empty():
-        queries = ", ".join(map(repr, ids.get_column("query_id").unique(maintain_order=True).head(5)))
-        told = f"the qrels have no judgments of the queries in the logs ({queries})"
-        raise InputError(f"{told}; set query ids with {spell('query_ids')}")
-    if unjudged := ids.height - of_trace.height:
-        has, they = ("has", "it gets") if unjudged == 1 else ("have", "they get")
-        notice(
-            "queries_without_judgments",
-            f"{unjudged} of {count_of(ids.height, 'query', 'queries')} {has} no judgments: {they} no annotations",
-        )
-    found = []
-    for name in list_runs(of_trace):
+    results, trace_ids = _read(traces, ReadOptions(**options, query_ids=table))
+    judged = load_qrels(qrels).select_queries(trace_ids.get_column("query_id").unique().to_list())
+    judged_traces = _select_judged(trace_ids, judged)
+
+    annotations = []
+    for name in list_runs(judged_traces):
         rows = results.filter(is_of_run(name))
-        searches = rows.filter(pl.col("iteration") > 0).select(*_SEARCH, "call_id").unique(_SEARCH).sort(_SEARCH)
-        searches = searches.with_columns(number=pl.int_range(1, pl.len() + 1).over("query_id"))
-        each = rows.join(searches.drop("call_id"), on=_SEARCH).with_columns(iteration="number", search=1)
-        (good,) = find_thresholds(parse_measures("CG", rel=rel))
-        with without_notices():  # those on the queries say the same
-            counts = Scoring(judged, {"": to_run(each)}).count_runs([good])[""]
-        ledger = tabulate_ledger(counts, good)
-        of_searches = (
-            searches.join(ledger, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
-            .drop_nulls("call_id")
-            .rename({"call_id": "span_id"} | {column: name for name, column in OF_SEARCHES.items()})
-            .unpivot([*OF_SEARCHES], index=["query_id", "number", "span_id"], variable_name="name", value_name="score")
-            .sort("number", maintain_order=True)
-            .select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
-        )
-        scoring = Scoring(judged, {"": to_run(rows)}, rel=rel)
-        with scoring.tell():
-            with notices_for(asked):
-                scores = leave_out_empty(scoring.score_runs(asked)[""], asked)
-            scoring.warn_of_coverage({"": scores.coverage})
-        of_queries = scores.per_query.rename({"measure": "name", "value": "score"}).filter(pl.col("score").is_finite())
-        scored = pl.concat([of_searches, of_queries], how="diagonal")
-        traces_of_run = of_trace.filter(is_of_run(name)).select("query_id", "trace_id")
-        found.append(traces_of_run.join(scored, on="query_id", maintain_order="left_right"))
-    return pl.concat(found).select("query_id", "trace_id", "span_id", "name", "score")
+        of_searches = _annotate_searches(judged, rows, good)
+        of_queries = _annotate_queries(judged, rows, parsed, rel)
+        scores = pl.concat([of_searches, of_queries], how="diagonal")
+        traces_of_run = judged_traces.filter(is_of_run(name)).select("query_id", "trace_id")
+        annotations.append(traces_of_run.join(scores, on="query_id", maintain_order="left_right"))
+    return pl.concat(annotations).select("query_id", "trace_id", "span_id", "name", "score")
 
 
 def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -141,18 +117,67 @@ def _read(traces: Paths, options: ReadOptions) -> tuple[pl.DataFrame, pl.DataFra
         remedy = "give what Phoenix, Langfuse or OpenTelemetry exported"
         raise InputError(f"the logs have no spans ({', '.join(summary.formats)}): {remedy}")
     reissued = pl.col("query_id").is_in([*find_reissued_ids(results)])
-    lacking = results.select(LACKS_IDS | reissued).to_series()
-    if lacking.any():
-        found = deduplicate(results.filter(lacking)).frame.select(*results.columns, "document")
-        results = pl.concat([found, results.filter(~lacking).with_columns(document="doc_id")])
+    needs_names = results.select(LACKS_IDS | reissued).to_series()
+    if needs_names.any():
+        named = deduplicate(results.filter(needs_names)).frame.select(*results.columns, "document")
+        results = pl.concat([named, results.filter(~needs_names).with_columns(document="doc_id")])
     return results, ids
 
 
-def explain_refusal(address: str, status: int, said: str, keys: Sequence[str], hide: Callable[[str], str]) -> str:
+def _select_judged(trace_ids: pl.DataFrame, judged: Qrels) -> pl.DataFrame:
+    """Return the traces whose query is judged. A notice counts the other traces."""
+    judged_traces = trace_ids.filter(pl.col("query_id").is_in(judged.query_ids.implode()))
+    if judged_traces.is_empty():
+        queries = ", ".join(map(repr, trace_ids.get_column("query_id").unique(maintain_order=True).head(5)))
+        problem = f"the qrels have no judgments of the queries in the logs ({queries})"
+        raise InputError(f"{problem}; set query ids with {spell('query_ids')}")
+    unjudged = trace_ids.height - judged_traces.height
+    if unjudged:
+        verb, pronoun = ("has", "it gets") if unjudged == 1 else ("have", "they get")
+        notice(
+            "queries_without_judgments",
+            f"{unjudged} of {count_of(trace_ids.height, 'query', 'queries')} {verb} no judgments: {pronoun} no annotations",
+        )
+    return judged_traces
+
+
+def _annotate_searches(judged: Qrels, rows: pl.DataFrame, good: float) -> pl.DataFrame:
+    """Return the annotations of searches: query_id, span_id, name, score. Each search counts as an iteration."""
+    searches = rows.filter(pl.col("iteration") > 0).select(*_SEARCH, "call_id").unique(_SEARCH).sort(_SEARCH)
+    searches = searches.with_columns(number=pl.int_range(1, pl.len() + 1).over("query_id"))
+    by_search = rows.join(searches.drop("call_id"), on=_SEARCH).with_columns(iteration="number", search=1)
+    with without_notices():  # those on the queries say the same
+        counts = Scoring(judged, {"": to_run(by_search)}).count_runs([good])[""]
+
+    ledger = tabulate_ledger(counts, good).rename({column: name for name, column in OF_SEARCHES.items()})
+    counted = searches.join(ledger, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
+    counted = counted.drop_nulls("call_id").rename({"call_id": "span_id"})
+    # one row per (search, name)
+    index = ["query_id", "number", "span_id"]
+    annotations = counted.unpivot([*OF_SEARCHES], index=index, variable_name="name", value_name="score")
+    annotations = annotations.sort("number", maintain_order=True)
+    return annotations.select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
+
+
+def _annotate_queries(
+    judged: Qrels, rows: pl.DataFrame, measures: list[ir_measures.Measure], rel: float | None
+) -> pl.DataFrame:
+    """Return the annotations of queries: query_id, name, score."""
+    scoring = Scoring(judged, {"": to_run(rows)}, rel=rel)
+    with scoring.tell():
+        with notices_for(measures):
+            scores = leave_out_empty(scoring.score_runs(measures)[""], measures)
+        scoring.warn_of_coverage({"": scores.coverage})
+    values = scores.per_query.rename({"measure": "name", "value": "score"})
+    return values.filter(pl.col("score").is_finite())
+
+
+def explain_refusal(address: str, status: int, answer: str, keys: Sequence[str], hide: Callable[[str], str]) -> str:
     """Return a message that says why a server refused a request, and the remedy. `hide` is a function that removes secrets."""
     remedy = _REMEDIES.get(status, "Check the server, and run the command again").format(keys=" and ".join(keys))
-    said = hide(" ".join(said.split()))[:300]
-    return f"{address} answers {status}: {remedy}{f' ({said})' if said else ''}"
+    message = f"{address} answers {status}: {remedy}"
+    quoted = hide(" ".join(answer.split()))[:300]
+    return f"{message} ({quoted})" if quoted else message
 
 
 def explain_silence(address: str, reason: str) -> str:

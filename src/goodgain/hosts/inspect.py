@@ -37,9 +37,9 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
         MeasureError: a measure is unknown.
     """
     # Inspect writes the arguments to the log. From a path, Inspect can create the scorer again.
-    given = os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else read_qrels(qrels)
+    source = os.fspath(qrels) if isinstance(qrels, (str, os.PathLike)) else read_qrels(qrels)
     names = measures if isinstance(measures, str) else list(map(str, parse_measures(measures)))
-    return _register()(given, names, rel=rel, **options)
+    return _register()(source, names, rel=rel, **options)
 
 
 def __getattr__(name: str) -> Any:
@@ -59,12 +59,12 @@ def _register() -> Any:
 
         async def score(state: Any, target: Any) -> Any:
             try:
-                found = scoring.score(_write_sample(state))
+                scores = scoring.score(_write_sample(state))
             except InputError as error:  # NaN is unscored; Inspect's reducers need the same keys in all epochs
                 return inspect.Score(value=dict.fromkeys(scoring.names, math.nan), explanation=str(error))
-            values = {name: math.nan if value is None else value for name, value in found.values.items()}
-            made = {"signature": found.signature, "notes": found.notes}
-            return inspect.Score(value=values, explanation=found.explanation, metadata=made)
+            values = {name: math.nan if value is None else value for name, value in scores.values.items()}
+            metadata = {"signature": scores.signature, "notes": scores.notes}
+            return inspect.Score(value=values, explanation=scores.explanation, metadata=metadata)
 
         return score
 

@@ -20,14 +20,17 @@ from goodgain.measures.parameters import read_parameters
 from goodgain.measures.thresholds import warn_of_labels
 
 if TYPE_CHECKING:
-    from goodgain.formats import Qrels
+    from goodgain.formats import Qrels, Run
 
 __all__ = ["GoodgainProvider", "register"]
 
-#: The measures that ir_measures lacks, except measures of the ledger and measures that need a table beside the run.
-_OTHERS = HOSTLESS_MEASURES | {
-    name: of for name, of in SESSION_MEASURES.items() if not of.table(read_parameters(of.measure))
+_SESSION_MEASURES_OF_RUN = {
+    name: declared
+    for name, declared in SESSION_MEASURES.items()
+    if not declared.table(read_parameters(declared.measure))
 }
+#: The measures that ir_measures lacks, except measures of the ledger and measures that need a table beside the run.
+_FURTHER_MEASURES = HOSTLESS_MEASURES | _SESSION_MEASURES_OF_RUN
 
 
 class GoodgainProvider(Provider):
@@ -41,7 +44,7 @@ class GoodgainProvider(Provider):
     NAME = "goodgain"
     #: The first place, as in `register`, if ir_measures loads entry points. Other providers begin at -10.
     PRIORITY = -11
-    SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in _OTHERS.values())]  # noqa: RUF012  # declared in their base class
+    SUPPORTED_MEASURES = [*MEASURES.values(), *(declared.measure for declared in _FURTHER_MEASURES.values())]  # noqa: RUF012  # declared in their base class
 
     def supports(self, measure: ir_measures.Measure) -> bool:
         measure.validate_params()
@@ -50,10 +53,10 @@ class GoodgainProvider(Provider):
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> GoodgainEvaluator:
         from goodgain.formats import read_qrels  # imported on first use
 
-        ours = [measure for measure in measures if isinstance(measure, DeclaredMeasure)]
-        others = _find_classic_measures_of_call()
-        _warn_of_mixed_up(others)
-        return GoodgainEvaluator(ours, others, read_qrels(qrels))
+        declared = [measure for measure in measures if isinstance(measure, DeclaredMeasure)]
+        classic = _find_classic_measures_of_call()
+        _warn_of_mixed_up(classic)
+        return GoodgainEvaluator(declared, classic, read_qrels(qrels))
 
     def run_inputs(self, measures: Iterable[ir_measures.Measure]) -> list[str]:
         """Return the names of the run's columns that the measures need."""
@@ -62,10 +65,10 @@ class GoodgainProvider(Provider):
 
 class GoodgainEvaluator(Evaluator):
     def __init__(
-        self, measures: Sequence[ir_measures.Measure], others: Sequence[ir_measures.Measure], qrels: Qrels
+        self, measures: Sequence[ir_measures.Measure], classic: Sequence[ir_measures.Measure], qrels: Qrels
     ) -> None:
         super().__init__(measures, qrels.query_ids.to_list())
-        self._others = others
+        self._classic = classic
         self._qrels = qrels
 
     def _iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
@@ -74,23 +77,15 @@ class GoodgainEvaluator(Evaluator):
 
         from goodgain.formats import Run
         from goodgain.formats.run_reading import load_run
-        from goodgain.ranking.dataframe_engines import collect
         from goodgain.scoring.scoring import Scoring, notices_for
 
         frame = nw.from_native(run, eager_only=True, pass_through=True)
         is_empty = isinstance(frame, nw.DataFrame) and not len(frame)  # PyTerrier passes one without column types
         searched = load_run(_NO_RESULTS if is_empty else run)
-        if self._others and not isinstance(run, Run):  # classic measures of the call get the run unflattened
-            numbers = collect(nw.from_native(searched.frame)).group_by("query_id").agg(pl.col("iteration").n_unique())
-            if (numbers.get_column("iteration") > 1).any():
-                notice(
-                    "repeats_in_classic_measures",
-                    "this run has several iterations: classic measures of this call read all rows, with repeats, so their "
-                    "values differ from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) "
-                    "for classic measures alone.",
-                )
+        if self._classic and not isinstance(run, Run):  # classic measures of the call get the run unflattened
+            _warn_of_repeats(searched)
+
         measures = list(self.measures)
-        by_name = {str(measure): measure for measure in measures}
         scoring = Scoring(self._qrels, {"": searched}, urls="keep")
         with scoring.tell():
             warn_of_labels(self._qrels.frame, measures, switch=False)
@@ -98,9 +93,28 @@ class GoodgainEvaluator(Evaluator):
                 scores = scoring.score_runs(measures)[""]
             scoring.warn_of_coverage({"": scores.coverage})
             scoring.warn_of_cutoffs([] if scores.lacks_iterations else [scores.coverage], measures)
+
+        measure_of = {str(measure): measure for measure in measures}
         for query_id, name, value in scores.per_query.iter_rows():
             # a missing pair would count as 0 in ir_measures; NaN stands for no value
-            yield ir_measures.Metric(query_id, by_name[name], math.nan if value is None else value)
+            yield ir_measures.Metric(query_id, measure_of[name], math.nan if value is None else value)
+
+
+def _warn_of_repeats(run: Run) -> None:
+    """Give a notice if a query has several iterations: classic measures of the call read all rows."""
+    import narwhals as nw
+
+    from goodgain.ranking.dataframe_engines import collect
+
+    rows = collect(nw.from_native(run.frame))
+    numbers = rows.group_by("query_id").agg(pl.col("iteration").n_unique())
+    if (numbers.get_column("iteration") > 1).any():
+        notice(
+            "repeats_in_classic_measures",
+            "this run has several iterations: classic measures of this call read all rows, with repeats, so their "
+            "values differ from goodgain.evaluate. Give ir_measures goodgain.read_run(run), or goodgain.flatten(run) "
+            "for classic measures alone.",
+        )
 
 
 def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
@@ -112,25 +126,15 @@ def _find_classic_measures_of_call() -> list[ir_measures.Measure]:
     frame = inspect.currentframe()
     while frame is not None:
         if isinstance(frame.f_locals.get("self"), FallbackProvider) and "orig_measures" in frame.f_locals:
-            return [m for m in frame.f_locals["orig_measures"] if not isinstance(m, DeclaredMeasure)]
+            measures = frame.f_locals["orig_measures"]
+            return [measure for measure in measures if not isinstance(measure, DeclaredMeasure)]
         frame = frame.f_back
     return []
 
 
 def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
     """Warn if ir_measures may compute a wrong value for a measure because other measures are in the same call."""
-    # The provider of pytrec_eval adds nDCG, NumRet and NumQ without parameters to any call of trec_eval. These measures then use
-    # the gains or the judged_only of another measure.
-    without = [m for m in measures if not m.params.keys() - {"cutoff"} and m.NAME in ("nDCG", "NumRet", "NumQ")]
-    changing = [m for m in measures if "gains" in m.params or m.params.get("judged_only")]
-    has_gains = any("gains" in m.params for m in changing)
-    mixed_up = [*without, *changing] if changing and any(m.NAME == "NumRet" or has_gains for m in without) else []
-    # The provider of pyndeval reads the run from an iterator, which is exhausted for measures with other parameters.
-    pyndeval = ir_measures.providers.registry["pyndeval"]
-    diversity = [m for m in measures if pyndeval.supports(m)]
-    calls = {tuple(sorted((k, str(v)) for k, v in m.params.items() if k != "cutoff")) for m in diversity}
-    if len(calls) > 1:
-        mixed_up += diversity
+    mixed_up = [*_find_mixed_up_by_trec_eval(measures), *_find_mixed_up_by_pyndeval(measures)]
     if mixed_up:
         names = ", ".join(sorted({str(measure) for measure in mixed_up}))
         notice(
@@ -138,6 +142,34 @@ def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
             f"ir_measures mixes up the parameters of {names} in one call, and may return wrong values. Ask for each measure "
             "in its own call, or use goodgain.evaluate, which keeps them apart.",
         )
+
+
+def _find_mixed_up_by_trec_eval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """The provider of pytrec_eval adds nDCG, NumRet and NumQ without parameters to any call of trec_eval.
+
+    These measures then use the gains or the judged_only of another measure.
+    """
+    plain, changing = [], []
+    has_gains = False
+    for measure in measures:
+        if measure.NAME in ("nDCG", "NumRet", "NumQ") and not measure.params.keys() - {"cutoff"}:
+            plain.append(measure)
+        if "gains" in measure.params or measure.params.get("judged_only"):
+            changing.append(measure)
+            has_gains |= "gains" in measure.params
+    is_changed = any(measure.NAME == "NumRet" or has_gains for measure in plain)
+    return [*plain, *changing] if changing and is_changed else []
+
+
+def _find_mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """The provider of pyndeval reads the run from an iterator, which is exhausted for measures with other parameters."""
+    pyndeval = ir_measures.providers.registry["pyndeval"]
+    diversity = [measure for measure in measures if pyndeval.supports(measure)]
+    parameters = set()
+    for measure in diversity:
+        values = {name: str(value) for name, value in measure.params.items() if name != "cutoff"}
+        parameters.add(tuple(sorted(values.items())))
+    return diversity if len(parameters) > 1 else []
 
 
 _NO_RESULTS = pl.DataFrame(
@@ -150,8 +182,8 @@ def register() -> None:
 
     If another package already uses the name of a measure, a notice says so, and goodgain's measure is `goodgain.NAME`.
     """
-    ours = MEASURES | {name: declared.measure for name, declared in _OTHERS.items()}
-    for name, measure in ours.items():
+    further = {name: declared.measure for name, declared in _FURTHER_MEASURES.items()}
+    for name, measure in (MEASURES | further).items():
         module = type(registry.get(name, measure)).__module__
         if module.split(".")[0] == __name__.split(".")[0]:
             registry[name] = measure

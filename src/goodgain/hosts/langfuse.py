@@ -31,7 +31,7 @@ _MOST_READ = 2_000
 
 
 class _NoRedirects(HTTPRedirectHandler):  # the keys go to the given host only
-    def redirect_request(self, *given: Any) -> None:
+    def redirect_request(self, *_: Any) -> None:
         return None
 
 
@@ -63,14 +63,16 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         is_address = False
     if not is_address:
         raise InputError(f"{hide(base_url)[:100]}: is not an address. Give one that begins with https://")
+
     opener = build_opener(_NoRedirects)
-    sent = base64.b64encode(key.encode()).decode()
-    headers = {"Authorization": f"Basic {sent}", "Content-Type": "application/json"}
-    hide_sent = make_hider([sent.rstrip("=")])
+    encoded_key = base64.b64encode(key.encode()).decode()
+    headers = {"Authorization": f"Basic {encoded_key}", "Content-Type": "application/json"}
+    hide_encoded = make_hider([encoded_key.rstrip("=")])
     for written, body in enumerate(bodies):
         request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
-        if why := _try(opener.open, request, lambda text: hide(hide_sent(text))):
-            raise NotWrittenError.of(why, written, len(bodies))
+        failure = _try(opener.open, request, lambda text: hide(hide_encoded(text)))
+        if failure:
+            raise NotWrittenError.of(failure, written, len(bodies))
 
 
 def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], str]) -> str:
@@ -83,12 +85,13 @@ def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], s
             return ""
         except HTTPError as error:
             with error:
-                said = error.read(_MOST_READ).decode(errors="replace")
-            if error.code == _TOO_MANY and attempt < _TRIES:
-                asked = error.headers.get("Retry-After", "")
-                time.sleep(min(float(asked) if asked.isdecimal() else 2**attempt, _LONGEST_WAIT))
-                continue
-            return explain_refusal(host, error.code, said, KEYS, hide)
+                answer_text = error.read(_MOST_READ).decode(errors="replace")
+            if error.code != _TOO_MANY or attempt == _TRIES:
+                return explain_refusal(host, error.code, answer_text, KEYS, hide)
+
+            retry_after = error.headers.get("Retry-After", "")
+            wait = float(retry_after) if retry_after.isdecimal() else 2**attempt
+            time.sleep(min(wait, _LONGEST_WAIT))
         except (URLError, http.client.HTTPException, OSError, ValueError) as error:
             return explain_silence(host, hide(str(getattr(error, "reason", error))))
     return ""

@@ -42,7 +42,8 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
         InputError: MLflow is not installed, the qrels cannot be read, or an option is wrong.
         MeasureError: a measure is unknown.
     """
-    host, entities = import_extra("mlflow.genai.scorers", "mlflow"), import_extra("mlflow.entities", "mlflow")
+    host = import_extra("mlflow.genai.scorers", "mlflow")
+    entities = import_extra("mlflow.entities", "mlflow")
     ids = "the tags query_id of the traces"
     scoring = TraceScorer(qrels, measures, format="mlflow", query_ids_are=ids, rel=rel, **options)
 
@@ -54,20 +55,23 @@ def scorer(qrels: Any, measures: Measures, *, rel: float | None = None, **option
                 "the trace is one span without a search: MLflow makes such a trace from inputs and outputs. Evaluate traces of the "
                 "agent, and trace the search tool: @mlflow.trace(span_type='RETRIEVER')"
             )
-        for given in (inputs, expectations):
-            if isinstance(given, dict) and "query_id" in given:
-                record["info"].setdefault("tags", {}).setdefault("query_id", str(given["query_id"]))
-        found = scoring.score(json.dumps(record).encode())
-        metadata = {"signature": json.dumps(found.signature), "notes": "\n".join(found.notes)}
+
+        for fields in (inputs, expectations):
+            if isinstance(fields, dict) and "query_id" in fields:
+                tags = record["info"].setdefault("tags", {})
+                tags.setdefault("query_id", str(fields["query_id"]))
+
+        scores = scoring.score(json.dumps(record).encode())
+        metadata = {"signature": json.dumps(scores.signature), "notes": "\n".join(scores.notes)}
         return [
             entities.Feedback(
                 name=metric_name(measure),
                 value=value,
                 error="the value is not finite" if value is None else None,
-                rationale=found.explanation,
+                rationale=scores.explanation,
                 metadata=metadata,
             )
-            for measure, value in found.values.items()
+            for measure, value in scores.values.items()
         ]
 
     return host.scorer(goodgain, name="goodgain")
@@ -89,6 +93,7 @@ def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) ->
     mlflow = import_extra("mlflow", "mlflow")
     if curve is not None and "iteration" not in curve.columns:
         raise InputError("curve= takes means by iteration; call goodgain.curve without over=")
+
     with nullcontext() if mlflow.active_run() else mlflow.start_run(run_name="comparison"):
         for form, name in (("markdown", "comparison.md"), ("json", "comparison.json")):
             mlflow.log_text(comparison.to_text(form), name)
@@ -100,6 +105,7 @@ def log_comparison(comparison: Comparison, curve: pl.DataFrame | None = None) ->
             with mlflow.start_run(run_name=str(system), nested=True):
                 values = means.drop_nulls("mean").select("measure", "mean").iter_rows()
                 mlflow.log_metrics({metric_name(measure): mean for measure, mean in values})
-                for point in () if curve is None else curve.filter(system=system).iter_rows(named=True):
-                    if point["mean"] is not None:
-                        mlflow.log_metric(metric_name(point["measure"]), point["mean"], step=point["iteration"])
+                if curve is not None:
+                    points = curve.filter(system=system).drop_nulls("mean")
+                    for measure, mean, iteration in points.select("measure", "mean", "iteration").iter_rows():
+                        mlflow.log_metric(metric_name(measure), mean, step=iteration)

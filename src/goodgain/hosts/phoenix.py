@@ -32,25 +32,29 @@ def make_bodies(annotations: pl.DataFrame) -> list[dict[str, Any]]:
 
 def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: Callable[[str], str]) -> None:
     """Send annotations to Phoenix. `key` is empty for a server without keys. `hide` is a function that removes secrets."""
-    package, errors = import_extra("phoenix.client", "phoenix"), import_extra("httpx", "phoenix")
-    written, address = 0, base_url or "PHOENIX_COLLECTOR_ENDPOINT or http://localhost:6006"
+    package = import_extra("phoenix.client", "phoenix")
+    errors = import_extra("httpx", "phoenix")
+    written = 0
+    address = base_url or "PHOENIX_COLLECTOR_ENDPOINT or http://localhost:6006"
     try:
         client = package.Client(base_url=base_url, api_key=key or None)
         methods = {"span": client.spans.log_span_annotations, "trace": client.traces.log_trace_annotations}
         for kind, method in methods.items():
-            of_kind = [body for body in bodies if f"{kind}_id" in body]
-            for start in range(0, len(of_kind), _AT_ONCE):
-                some = of_kind[start : start + _AT_ONCE]
-                method(**{f"{kind}_annotations": some}, sync=True)
-                written += len(some)
+            bodies_of_kind = [body for body in bodies if f"{kind}_id" in body]
+            for start in range(0, len(bodies_of_kind), _AT_ONCE):
+                block = bodies_of_kind[start : start + _AT_ONCE]
+                method(**{f"{kind}_annotations": block}, sync=True)
+                written += len(block)
     except errors.HTTPStatusError as error:
         answer, url = error.response, error.response.request.url
-        asked = f"{url.scheme}://{url.host}{f':{url.port}' if url.port else ''}"
-        why = explain_refusal(asked, answer.status_code, answer.text, KEYS, hide)
+        server = f"{url.scheme}://{url.host}"
+        if url.port:
+            server += f":{url.port}"
+        reason = explain_refusal(server, answer.status_code, answer.text, KEYS, hide)
     except ValueError:  # the client found no JSON
-        why = f"{address}: is not a server of Phoenix, or answers something else. Check --base-url"
+        reason = f"{address}: is not a server of Phoenix, or answers something else. Check --base-url"
     except (errors.HTTPError, errors.InvalidURL) as error:
-        why = explain_silence(address, hide(str(error)) or type(error).__name__)
+        reason = explain_silence(address, hide(str(error)) or type(error).__name__)
     else:
         return
-    raise NotWrittenError.of(why, written, len(bodies))
+    raise NotWrittenError.of(reason, written, len(bodies))

@@ -62,17 +62,24 @@ class RelevanceEvaluator:
         *,
         rel: float | None = None,
     ) -> None:
-        asked = sorted([measures] if isinstance(measures, str) else measures)
+        names = sorted([measures] if isinstance(measures, str) else measures)
         self._qrels = read_qrels(query_relevance)
         self._rel = rel
-        parsed = {one: _parse_name(one, rel) for one in asked}
-        self._ours = {name: measure for ours in parsed.values() for name, measure in ours.items()}
-        theirs = {one for one, ours in parsed.items() if not ours}
-        self._theirs = None
-        if theirs:
+        self._measures: dict[str, GoodGainMeasure] = {}  # those of goodgain, by their names in the result
+        classic_names = set()
+        for name in names:
+            parsed = _parse_name(name, rel)
+            self._measures.update(parsed)
+            if not parsed:
+                classic_names.add(name)
+
+        self._classic = None
+        if classic_names:
             frame = self._qrels.host_frame.unique(["query_id", "doc_id"], maintain_order=True)
             labels = to_nested_dict(frame, "relevance")
-            self._theirs = pytrec_eval.RelevanceEvaluator(labels, theirs, relevance_level, judged_docs_only_flag)
+            self._classic = pytrec_eval.RelevanceEvaluator(
+                labels, classic_names, relevance_level, judged_docs_only_flag
+            )
 
     def evaluate(self, scores: Any) -> dict[str, dict[str, float]]:
         """Return the values of a run.
@@ -90,20 +97,22 @@ class RelevanceEvaluator:
         """
         source = scores if isinstance(scores, Mapping) else load_run(scores)
         values: dict[str, dict[str, float]] = {}
-        if self._theirs is not None:
+        if self._classic is not None:
             ranking = source if isinstance(source, Mapping) else to_nested_dict(source.flatten(), "score")
-            values = self._theirs.evaluate(ranking)
-        if self._ours:
-            measures = list(self._ours.values())
+            values = self._classic.evaluate(ranking)
+
+        if self._measures:
+            measures = list(self._measures.values())
             scoring = Scoring(self._qrels, {"": source}, urls="keep", rel=self._rel)
             with scoring.tell():
                 scoring.check_labels(measures)
                 counts = scoring.count_runs(find_thresholds(measures))
                 scoring.warn_of_counts(counts, measures)
-            table = final_values(measures, counts[""])
-            for query_id, *row in table.iter_rows():
-                known = {name: value for name, value in zip(self._ours, row, strict=True) if value is not None}
-                values.setdefault(query_id, {}).update(known)
+            for query_id, *row in final_values(measures, counts[""]).iter_rows():
+                values_of_query = values.setdefault(query_id, {})
+                for name, value in zip(self._measures, row, strict=True):
+                    if value is not None:
+                        values_of_query[name] = value
         return values
 
 

@@ -53,31 +53,33 @@ class TraceScorer:
 
     def score(self, log: bytes) -> TraceScores:
         """Return the scores of the trace in a log. With turns="all" the scores are means over turns."""
-        given: list[GoodgainNotice] = []
-        read: list[Summary] = []
-        with collect_notices(given.append), tempfile.TemporaryDirectory() as folder:
+        notices: list[GoodgainNotice] = []
+        summaries: list[Summary] = []
+        with collect_notices(notices.append), tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.json"
             path.write_bytes(log)
-            results = read_traces(path, report=read.append, **self._options)
+            results = read_traces(path, report=summaries.append, **self._options)
             ids = results.get_column("query_id").unique(maintain_order=True).to_list()
             judged = self._qrels.select_queries(ids)
             if not len(judged):
-                told = f"the qrels have no judgments of the query {', '.join(map(repr, ids))}"
-                raise InputError(f"{told}; the query ids of the qrels must be {self._query_ids_are}")
+                problem = f"the qrels have no judgments of the query {', '.join(map(repr, ids))}"
+                raise InputError(f"{problem}; the query ids of the qrels must be {self._query_ids_are}")
+
             scoring = Scoring(judged, {"": to_run(results)})
             rel = find_thresholds(self._measures)[0]
             with notices_for(self._measures):
                 scores = scoring.score_runs(self._measures)[""]
                 counts = scoring.count_runs([rel])
                 scoring.warn_of_counts(counts)
-            rows = tabulate_ledger(counts[""], rel)
+            ledger = tabulate_ledger(counts[""], rel)
+
         lines = [
             f"iteration {row['iteration']}: {count_of(row['R'], 'result')}, {row['GR']} new and good, "
             f"{row['Dup']} repeated, {row['Unjudged']} unjudged"
-            for row in rows.iter_rows(named=True)
+            for row in ledger.iter_rows(named=True)
         ]
-        notes = list(dict.fromkeys(map(str, given)))
         if not lines:
-            called = ", ".join(sorted(filter(None, read[0].called_tools)))
-            lines = [f"no search; tools called: {called}" if called else "no search"]
+            called_tools = ", ".join(sorted(filter(None, summaries[0].called_tools)))
+            lines = [f"no search; tools called: {called_tools}" if called_tools else "no search"]
+        notes = list(dict.fromkeys(map(str, notices)))
         return TraceScores(scores.means, "\n".join(lines), notes, scores.signature)

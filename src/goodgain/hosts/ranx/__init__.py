@@ -49,7 +49,7 @@ _compare: Any = sys.modules["ranx.meta.compare"]
 Function = Callable[..., Any]
 
 #: Qrels -> the thresholds that no label reaches, after a notice said so. ranx scores the runs of a comparison one by one.
-_RELS_TOLD: WeakKeyDictionary[formats.Qrels, set[float]] = WeakKeyDictionary()
+_REPORTED_RELS: WeakKeyDictionary[formats.Qrels, set[float]] = WeakKeyDictionary()
 
 _AFTER_NAME = re.compile(r"(@(?P<cutoff>[0-9]+))?(-l(?P<rel>[0-9]+(\.[0-9]+)?))?")
 
@@ -58,7 +58,8 @@ def split_name(metric: str) -> tuple[str, str | None]:
     """Return two things: the name at the start of a metric, and the matching key of `HOST_NAMES` (None if no key matches)."""
     written = re.split("@|-l", metric, maxsplit=1)[0]
     letters = written.replace("_", "").lower()  # ncg and nCG are n_cg
-    return written, next((name for name in HOST_NAMES if name.replace("_", "") == letters), None)
+    names = (name for name in HOST_NAMES if name.replace("_", "") == letters)
+    return written, next(names, None)
 
 
 def parse_metric(metric: str) -> GoodGainMeasure | None:
@@ -75,12 +76,17 @@ def parse_metric(metric: str) -> GoodGainMeasure | None:
         return None
     if written != name and written in metric_labels:
         return None
+
     parts = _AFTER_NAME.fullmatch(metric.removeprefix(written))
     if parts is None:
         ways = f"{name}, {name}@3 for a cutoff at iteration 3, or {name}@3-l2.5 for the threshold 2.5"
         raise MeasureError(f"{metric!r}: write {ways}")
-    given = {key: (float if key == "rel" else int)(value) for key, value in parts.groupdict().items() if value}
-    measure: GoodGainMeasure = HOST_NAMES[name](**given)
+    parameters: dict[str, float] = {}
+    if parts["cutoff"]:
+        parameters["cutoff"] = int(parts["cutoff"])
+    if parts["rel"]:
+        parameters["rel"] = float(parts["rel"])
+    measure: GoodGainMeasure = HOST_NAMES[name](**parameters)
     measure.validate_params()
     return measure
 
@@ -108,50 +114,63 @@ class Given:
         return find_judgments(self.source)
 
     def compute_values(
-        self, given: Given, metric: str, measure: GoodGainMeasure
+        self, given_qrels: Given, metric: str, measure: GoodGainMeasure
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Return the values of a measure in the order of the run's queries. `given` holds the qrels."""
-        rel, run, qrels = measure.rel, self.iterations, given.judgments
-        rels_told = _RELS_TOLD.setdefault(qrels, set())
-        if measure.declaration.uses_rel and rel not in rels_told:
-            bare = metric.partition("-l")[0]
-            warn_if_no_label_reaches(qrels.frame, [measure], write=lambda _, rel: f"{bare}-l{rel:g}")
-            rels_told.add(rel)
-        if given not in self._scoring_of:
-            self._scoring_of[given] = Scoring(qrels, {"": run}, urls="keep")
-        scoring = self._scoring_of[given]
+        """Return the values of a measure in the order of the run's queries."""
+        _warn_of_threshold(given_qrels.judgments, metric, measure)
+        if given_qrels not in self._scoring_of:
+            self._scoring_of[given_qrels] = Scoring(given_qrels.judgments, {"": self.iterations}, urls="keep")
+        scoring = self._scoring_of[given_qrels]
         with scoring.tell():
-            counts = scoring.count_runs([rel])
+            counts = scoring.count_runs([measure.rel])
             scoring.warn_of_counts(counts, [measure])
+
         results = NumResults(cutoff=measure.cutoff) if measure.cutoff else NumResults()
-        asked = list(dict.fromkeys([measure, results]))
-        scores = final_values(asked, counts[""])
+        scores = final_values(list(dict.fromkeys([measure, results])), counts[""])
         queries = pl.DataFrame({"query_id": [*map(str, self.source.keys())]}, schema={"query_id": pl.String})
-        found = queries.join(scores, on="query_id", how="left", maintain_order="left")
-        values = found.get_column(str(measure))
-        if values.null_count() and measure.null_rule:
-            query_id = found.row(values.is_null().arg_true()[0])[0]
-            raise MeasureError(
-                f"{metric} has no value for query {query_id!r}, and ranx needs one for each query. Use goodgain.evaluate."
-            )
+        ordered = queries.join(scores, on="query_id", how="left", maintain_order="left")
+        values = ordered.get_column(str(measure))
         if values.null_count():
-            query_id = found.row(values.is_null().arg_true()[0])[0]
-            raise InputError(f"query {query_id!r} has no label in these qrels; remove it from qrels and run")
-        if needs_results(measure) and (empty := int((found.get_column(str(results)) == 0).sum())):
+            query_id = ordered.item(values.is_null().arg_true()[0], "query_id")
+            _raise_without_value(query_id, metric, measure)
+        if needs_results(measure):
+            self._warn_of_empty_queries(ordered.get_column(str(results)), metric)
+        return values.to_numpy()
+
+    def _warn_of_empty_queries(self, results: pl.Series, metric: str) -> None:
+        empty = int((results == 0).sum())
+        if empty:
             name = getattr(self.source, "name", None) or "the run"
             notice(
                 "nothing_returned",
                 f"{name} returned nothing in {count_of(empty, 'query', 'queries')}. For these queries, {metric} is 0, its best "
                 "value. goodgain.compare leaves these queries out.",
             )
-        return values.to_numpy()
+
+
+def _warn_of_threshold(qrels: formats.Qrels, metric: str, measure: GoodGainMeasure) -> None:
+    """Give a notice if no label reaches the threshold of the measure, once per threshold."""
+    reported = _REPORTED_RELS.setdefault(qrels, set())
+    if measure.declaration.uses_rel and measure.rel not in reported:
+        name = metric.partition("-l")[0]
+        warn_if_no_label_reaches(qrels.frame, [measure], write=lambda _, rel: f"{name}-l{rel:g}")
+        reported.add(measure.rel)
+
+
+def _raise_without_value(query_id: str, metric: str, measure: GoodGainMeasure) -> None:
+    if measure.null_rule:
+        raise MeasureError(
+            f"{metric} has no value for query {query_id!r}, and ranx needs one for each query. Use goodgain.evaluate."
+        )
+    raise InputError(f"query {query_id!r} has no label in these qrels; remove it from qrels and run")
 
 
 _LATEX_ARROWS = {"↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 
 
 def _show(name: str) -> Callable[..., str]:
-    return lambda report, *args, **named: str(getattr(_Shown(report), name)(*args, **named))
+    """Return a method of `Report` that calls the method `name` of the report's copy for printing."""
+    return lambda report, *args, **options: str(getattr(_PrintedReport(report), name)(*args, **options))
 
 
 class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
@@ -167,27 +186,31 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
         super().__init__(*args, **options)
         parsed = {metric: parse_metric(metric) for metric in self.metrics}
         self._columns = {metric: measure for metric, measure in parsed.items() if measure is not None}
-        twice = [name for name in self.model_names if self.model_names.count(name) > 1]
-        if self._columns and twice:
+        if self._columns:
+            self._check_names()
+        for metric, measure in self._columns.items():
+            if measure.declaration.better == "down":
+                for counts_of in self.win_tie_loss.values():
+                    counts = counts_of[metric]
+                    counts_of[metric] = {"W": counts["L"], "T": counts["T"], "L": counts["W"]}
+
+    def _check_names(self) -> None:
+        repeated = [name for name in self.model_names if self.model_names.count(name) > 1]
+        if repeated:
             remedy = "name them: goodgain.hosts.ranx.Run(source, name=...)"
-            raise InputError(f"two runs have the name {twice[0]!r}; {remedy}")
-        for systems in find_likely_replicates(self.model_names).values() if self._columns else ():
+            raise InputError(f"two runs have the name {repeated[0]!r}; {remedy}")
+        for systems in find_likely_replicates(self.model_names).values():
             notice(
                 "likely_replicates",
                 f"{', '.join(systems)} look like runs of one system, and ranx tests each as a system. goodgain.compare averages "
                 "a list of runs query by query.",
             )
-        down = {metric for metric, measure in self._columns.items() if measure.declaration.better == "down"}
-        for found in self.win_tie_loss.values():
-            found |= {
-                metric: {"W": found[metric]["L"], "T": found[metric]["T"], "L": found[metric]["W"]} for metric in down
-            }
 
     def to_table(self) -> str:
-        return str(_Shown(self).to_table())
+        return str(_PrintedReport(self).to_table())
 
     def to_latex(self) -> str:
-        return str(_Shown(self, _LATEX_ARROWS).to_latex())
+        return str(_PrintedReport(self, _LATEX_ARROWS).to_latex())
 
     get_metric_label = _show("get_metric_label")
     get_superscript_for_table = _show("get_superscript_for_table")
@@ -195,22 +218,24 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
     get_phantoms_for_latex = _show("get_phantoms_for_latex")
 
 
-class _Shown(RanxReport):  # type: ignore[misc]  # ranx has no types
+class _PrintedReport(RanxReport):  # type: ignore[misc]  # ranx has no types
     """A copy of a report, for printing. For goodgain values, `a > b` means that `a` is better, so ranx marks the best values."""
 
     def __init__(self, report: Report, arrows: dict[str, str] | None = None) -> None:
         self.__dict__.update(report.__dict__)
         self._arrows = arrows or {}
-        columns = self._columns
-        self.results = {
-            model: {name: _Value(value, columns[name]) if name in columns else value for name, value in values.items()}
-            for model, values in report.results.items()
-        }
+        self.results = {}
+        for model, values in report.results.items():
+            self.results[model] = dict(values)
+            for metric, measure in self._columns.items():
+                if metric in values:
+                    self.results[model][metric] = _Value(values[metric], measure)
 
     def get_metric_label(self, m: str) -> str:
         if m not in self._columns:
             return str(super().get_metric_label(m))
-        (written, name), arrow = split_name(m), ARROWS[self._columns[m].declaration.better]
+        written, name = split_name(m)
+        arrow = ARROWS[self._columns[m].declaration.better]
         return f"{HOST_NAMES[str(name)]}{m.removeprefix(written)} {self._arrows.get(arrow, arrow)}"
 
     def format_score(self, score: float) -> str:
@@ -226,9 +251,9 @@ class _Value(float):
     measure: GoodGainMeasure
 
     def __new__(cls, value: float, measure: GoodGainMeasure) -> _Value:
-        made = super().__new__(cls, value)
-        made.measure = measure
-        return made
+        instance = super().__new__(cls, value)
+        instance.measure = measure
+        return instance
 
     def __gt__(self, other: float) -> bool:
         """Return whether this value is better. If lower is better, this value beats plain numbers: ranx compares with 0 first."""

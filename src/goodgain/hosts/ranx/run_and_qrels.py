@@ -18,11 +18,11 @@ from goodgain.formats.label_rules import count_differing_labels
 from goodgain.options import ORDER
 
 
-def _refuse_call(why: str) -> Any:
+def _refuse_call(reason: str) -> Any:
     """Return a method that raises `InputError`. It replaces a method of ranx that does not work with goodgain's measures."""
 
     def refuse(*_: Any, **__: Any) -> NoReturn:
-        raise InputError(why)
+        raise InputError(reason)
 
     return staticmethod(refuse)
 
@@ -97,14 +97,16 @@ class Qrels(ranx.Qrels):  # type: ignore[misc]  # ranx has no types
         rows = find_judgments(source) if isinstance(source, ranx.Qrels) else source
         self.judged: formats.Qrels = formats.read_qrels(rows, **reading)
         super().__init__(name=name or self.judged.name or getattr(source, "name", None))
-        kept = pl.Float64 if self.judged.fractional is not None else pl.Int64
-        labels = self.judged.largest.with_columns(pl.col("relevance").cast(kept))
-        self.qrels = _build_typed_dict(labels, labels.get_column("query_id").unique().sort().to_list())
+        kind = pl.Int64 if self.judged.fractional is None else pl.Float64
+        labels = self.judged.largest.with_columns(pl.col("relevance").cast(kind))
+        query_ids = labels.get_column("query_id").unique().sort().to_list()
+        self.qrels = _build_typed_dict(labels, query_ids)
         self.sort()
 
     def to_typed_list(self) -> Any:
         """Return the typed list for ranx's metrics. If labels differ by iteration, the largest label of a document counts."""
-        if self.judged.labels and (differing := count_differing_labels(self.judged.frame)):
+        differing = count_differing_labels(self.judged.frame) if self.judged.labels else 0
+        if differing:
             documents = count_of(differing, "document")
             notice(
                 "labels_by_iteration",
@@ -127,23 +129,25 @@ def find_iterations(run: Any) -> formats.Run:
     """Return a run as `goodgain.Run`. A plain `ranx.Run` or a dict becomes one iteration."""
     if isinstance(run, Run):
         return run.iterated
-    is_plain = isinstance(run, ranx.Run)
-    searched = formats.read_run(_read_typed_dict(run.run, "score") if is_plain else _check_dict(run, "Run"))
-    searched.name = run.name if is_plain else searched.name
-    return searched
+    if not isinstance(run, ranx.Run):
+        return formats.read_run(_check_dict(run, "Run"))
+    iterated = formats.read_run(_read_typed_dict(run.run, "score"))
+    iterated.name = run.name
+    return iterated
 
 
 def find_judgments(qrels: Any) -> formats.Qrels:
     if isinstance(qrels, Qrels):
         return qrels.judged
-    is_plain = isinstance(qrels, ranx.Qrels)
-    return formats.read_qrels(_read_typed_dict(qrels.qrels, "relevance") if is_plain else _check_dict(qrels, "Qrels"))
+    if isinstance(qrels, ranx.Qrels):
+        return formats.read_qrels(_read_typed_dict(qrels.qrels, "relevance"))
+    return formats.read_qrels(_check_dict(qrels, "Qrels"))
 
 
 def _check_dict(source: Any, kind: str) -> Any:
     if not isinstance(source, Mapping):
-        wanted = f"give a goodgain.hosts.ranx.{kind}, a ranx.{kind} or a dict"
-        raise InputError(f"a {type(source).__name__} has no doc_ids for goodgain's measures; {wanted}")
+        remedy = f"give a goodgain.hosts.ranx.{kind}, a ranx.{kind} or a dict"
+        raise InputError(f"a {type(source).__name__} has no doc_ids for goodgain's measures; {remedy}")
     return source
 
 
@@ -154,12 +158,14 @@ def _build_typed_dict(rows: pl.DataFrame, query_ids: list[str]) -> Any:
     query, doc, value = rows.columns
     queries = pl.DataFrame({query: query_ids}, schema={query: pl.String})
     sizes = queries.join(rows.group_by(query).len("size"), on=query, how="left", maintain_order="left")
+    counts = sizes.get_column("size").fill_null(0).cast(pl.Int64).to_numpy()  # one per query
+
     ordered = queries.join(rows, on=query, maintain_order="left_right")
-    docs, values = ordered.get_column(doc), ordered.get_column(value)
-    codes = np.frombuffer("".join(docs).encode("utf-32-le"), dtype=np.uint32)
-    counts = sizes.get_column("size").fill_null(0).cast(pl.Int64).to_numpy()
-    lengths = docs.str.len_chars().cast(pl.Int64).to_numpy()
-    return _fill_typed_dict(TypedList(query_ids), counts, codes, lengths, values.to_numpy())
+    doc_ids = ordered.get_column(doc)
+    codes = np.frombuffer("".join(doc_ids).encode("utf-32-le"), dtype=np.uint32)
+    lengths = doc_ids.str.len_chars().cast(pl.Int64).to_numpy()
+    values = ordered.get_column(value).to_numpy()
+    return _fill_typed_dict(TypedList(query_ids), counts, codes, lengths, values)
 
 
 def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
@@ -167,7 +173,8 @@ def _read_typed_dict(of_queries: Any, value: str) -> pl.DataFrame:
     codes, lengths, values, sizes = _unpack_typed_dict(of_queries)
     queries = pl.Series("query_id", list(of_queries), dtype=pl.String)
     query_ids = queries.gather(np.repeat(np.arange(len(sizes)), sizes))
-    text, ends = codes.tobytes().decode("utf-32-le"), np.cumsum(lengths)
+    text = codes.tobytes().decode("utf-32-le")
+    ends = np.cumsum(lengths)
     doc_ids = [text[end - length : end] for length, end in zip(lengths, ends, strict=True)]
     return pl.DataFrame([query_ids, pl.Series("doc_id", doc_ids, dtype=pl.String), pl.Series(value, values)])
 
